@@ -1,0 +1,362 @@
+# cython: language_level=3
+"""Time of impact of spheres and capsules. See the header.
+
+The positions at which a capsule touches a triangle form the triangle swept along
+the capsule's axis (a prism) grown by the radius; so a capsule's time of impact is
+that of a sphere, standing at the capsule's first centre, against the prism's
+faces, edges and vertices (RULES 3; SWEEP 4.2 to 4.4 move only one point of the
+axis and miss contacts).
+
+Each equation is solved about the point of closest approach, where its terms are
+no larger than the radius: far starts cost no digits.
+"""
+from libc.math cimport fabs, sqrt
+
+from pycct._closest cimport closest_pair, segment_box
+from pycct._vec cimport (
+    f_max,
+    f_min,
+    q_rotate,
+    q_unrotate,
+    v3,
+    v3_add,
+    v3_cross,
+    v3_dot,
+    v3_len2,
+    v3_madd,
+    v3_neg,
+    v3_scale,
+    v3_sub,
+    v3_unit,
+)
+
+cdef double NO_HIT = 1e300
+
+# A pass by that dips less than half of this times the radius below the surface is
+# no hit: rolling exactly along an edge must not stop at every rounding error.
+cdef double GRAZE = 1e-12
+
+# Squared sine below which a motion is parallel to a segment: within 1e-9 (RULES 3).
+cdef double PARALLEL2 = 1e-18
+
+
+cdef double sphere_point(vec3 centre, vec3 dir, double radius, vec3 p, double limit) noexcept nogil:
+    cdef vec3 m = v3_sub(centre, p)
+    cdef double nearest = -v3_dot(m, dir)
+    cdef double disc, t
+    cdef vec3 w
+    if nearest <= 0.0:
+        return NO_HIT
+    w = v3_madd(m, dir, nearest)
+    disc = radius * radius - v3_len2(w)
+    if disc <= GRAZE * radius * radius:
+        return NO_HIT
+    t = nearest - sqrt(disc)
+    if t < 0.0:
+        t = 0.0
+    return t if t <= limit else NO_HIT
+
+
+cdef double sphere_segment(vec3 centre, vec3 dir, double radius, vec3 a, vec3 b, double limit) noexcept nogil:
+    cdef vec3 e = v3_sub(b, a)
+    cdef double l2 = v3_len2(e)
+    cdef vec3 m, m_perp, d_perp, w
+    cdef double de, me, k, nearest, disc, t, s, u
+    cdef bint inside
+    if l2 <= 0.0:
+        return sphere_point(centre, dir, radius, a, limit)
+    m = v3_sub(centre, a)
+    de = v3_dot(dir, e)
+    me = v3_dot(m, e)
+    d_perp = v3_madd(dir, e, -de / l2)
+    k = v3_len2(d_perp)
+    if k <= PARALLEL2:
+        t = sphere_point(centre, dir, radius, a, limit)
+        u = sphere_point(centre, dir, radius, b, limit)
+        return t if t < u else u
+    m_perp = v3_madd(m, e, -me / l2)
+    nearest = -v3_dot(m_perp, d_perp) / k
+    w = v3_madd(m_perp, d_perp, nearest)
+    disc = radius * radius - v3_len2(w)
+    if disc <= GRAZE * radius * radius:
+        return NO_HIT
+    t = nearest - sqrt(disc / k)
+    inside = t < 0.0
+    if inside:
+        if nearest <= 0.0 and v3_len2(m_perp) >= radius * radius:
+            return NO_HIT
+        t = 0.0
+    elif t > limit:
+        return NO_HIT
+    # Where along the segment the endless cylinder is entered. Beyond an end only
+    # the sphere about that end can be met first.
+    s = me + de * t
+    if s < 0.0:
+        return sphere_point(centre, dir, radius, a, limit)
+    if s > l2:
+        return sphere_point(centre, dir, radius, b, limit)
+    if inside and nearest <= 0.0:
+        return NO_HIT
+    return t
+
+
+cdef inline bint _over_face(vec3 q, const triangle* t) noexcept nogil:
+    return (v3_dot(v3_cross(v3_sub(t.b, t.a), v3_sub(q, t.a)), t.n) >= 0.0
+            and v3_dot(v3_cross(v3_sub(t.c, t.b), v3_sub(q, t.b)), t.n) >= 0.0
+            and v3_dot(v3_cross(v3_sub(t.a, t.c), v3_sub(q, t.c)), t.n) >= 0.0)
+
+
+cdef inline double _sphere_face(vec3 centre, vec3 dir, double radius, const triangle* t, double h, double nd,
+                                double limit) noexcept nogil:
+    """Sphere against the front of a triangle's inside; h: height of the centre over its plane, nd = dot(n, dir)."""
+    cdef double time
+    if nd >= 0.0 or h < 0.0:
+        return NO_HIT
+    time = (h - radius) / -nd
+    if time < 0.0:
+        time = 0.0
+    if time > limit or not _over_face(v3_madd(centre, dir, time), t):
+        return NO_HIT
+    return time
+
+
+cdef inline double _sphere_edges(vec3 centre, vec3 dir, double radius, const triangle* t, double limit) noexcept nogil:
+    cdef double best = sphere_segment(centre, dir, radius, t.a, t.b, limit)
+    cdef double time = sphere_segment(centre, dir, radius, t.b, t.c, f_min(best, limit))
+    if time < best:
+        best = time
+    time = sphere_segment(centre, dir, radius, t.c, t.a, f_min(best, limit))
+    return time if time < best else best
+
+
+cdef inline double _sphere_parallelogram(vec3 centre, vec3 dir, double radius, vec3 corner, vec3 e, vec3 axis,
+                                         double limit) noexcept nogil:
+    """Sphere against the inside of the face corner + alpha e - beta axis, from either side."""
+    cdef vec3 m = v3_cross(e, axis)
+    cdef double m2 = v3_len2(m)
+    cdef double length, h, nd, time, foot
+    cdef vec3 rel
+    if m2 <= PARALLEL2 * v3_len2(e) * v3_len2(axis) or m2 == 0.0:
+        return NO_HIT
+    length = sqrt(m2)
+    h = v3_dot(m, v3_sub(centre, corner)) / length
+    nd = v3_dot(m, dir) / length
+    if h < 0.0:
+        if nd <= 0.0:
+            return NO_HIT
+        time = (-h - radius) / nd
+    else:
+        if nd >= 0.0:
+            return NO_HIT
+        time = (h - radius) / -nd
+    if time < 0.0:
+        time = 0.0
+    if time > limit:
+        return NO_HIT
+    rel = v3_sub(v3_madd(centre, dir, time), corner)
+    # Solving rel = alpha e - beta axis + gamma m for alpha and beta, times m2.
+    foot = v3_dot(v3_cross(rel, axis), m)
+    if foot < 0.0 or foot > m2:
+        return NO_HIT
+    foot = v3_dot(v3_cross(rel, e), m)
+    if foot < 0.0 or foot > m2:
+        return NO_HIT
+    return time
+
+
+cdef double capsule_segment_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 a, vec3 b,
+                                 double limit) noexcept nogil:
+    cdef vec3 axis = v3_sub(p1, p0)
+    cdef double best, time
+    best = _sphere_parallelogram(p0, dir, radius, a, v3_sub(b, a), axis, limit)
+    time = sphere_segment(p0, dir, radius, a, b, f_min(best, limit))
+    if time < best:
+        best = time
+    time = sphere_segment(p1, dir, radius, a, b, f_min(best, limit))
+    if time < best:
+        best = time
+    time = sphere_segment(p0, dir, radius, a, v3_sub(a, axis), f_min(best, limit))
+    if time < best:
+        best = time
+    time = sphere_segment(p0, dir, radius, b, v3_sub(b, axis), f_min(best, limit))
+    return time if time < best else best
+
+
+cdef double capsule_triangle_time(vec3 p0, vec3 p1, double radius, vec3 dir, const triangle* t,
+                                  double limit) noexcept nogil:
+    cdef vec3 axis = v3_sub(p1, p0)
+    cdef double axis2 = v3_len2(axis)
+    cdef double along = v3_dot(axis, dir)
+    cdef double nd = v3_dot(t.n, dir)
+    cdef double h0 = v3_dot(v3_sub(p0, t.a), t.n)
+    cdef double h1 = v3_dot(v3_sub(p1, t.a), t.n)
+    cdef double low = f_min(h0, h1)
+    cdef double best, time
+    cdef vec3 lead
+    # Nothing of the triangle can be touched before its plane is.
+    if low >= radius:
+        if nd >= 0.0 or low - radius > -nd * limit:
+            return NO_HIT
+    elif f_max(h0, h1) <= -radius and nd <= 0.0:
+        return NO_HIT
+    if axis2 <= 0.0 or v3_len2(v3_cross(axis, dir)) <= PARALLEL2 * axis2:
+        # The leading end sphere passes wherever the rest follows.
+        lead = p1 if along > 0.0 else p0
+        h0 = h1 if along > 0.0 else h0
+        best = _sphere_face(lead, dir, radius, t, h0, nd, limit)
+        if best < NO_HIT and h0 >= radius:
+            return best
+        time = _sphere_edges(lead, dir, radius, t, f_min(best, limit))
+        return time if time < best else best
+    if h0 <= h1:
+        best = _sphere_face(p0, dir, radius, t, h0, nd, limit)
+    else:
+        best = _sphere_face(p1, dir, radius, t, h1, nd, limit)
+    if best < NO_HIT and low >= radius:
+        return best     # met where the plane is met: nothing can come earlier
+    if h0 <= h1:
+        time = _sphere_face(p1, dir, radius, t, h1, nd, f_min(best, limit))
+    else:
+        time = _sphere_face(p0, dir, radius, t, h0, nd, f_min(best, limit))
+    if time < best:
+        best = time
+    # The sides of the prism, then the edges of its two ends, then those between.
+    time = _sphere_parallelogram(p0, dir, radius, t.a, v3_sub(t.b, t.a), axis, f_min(best, limit))
+    if time < best:
+        best = time
+    time = _sphere_parallelogram(p0, dir, radius, t.b, v3_sub(t.c, t.b), axis, f_min(best, limit))
+    if time < best:
+        best = time
+    time = _sphere_parallelogram(p0, dir, radius, t.c, v3_sub(t.a, t.c), axis, f_min(best, limit))
+    if time < best:
+        best = time
+    time = _sphere_edges(p0, dir, radius, t, f_min(best, limit))
+    if time < best:
+        best = time
+    time = _sphere_edges(p1, dir, radius, t, f_min(best, limit))
+    if time < best:
+        best = time
+    time = sphere_segment(p0, dir, radius, t.a, v3_sub(t.a, axis), f_min(best, limit))
+    if time < best:
+        best = time
+    time = sphere_segment(p0, dir, radius, t.b, v3_sub(t.b, axis), f_min(best, limit))
+    if time < best:
+        best = time
+    time = sphere_segment(p0, dir, radius, t.c, v3_sub(t.c, axis), f_min(best, limit))
+    return time if time < best else best
+
+
+cdef inline double _axis(vec3 v, int i) noexcept nogil:
+    return v.x if i == 0 else (v.y if i == 1 else v.z)
+
+
+cdef double _capsule_box_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, double limit) noexcept nogil:
+    """In the frame of the box, the capsule outside of it."""
+    cdef double latest = 0.0, best, time, low, d, h
+    cdef int i, j, k, face = -1
+    cdef double[3] q
+    cdef vec3 c, a, b
+    # The box cannot be touched before each of the planes that it shows to the
+    # motion is; where the last of them is met inside its face, that is the answer.
+    for i in range(3):
+        d = _axis(dir, i)
+        h = _axis(half, i)
+        if d < 0.0:
+            low = f_min(_axis(p0, i), _axis(p1, i)) - h - radius
+        elif d > 0.0:
+            low = -f_max(_axis(p0, i), _axis(p1, i)) - h - radius
+        else:
+            if (f_min(_axis(p0, i), _axis(p1, i)) - h >= radius or f_max(_axis(p0, i), _axis(p1, i)) + h <= -radius):
+                return NO_HIT
+            continue
+        if low >= 0.0:
+            time = low / fabs(d)
+            if time > limit:
+                return NO_HIT
+            if time >= latest:
+                latest = time
+                face = i
+    if face >= 0:
+        d = _axis(dir, face)
+        if d < 0.0:
+            c = p0 if _axis(p0, face) <= _axis(p1, face) else p1
+        else:
+            c = p0 if _axis(p0, face) >= _axis(p1, face) else p1
+        c = v3_madd(c, dir, latest)
+        j = (face + 1) % 3
+        k = (face + 2) % 3
+        if fabs(_axis(c, j)) <= _axis(half, j) and fabs(_axis(c, k)) <= _axis(half, k):
+            return latest
+        # A level axis meets the face with all of its length.
+        if _axis(p0, face) == _axis(p1, face):
+            c = v3_madd(p1, dir, latest)
+            if fabs(_axis(c, j)) <= _axis(half, j) and fabs(_axis(c, k)) <= _axis(half, k):
+                return latest
+    best = NO_HIT
+    for i in range(3):
+        j = (i + 1) % 3
+        k = (i + 2) % 3
+        q[i] = -_axis(half, i)
+        for face in range(4):
+            q[j] = _axis(half, j) if face & 1 else -_axis(half, j)
+            q[k] = _axis(half, k) if face & 2 else -_axis(half, k)
+            # An edge between two faces that look away is met last.
+            if ((_axis(dir, j) > 0.0) == (q[j] > 0.0) and _axis(dir, j) != 0.0
+                    and (_axis(dir, k) > 0.0) == (q[k] > 0.0) and _axis(dir, k) != 0.0):
+                continue
+            a = v3(q[0], q[1], q[2])
+            b = a
+            if i == 0:
+                b.x = half.x
+            elif i == 1:
+                b.y = half.y
+            else:
+                b.z = half.z
+            time = capsule_segment_time(p0, p1, radius, dir, a, b, f_min(best, limit))
+            if time < best:
+                best = time
+    # An end sphere against the inside of a face whose plane was not the last.
+    for i in range(3):
+        d = _axis(dir, i)
+        if d == 0.0:
+            continue
+        j = (i + 1) % 3
+        k = (i + 2) % 3
+        for face in range(2):
+            c = p1 if face else p0
+            low = (_axis(c, i) if d < 0.0 else -_axis(c, i)) - _axis(half, i) - radius
+            if low < 0.0:
+                continue
+            time = low / fabs(d)
+            if time < best and time <= limit:
+                c = v3_madd(c, dir, time)
+                if fabs(_axis(c, j)) <= _axis(half, j) and fabs(_axis(c, k)) <= _axis(half, k):
+                    best = time
+    return best
+
+
+cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3 position, quat rotation,
+                      double limit, sweep_hit* hit) noexcept nogil:
+    cdef vec3 a = q_unrotate(rotation, v3_sub(p0, position))
+    cdef vec3 b = q_unrotate(rotation, v3_sub(p1, position))
+    cdef vec3 d = q_unrotate(rotation, dir)
+    cdef closest_pair near = segment_box(a, b, half)
+    cdef double time
+    cdef vec3 n
+    hit.tri = -1
+    if near.dist2 < radius * radius:
+        hit.distance = 0.0
+        hit.overlapping = True
+        hit.normal = v3_neg(dir)
+        hit.point = v3_add(q_rotate(rotation, near.on_b), position)
+        return True
+    time = _capsule_box_time(a, b, radius, d, half, limit)
+    if time >= NO_HIT:
+        return False
+    near = segment_box(v3_madd(a, d, time), v3_madd(b, d, time), half)
+    n = v3_sub(near.on_a, near.on_b)
+    hit.distance = time
+    hit.overlapping = False
+    hit.normal = q_rotate(rotation, v3_unit(n))
+    hit.point = v3_add(q_rotate(rotation, near.on_b), position)
+    return True
