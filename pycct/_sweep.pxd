@@ -5,7 +5,7 @@ A capsule is given by its sphere centres p0, p1 and its radius; it moves along t
 unit vector ``dir``. Times are distances along ``dir``. ``NO_HIT`` (a huge number)
 says that nothing is touched within ``limit``. All functions are pure.
 """
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
 
 from pycct._types cimport sweep_hit, triangle
 from pycct._vec cimport quat, vec3
@@ -25,3 +25,40 @@ cdef double capsule_segment_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3
 # hit within limit; an overlap at the start gives distance 0, overlapping.
 cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3 position, quat rotation,
                       double limit, sweep_hit* hit) noexcept nogil
+
+
+# A capsule in motion, as every sweep against many things needs it.
+cdef struct capsule_cast:
+    vec3 p0
+    vec3 p1
+    vec3 dir            # unit
+    double radius
+    double limit        # longest distance of interest
+    double lead         # dot(leading sphere's centre, dir)
+    bint parallel       # the axis is parallel to the motion, or has no length
+    bint trailing_rule  # ignore what lies behind the leading sphere (moves yes, queries no; RULES 3)
+    bint culls          # ignore triangles whose normal goes along with the motion
+
+
+# One touched triangle on the way to a shape's hit.
+cdef struct touched_triangle:
+    double distance
+    double facing       # |dot(normal, dir)|
+    int32_t tri
+
+
+cdef capsule_cast capsule_cast_of(vec3 p0, vec3 p1, double radius, vec3 dir, double limit,
+                                  bint trailing_rule, bint culls) noexcept nogil
+
+# The triangles of one shape (RULES 3): the smallest distance, the triangle that
+# wins, its normal and point. ``touched`` has room for n entries and is overwritten.
+# Overlapping triangles are passed over when ``skip_overlaps``. False: nothing hit.
+# ``tested`` is raised by the number of triangles that were really looked at.
+cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided,
+                         bint skip_overlaps, touched_triangle* touched, int64_t* tested,
+                         sweep_hit* hit) noexcept nogil
+cdef bint cast_sphere(const capsule_cast* q, vec3 centre, double radius, sweep_hit* hit) noexcept nogil
+cdef bint cast_capsule(const capsule_cast* q, vec3 q0, vec3 q1, double radius, sweep_hit* hit) noexcept nogil
+cdef bint cast_plane(const capsule_cast* q, vec3 normal, double offset, sweep_hit* hit) noexcept nogil
+# Order of triangles by their vertices: -1, 0 or 1.
+cdef int triangle_order(const triangle* s, const triangle* t) noexcept nogil

@@ -12,7 +12,7 @@ no larger than the radius: far starts cost no digits.
 """
 from libc.math cimport fabs, sqrt
 
-from pycct._closest cimport closest_pair, segment_box
+from pycct._closest cimport closest_pair, point_segment, segment_box, segment_segment, segment_triangle
 from pycct._vec cimport (
     f_max,
     f_min,
@@ -22,7 +22,9 @@ from pycct._vec cimport (
     v3_add,
     v3_cross,
     v3_dot,
+    v3_is_zero,
     v3_len2,
+    v3_lex,
     v3_madd,
     v3_neg,
     v3_scale,
@@ -359,4 +361,218 @@ cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3
     hit.overlapping = False
     hit.normal = q_rotate(rotation, v3_unit(n))
     hit.point = v3_add(q_rotate(rotation, near.on_b), position)
+    return True
+
+
+# A candidate is a triangle touched no later than this (times max(1, distance))
+# after the first one of its shape (RULES 3).
+cdef double CANDIDATE_WINDOW = 1e-3
+# 'Equal' facings and distances among candidates, 'parallel', 'in its plane' (RULES 3).
+cdef double TIE = 1e-9
+# How far behind the leading sphere's surface a triangle is still seen when the axis
+# is parallel to the motion (RULES 3).
+cdef double TRAILING_SLACK = 0.002
+# Shorter than this, closest points give no direction: the triangle's normal serves (RULES 3).
+cdef double SHORTEST_NORMAL = 1e-3
+
+
+cdef capsule_cast capsule_cast_of(vec3 p0, vec3 p1, double radius, vec3 dir, double limit,
+                                  bint trailing_rule, bint culls) noexcept nogil:
+    cdef capsule_cast q
+    cdef vec3 axis = v3_sub(p1, p0)
+    cdef double axis2 = v3_len2(axis)
+    q.p0 = p0
+    q.p1 = p1
+    q.dir = dir
+    q.radius = radius
+    q.limit = limit
+    q.lead = f_max(v3_dot(p0, dir), v3_dot(p1, dir))
+    q.parallel = axis2 <= 0.0 or v3_len2(v3_cross(axis, dir)) <= PARALLEL2 * axis2
+    q.trailing_rule = trailing_rule
+    q.culls = culls
+    return q
+
+
+cdef int triangle_order(const triangle* s, const triangle* t) noexcept nogil:
+    cdef int k = v3_lex(s.a, t.a)
+    if k == 0:
+        k = v3_lex(s.b, t.b)
+    if k == 0:
+        k = v3_lex(s.c, t.c)
+    return k
+
+
+cdef inline triangle _flipped(const triangle* t) noexcept nogil:
+    cdef triangle r
+    r.a = t.a
+    r.b = t.c
+    r.c = t.b
+    r.n = v3_neg(t.n)
+    r.d = -t.d
+    return r
+
+
+cdef inline double _latest_candidate(double first) noexcept nogil:
+    """Largest distance d with d <= first + window * max(1, d), and a little more."""
+    if first < 1.0 - CANDIDATE_WINDOW:
+        return first + CANDIDATE_WINDOW * 1.001
+    return first / (1.0 - CANDIDATE_WINDOW) * 1.000001
+
+
+cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided,
+                         bint skip_overlaps, touched_triangle* touched, int64_t* tested,
+                         sweep_hit* hit) noexcept nogil:
+    cdef int32_t i, count = 0, winner
+    cdef double nd, h0, h1, low, time, first = NO_HIT, limit = q.limit
+    cdef double best_facing, best_distance
+    cdef const triangle* t
+    cdef triangle turned
+    cdef closest_pair near
+    cdef vec3 n3, axis
+    cdef bint overlapping = False
+    for i in range(n):
+        t = &tris[i]
+        nd = v3_dot(t.n, q.dir)
+        if nd > 0.0:
+            if two_sided:
+                turned = _flipped(t)
+                t = &turned
+                nd = -nd
+            elif q.culls:
+                continue
+        h0 = v3_dot(t.n, q.p0) - t.d
+        h1 = v3_dot(t.n, q.p1) - t.d
+        low = f_min(h0, h1)
+        # Before the plane is reached nothing can be touched; the margin keeps
+        # rounding of this test out of the answer.
+        if low - q.radius > -nd * limit + 1e-9 * (q.radius + limit):
+            continue
+        if f_max(h0, h1) < -q.radius * (1.0 + 1e-9) and nd <= 0.0:
+            continue
+        if q.parallel and q.trailing_rule and (
+                f_max(v3_dot(t.a, q.dir), f_max(v3_dot(t.b, q.dir), v3_dot(t.c, q.dir)))
+                < q.lead - (q.radius + TRAILING_SLACK)):
+            continue
+        tested[0] += 1
+        if low < q.radius:
+            near = segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n)
+            if near.dist2 < q.radius * q.radius:
+                if skip_overlaps:
+                    continue
+                overlapping = True
+                first = limit = 0.0
+                touched[count].distance = 0.0
+                touched[count].facing = fabs(nd)
+                touched[count].tri = i
+                count += 1
+                continue
+        if overlapping:
+            continue
+        if fabs(nd) <= TIE:
+            axis = v3_unit(v3_sub(q.p1, q.p0))
+            if not v3_is_zero(axis) and fabs(v3_dot(t.n, axis)) <= TIE:
+                continue
+        time = capsule_triangle_time(q.p0, q.p1, q.radius, q.dir, t, limit)
+        if time >= NO_HIT:
+            continue
+        touched[count].distance = time
+        touched[count].facing = fabs(nd)
+        touched[count].tri = i
+        count += 1
+        if time < first:
+            first = time
+            limit = f_min(q.limit, _latest_candidate(first))
+    if count == 0:
+        return False
+    # Three rounds, so that the order of the triangles does not matter.
+    best_facing = -1.0
+    for i in range(count):
+        if overlapping and touched[i].distance > 0.0:
+            touched[i].tri = -1
+        elif touched[i].distance > first + CANDIDATE_WINDOW * f_max(1.0, touched[i].distance):
+            touched[i].tri = -1
+        elif touched[i].facing > best_facing:
+            best_facing = touched[i].facing
+    best_distance = NO_HIT
+    for i in range(count):
+        if touched[i].tri >= 0 and touched[i].facing >= best_facing - TIE and touched[i].distance < best_distance:
+            best_distance = touched[i].distance
+    winner = -1
+    for i in range(count):
+        if (touched[i].tri >= 0 and touched[i].facing >= best_facing - TIE
+                and touched[i].distance <= best_distance + TIE):
+            if winner < 0 or triangle_order(&tris[touched[i].tri], &tris[winner]) < 0:
+                winner = touched[i].tri
+    t = &tris[winner]
+    if v3_dot(t.n, q.dir) > 0.0 and two_sided:
+        turned = _flipped(t)
+        t = &turned
+    hit.distance = first
+    hit.overlapping = overlapping
+    hit.tri = winner
+    near = segment_triangle(v3_madd(q.p0, q.dir, first), v3_madd(q.p1, q.dir, first), t.a, t.b, t.c, t.n)
+    hit.point = near.on_b
+    if overlapping:
+        hit.normal = v3_neg(q.dir)
+        return True
+    n3 = v3_sub(near.on_a, near.on_b)
+    nd = sqrt(v3_len2(n3))
+    hit.normal = t.n if nd < SHORTEST_NORMAL else v3_scale(n3, 1.0 / nd)
+    return True
+
+
+cdef inline bint _cast_round(const capsule_cast* q, vec3 q0, vec3 q1, double radius, double time, bint overlapping,
+                             sweep_hit* hit) noexcept nogil:
+    """Fill in the hit of a round shape (a segment with a radius)."""
+    cdef closest_pair near
+    if time >= NO_HIT:
+        return False
+    near = segment_segment(v3_madd(q.p0, q.dir, time), v3_madd(q.p1, q.dir, time), q0, q1)
+    hit.distance = time
+    hit.overlapping = overlapping
+    hit.tri = -1
+    hit.normal = v3_unit(v3_sub(near.on_a, near.on_b))
+    hit.point = v3_madd(near.on_b, hit.normal, radius)
+    if overlapping:
+        hit.normal = v3_neg(q.dir)
+    return True
+
+
+cdef bint cast_sphere(const capsule_cast* q, vec3 centre, double radius, sweep_hit* hit) noexcept nogil:
+    cdef double sum = q.radius + radius
+    if point_segment(centre, q.p0, q.p1).dist2 < sum * sum:
+        return _cast_round(q, centre, centre, radius, 0.0, True, hit)
+    return _cast_round(q, centre, centre, radius,
+                       sphere_segment(q.p0, q.dir, sum, centre, v3_sub(centre, v3_sub(q.p1, q.p0)), q.limit),
+                       False, hit)
+
+
+cdef bint cast_capsule(const capsule_cast* q, vec3 q0, vec3 q1, double radius, sweep_hit* hit) noexcept nogil:
+    cdef double sum = q.radius + radius
+    if segment_segment(q.p0, q.p1, q0, q1).dist2 < sum * sum:
+        return _cast_round(q, q0, q1, radius, 0.0, True, hit)
+    return _cast_round(q, q0, q1, radius, capsule_segment_time(q.p0, q.p1, sum, q.dir, q0, q1, q.limit), False, hit)
+
+
+cdef bint cast_plane(const capsule_cast* q, vec3 normal, double offset, sweep_hit* hit) noexcept nogil:
+    cdef double h0 = v3_dot(normal, q.p0) - offset
+    cdef double h1 = v3_dot(normal, q.p1) - offset
+    cdef double low = f_min(h0, h1)
+    cdef double nd = v3_dot(normal, q.dir)
+    cdef vec3 foot = q.p0 if h0 <= h1 else q.p1
+    hit.tri = -1
+    if nd > 0.0 and q.culls:
+        return False
+    if low < q.radius:
+        hit.distance = 0.0
+        hit.overlapping = True
+        hit.normal = v3_neg(q.dir)
+        hit.point = v3_madd(foot, normal, -low)
+        return True
+    if nd >= 0.0 or low - q.radius > -nd * q.limit:
+        return False
+    hit.distance = (low - q.radius) / -nd
+    hit.overlapping = False
+    hit.normal = normal
+    hit.point = v3_madd(v3_madd(foot, q.dir, hit.distance), normal, -q.radius)
     return True

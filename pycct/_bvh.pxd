@@ -1,0 +1,52 @@
+# cython: language_level=3
+"""A static tree over boxes: build and walk.
+
+Boxes are float32 and only decide what to look at, so they are always rounded
+outwards; whoever walks the tree tests the exact geometry afterwards. The tree
+depends on the order of its items, what a walk finds does not.
+"""
+from libc.stdint cimport int32_t
+
+from pycct._vec cimport aabb
+
+cdef enum:
+    BVH_LEAF = 4            # most items in a leaf
+    BVH_MAX_DEPTH = 60      # a walk needs one stack entry a level
+
+
+# One cache line: the boxes of both children.
+cdef struct bvh_node:
+    float[3] lo0
+    float[3] hi0
+    float[3] lo1
+    float[3] hi1
+    int32_t child0      # index of a node, or of the first item of a leaf
+    int32_t child1
+    int32_t count0      # 0: a node; otherwise the number of items in the leaf; -1: nothing
+    int32_t count1
+
+
+cdef struct bvh:
+    int32_t n_nodes
+    int32_t n_items
+    bvh_node* nodes
+    int32_t* order      # item at each place of the leaves
+
+
+cdef struct box32:
+    float[3] lo
+    float[3] hi
+
+
+cdef float f32_below(double x) noexcept nogil
+cdef float f32_above(double x) noexcept nogil
+cdef box32 box32_around(aabb b) noexcept nogil
+
+# Build over n boxes. Returns a status; on success the caller owns nodes and order
+# (bvh_free).
+cdef int bvh_build(bvh* tree, const box32* boxes, int32_t n) noexcept nogil
+cdef void bvh_free(bvh* tree) noexcept nogil
+
+# Places (positions in ``order``) of the items in leaves that the box touches, at
+# most ``room``; returns how many there are in all.
+cdef int32_t bvh_collect(const bvh* tree, const box32* box, int32_t* places, int32_t room) noexcept nogil
