@@ -62,3 +62,5 @@ cdef bint cast_capsule(const capsule_cast* q, vec3 q0, vec3 q1, double radius, s
 cdef bint cast_plane(const capsule_cast* q, vec3 normal, double offset, sweep_hit* hit) noexcept nogil
 # Order of triangles by their vertices: -1, 0 or 1.
 cdef int triangle_order(const triangle* s, const triangle* t) noexcept nogil
+# A bound on the distance of a candidate when the first of its shape is hit at ``first``.
+cdef double latest_candidate(double first) noexcept nogil

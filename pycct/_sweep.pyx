@@ -412,7 +412,7 @@ cdef inline triangle _flipped(const triangle* t) noexcept nogil:
     return r
 
 
-cdef inline double _latest_candidate(double first) noexcept nogil:
+cdef double latest_candidate(double first) noexcept nogil:
     """Largest distance d with d <= first + window * max(1, d), and a little more."""
     if first < 1.0 - CANDIDATE_WINDOW:
         return first + CANDIDATE_WINDOW * 1.001
@@ -481,7 +481,7 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
         count += 1
         if time < first:
             first = time
-            limit = f_min(q.limit, _latest_candidate(first))
+            limit = f_min(q.limit, latest_candidate(first))
     if count == 0:
         return False
     # Three rounds, so that the order of the triangles does not matter.

@@ -1,0 +1,69 @@
+# cython: language_level=3
+"""Shapes: immutable values that own what a scene needs of them."""
+from libc.stdint cimport int32_t, int64_t
+
+from pycct._bvh cimport bvh
+from pycct._hull cimport HullTables
+from pycct._types cimport hull_data
+from pycct._vec cimport aabb, vec3
+
+
+# A triangle mesh in its own frame. Triangles stand in the order of the tree's
+# leaves, each rotated so that its lexicographically smallest vertex comes first;
+# degenerate ones are left out.
+cdef struct mesh_data:
+    int32_t n_vertices
+    int32_t n_triangles         # those kept
+    bint two_sided
+    const double* vertices      # (n_vertices, 3)
+    const int32_t* triangles    # (n_triangles, 3)
+    const double* normals       # (n_triangles, 3) unit
+    const int32_t* source       # (n_triangles) the index the user gave
+    const int64_t* data         # one per triangle of the user, or NULL
+    bvh tree
+    aabb bounds
+
+
+cdef class Shape:
+    cdef readonly int kind      # shape_kind
+    cdef vec3 a                 # box: half extents; triangle: first vertex; plane: normal
+    cdef vec3 b
+    cdef vec3 c
+    cdef double radius_
+    cdef double height_         # capsule; plane: offset
+    cdef aabb bounds_           # in the shape's own frame; huge for a plane
+    cdef const hull_data* hull(self) noexcept
+    cdef const mesh_data* mesh(self) noexcept
+
+
+cdef class Sphere(Shape):
+    pass
+
+
+cdef class Capsule(Shape):
+    pass
+
+
+cdef class Box(Shape):
+    pass
+
+
+cdef class Triangle(Shape):
+    pass
+
+
+cdef class Plane(Shape):
+    pass
+
+
+cdef class ConvexHull(Shape):
+    cdef object tables          # HullTables, shared by scaled copies
+    cdef vec3 scale_
+    cdef int _set(self, HullTables tables, vec3 scale) except -1
+
+
+cdef class Mesh(Shape):
+    cdef mesh_data data_
+    cdef object vertices_       # the arrays that data_ points into
+    cdef object data_array
+    cdef Py_ssize_t given       # number of triangles the user gave

@@ -1,0 +1,525 @@
+# cython: language_level=3
+"""Candidates and the nearest hit among them. See the header."""
+from libc.math cimport fabs
+from libc.stdlib cimport free, realloc
+
+from pycct._bvh cimport box32, box32_around, bvh_collect
+from pycct._closest cimport point_segment, segment_segment, triangle_normal
+from pycct._overlap cimport (
+    overlaps_triangles,
+    push_from_capsule,
+    push_from_plane,
+    push_from_polytope,
+    push_from_sphere,
+    push_from_triangles,
+)
+from pycct._sweep cimport cast_capsule, cast_plane, cast_sphere, cast_triangles, latest_candidate, triangle_order
+from pycct._types cimport (
+    SHAPE_BOX,
+    SHAPE_CAPSULE,
+    SHAPE_HULL,
+    SHAPE_MESH,
+    SHAPE_PLANE,
+    SHAPE_SPHERE,
+    SHAPE_TRIANGLE,
+    STATUS_NO_MEMORY,
+    STATUS_OK,
+)
+from pycct._vec cimport (
+    box_centre,
+    box_grow,
+    box_half,
+    box_of,
+    box_overlap,
+    box_union,
+    f_min,
+    m3_mul,
+    m3_tmul,
+    v3,
+    v3_add,
+    v3_dot,
+    v3_is_zero,
+    v3_lex,
+    v3_load,
+    v3_max,
+    v3_min,
+    v3_mul,
+    v3_scale,
+    v3_sub,
+)
+
+# Depths this close count as equal (RULES 7.5).
+cdef double TIE = 1e-9
+
+# Corners of a box's faces, counter-clockwise from outside; bit 0 is +x, bit 1 +y, bit 2 +z.
+cdef int[6][4] BOX_FACES = [[0, 4, 6, 2], [1, 3, 7, 5], [0, 1, 5, 4], [2, 6, 7, 3], [0, 2, 3, 1], [4, 5, 7, 6]]
+
+
+cdef void candidates_init(candidates* c) noexcept nogil:
+    c.groups = NULL
+    c.tris = NULL
+    c.source = NULL
+    c.touched = NULL
+    c.depths = NULL
+    c.places = NULL
+    c.items = NULL
+    c.n_groups = c.room_groups = c.n_tris = c.room_tris = c.room_places = c.room_items = 0
+    c.tested = 0
+
+
+cdef void candidates_free(candidates* c) noexcept nogil:
+    free(c.groups)
+    free(c.tris)
+    free(c.source)
+    free(c.touched)
+    free(c.depths)
+    free(c.places)
+    free(c.items)
+    candidates_init(c)
+
+
+cdef void candidates_cut(candidates* c, int32_t n_groups, int32_t n_tris) noexcept nogil:
+    c.n_groups = n_groups
+    c.n_tris = n_tris
+
+
+cdef int _room_for_groups(candidates* c, int32_t more) noexcept nogil:
+    cdef int32_t room
+    cdef void* p
+    if c.n_groups + more <= c.room_groups:
+        return STATUS_OK
+    room = 2 * c.room_groups + more + 8
+    p = realloc(c.groups, <size_t>room * sizeof(candidate_group))
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    c.groups = <candidate_group*>p
+    c.room_groups = room
+    return STATUS_OK
+
+
+cdef int _room_for_tris(candidates* c, int32_t more) noexcept nogil:
+    cdef int32_t room
+    cdef void* p
+    if c.n_tris + more <= c.room_tris:
+        return STATUS_OK
+    room = 2 * c.room_tris + more + 64
+    p = realloc(c.tris, <size_t>room * sizeof(triangle))
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    c.tris = <triangle*>p
+    p = realloc(c.source, <size_t>room * sizeof(int32_t))
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    c.source = <int32_t*>p
+    p = realloc(c.touched, <size_t>room * sizeof(touched_triangle))
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    c.touched = <touched_triangle*>p
+    p = realloc(c.depths, <size_t>room * sizeof(double))
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    c.depths = <double*>p
+    c.room_tris = room
+    return STATUS_OK
+
+
+cdef int _room_for_items(candidates* c, int32_t n) noexcept nogil:
+    cdef void* p
+    if n <= c.room_items:
+        return STATUS_OK
+    p = realloc(c.items, <size_t>(2 * <int64_t>n) * sizeof(int32_t))
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    c.items = <int32_t*>p
+    c.room_items = 2 * n
+    return STATUS_OK
+
+
+cdef int32_t _collect(candidates* c, const bvh* tree, const box32* box) noexcept nogil:
+    """Fill c.places; the number found, or a negative status."""
+    cdef int32_t found = bvh_collect(tree, box, c.places, c.room_places)
+    cdef void* p
+    if found > c.room_places:
+        p = realloc(c.places, <size_t>(2 * <int64_t>found) * sizeof(int32_t))
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        c.places = <int32_t*>p
+        c.room_places = 2 * found
+        found = bvh_collect(tree, box, c.places, c.room_places)
+    return found
+
+
+cdef vec3 place_point(const placed* p, vec3 local) noexcept nogil:
+    """From the shape's frame to the world: the one way a vertex gets there."""
+    if p.plain:
+        return v3_add(local, p.position)
+    return v3_add(m3_mul(p.matrix, v3_mul(local, p.scale)), p.position)
+
+
+cdef vec3 unplace_point(const placed* p, vec3 world) noexcept nogil:
+    cdef vec3 v = v3_sub(world, p.position)
+    if p.plain:
+        return v
+    v = m3_tmul(p.matrix, v)
+    return v3(v.x / p.scale.x, v.y / p.scale.y, v.z / p.scale.z)
+
+
+cdef aabb capsule_bounds(vec3 p0, vec3 p1, double radius) noexcept nogil:
+    return box_grow(box_of(v3_min(p0, p1), v3_max(p0, p1)), radius)
+
+
+cdef aabb _local_box(const placed* p, aabb box) noexcept nogil:
+    """A box in the shape's frame around a box in the world."""
+    cdef vec3 centre, half, h
+    if p.plain:
+        return box_of(v3_sub(box.lo, p.position), v3_sub(box.hi, p.position))
+    centre = unplace_point(p, box_centre(box))
+    h = box_half(box)
+    half = v3(
+        (fabs(p.matrix.r0.x) * h.x + fabs(p.matrix.r1.x) * h.y + fabs(p.matrix.r2.x) * h.z) / fabs(p.scale.x),
+        (fabs(p.matrix.r0.y) * h.x + fabs(p.matrix.r1.y) * h.y + fabs(p.matrix.r2.y) * h.z) / fabs(p.scale.y),
+        (fabs(p.matrix.r0.z) * h.x + fabs(p.matrix.r1.z) * h.y + fabs(p.matrix.r2.z) * h.z) / fabs(p.scale.z))
+    # Rounding of the way there and back.
+    half = v3(half.x + 1e-9 * (fabs(centre.x) + half.x), half.y + 1e-9 * (fabs(centre.y) + half.y),
+              half.z + 1e-9 * (fabs(centre.z) + half.z))
+    return box_of(v3_sub(centre, half), v3_add(centre, half))
+
+
+cdef inline void _store(candidates* c, vec3 a, vec3 b, vec3 d, vec3 n, int32_t source) noexcept nogil:
+    cdef triangle* t = &c.tris[c.n_tris]
+    t.a = a
+    t.b = b
+    t.c = d
+    t.n = n
+    t.d = v3_dot(n, a)
+    c.source[c.n_tris] = source
+    c.n_tris += 1
+
+
+cdef inline bint _near(vec3 a, vec3 b, vec3 c, aabb box) noexcept nogil:
+    return box_overlap(box_of(v3_min(a, v3_min(b, c)), v3_max(a, v3_max(b, c))), box)
+
+
+cdef inline void _store_if_near(candidates* c, vec3 a, vec3 b, vec3 d, aabb box, int32_t source) noexcept nogil:
+    cdef vec3 n
+    if not _near(a, b, d, box):
+        return
+    n = triangle_normal(a, b, d)
+    if not v3_is_zero(n):
+        _store(c, a, b, d, n, source)
+
+
+cdef void _store_walls(candidates* c, vec3 a, vec3 b, vec3 d, aabb box, const wall_rule* walls) noexcept nogil:
+    """A triangle's edges, extruded upwards, facing outwards (MOVE has none; RULES 2)."""
+    cdef vec3[3] v
+    cdef vec3 rise = v3_scale(walls.up, walls.height)
+    cdef vec3 p, q
+    cdef int i
+    v[0], v[1], v[2] = a, b, d
+    for i in range(3):
+        p = v[i]
+        q = v[(i + 1) % 3]
+        _store_if_near(c, p, q, v3_add(q, rise), box, -1)
+        _store_if_near(c, p, v3_add(q, rise), v3_add(p, rise), box, -1)
+
+
+cdef int _add_mesh(candidates* c, const placed* p, aabb box, const wall_rule* walls) noexcept nogil:
+    cdef const mesh_data* m = p.mesh
+    cdef box32 local
+    cdef int32_t found, i
+    cdef Py_ssize_t k
+    cdef const int32_t* t
+    cdef vec3 a, b, d, n, swap, drop
+    cdef double rise
+    cdef aabb reach = box
+    cdef bint walled = walls != NULL and walls.height > 0.0
+    cdef int status
+    if walled:
+        # A wall may reach into the box though its triangle lies below.
+        drop = v3_scale(walls.up, -walls.height)
+        reach = box_union(box, box_of(v3_add(box.lo, drop), v3_add(box.hi, drop)))
+    local = box32_around(_local_box(p, reach))
+    found = _collect(c, &m.tree, &local)
+    if found < 0:
+        return found
+    status = _room_for_tris(c, 6 * found if walled else found)
+    if status != STATUS_OK:
+        return status
+    for i in range(found):
+        k = c.places[i]
+        t = m.triangles + 3 * k
+        a = place_point(p, v3_load(m.vertices + 3 * <Py_ssize_t>t[0]))
+        b = place_point(p, v3_load(m.vertices + 3 * <Py_ssize_t>t[1]))
+        d = place_point(p, v3_load(m.vertices + 3 * <Py_ssize_t>t[2]))
+        if not _near(a, b, d, reach):
+            continue
+        if p.plain:
+            n = v3_load(m.normals + 3 * k)
+        else:
+            if p.mirrored:
+                swap = b
+                b = d
+                d = swap
+            n = triangle_normal(a, b, d)
+            if v3_is_zero(n):
+                continue
+        if walled:
+            rise = v3_dot(n, walls.up)
+            if m.two_sided and rise < 0.0:
+                rise = -rise
+                swap = b
+                b = d
+                d = swap
+                n = v3_scale(n, -1.0)
+            if 0.0 <= rise < walls.slope_limit:
+                _store_walls(c, a, b, d, box, walls)
+                continue
+            if not _near(a, b, d, box):
+                continue
+        _store(c, a, b, d, n, m.source[k])
+    return STATUS_OK
+
+
+cdef int _add_box(candidates* c, const placed* p) noexcept nogil:
+    cdef vec3[8] corner
+    cdef int i
+    cdef vec3 n
+    cdef int status = _room_for_tris(c, 12)
+    if status != STATUS_OK:
+        return status
+    for i in range(8):
+        corner[i] = place_point(p, v3(p.a.x if i & 1 else -p.a.x, p.a.y if i & 2 else -p.a.y,
+                                      p.a.z if i & 4 else -p.a.z))
+    for i in range(6):
+        _store_face(c, p.mirrored, corner[BOX_FACES[i][0]], corner[BOX_FACES[i][1]], corner[BOX_FACES[i][2]])
+        _store_face(c, p.mirrored, corner[BOX_FACES[i][0]], corner[BOX_FACES[i][2]], corner[BOX_FACES[i][3]])
+    return STATUS_OK
+
+
+cdef inline void _store_face(candidates* c, bint mirrored, vec3 a, vec3 b, vec3 d) noexcept nogil:
+    cdef vec3 n
+    if mirrored:
+        n = triangle_normal(a, d, b)
+        if not v3_is_zero(n):
+            _store(c, a, d, b, n, -1)
+    else:
+        n = triangle_normal(a, b, d)
+        if not v3_is_zero(n):
+            _store(c, a, b, d, n, -1)
+
+
+cdef inline vec3 _hull_vertex(const placed* p, int32_t i) noexcept nogil:
+    return place_point(p, v3_mul(v3_load(p.hull.vertices + 3 * i), p.hull_scale))
+
+
+cdef int _add_hull(candidates* c, const placed* p) noexcept nogil:
+    cdef int32_t i
+    cdef const int32_t* t
+    cdef int status = _room_for_tris(c, p.hull.n_triangles)
+    if status != STATUS_OK:
+        return status
+    for i in range(p.hull.n_triangles):
+        t = p.hull.triangles + 3 * i
+        _store_face(c, p.mirrored, _hull_vertex(p, t[0]), _hull_vertex(p, t[1]), _hull_vertex(p, t[2]))
+    return STATUS_OK
+
+
+cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t part_index, aabb box,
+                        const wall_rule* walls) noexcept nogil:
+    cdef candidate_group* g
+    cdef vec3 n
+    cdef int status = _room_for_groups(c, 1)
+    if status != STATUS_OK:
+        return status
+    g = &c.groups[c.n_groups]
+    g.id = p.id
+    g.item = item
+    g.part = part_index
+    g.body = p.body
+    g.kind = GROUP_TRIANGLES
+    g.closed = False
+    g.two_sided = False
+    g.first = c.n_tris
+    g.count = 0
+    g.q0 = p.a
+    g.q1 = p.b
+    g.radius = p.radius
+    if p.kind == SHAPE_SPHERE:
+        g.kind = GROUP_SPHERE
+        g.q0 = g.q1 = p.position
+    elif p.kind == SHAPE_CAPSULE:
+        g.kind = GROUP_CAPSULE
+    elif p.kind == SHAPE_PLANE:
+        g.kind = GROUP_PLANE
+        g.radius = p.offset
+    else:
+        if p.kind == SHAPE_MESH:
+            g.two_sided = p.mesh.two_sided
+            status = _add_mesh(c, p, box, walls)
+        elif p.kind == SHAPE_BOX:
+            g.closed = True
+            status = _add_box(c, p)
+        elif p.kind == SHAPE_HULL:
+            # A flat hull has two faces back to back.
+            g.closed = True
+            status = _add_hull(c, p)
+        else:
+            status = _room_for_tris(c, 1)
+            if status == STATUS_OK:
+                _store_face(c, p.mirrored, place_point(p, p.a), place_point(p, p.b), place_point(p, p.c))
+        if status != STATUS_OK:
+            c.n_tris = g.first
+            return status
+        g.count = c.n_tris - g.first
+        if g.count == 0:
+            return STATUS_OK
+    c.n_groups += 1
+    return STATUS_OK
+
+
+cdef int candidates_gather(candidates* c, const world_part* part, int32_t part_index, aabb box, uint32_t mask,
+                           const wall_rule* walls) noexcept nogil:
+    cdef box32 query
+    cdef int32_t found, i, k
+    cdef const placed* p
+    cdef aabb reach = box
+    cdef vec3 drop
+    cdef int status = STATUS_OK
+    if part.n == 0:
+        return STATUS_OK
+    for i in range(part.n_endless):
+        p = &part.items[part.endless[i]]
+        if p.layer & mask:
+            status = candidates_add(c, p, part.endless[i], part_index, box, walls)
+            if status != STATUS_OK:
+                return status
+    if walls != NULL and walls.height > 0.0:
+        drop = v3_scale(walls.up, -walls.height)
+        reach = box_union(box, box_of(v3_add(box.lo, drop), v3_add(box.hi, drop)))
+    query = box32_around(reach)
+    found = _collect(c, &part.tree, &query)
+    if found < 0:
+        return found
+    # c.places is needed again for each mesh.
+    status = _room_for_items(c, found)
+    if status != STATUS_OK:
+        return status
+    for i in range(found):
+        c.items[i] = part.tree.order[c.places[i]]
+    for i in range(found):
+        k = c.items[i]
+        p = &part.items[k]
+        if (p.layer & mask) and box_overlap(p.bounds, reach):
+            status = candidates_add(c, p, k, part_index, box, walls)
+            if status != STATUS_OK:
+                break
+    return status
+
+
+cdef int _group_order(const candidates* c, const candidate_group* g, int32_t g_tri, const candidate_group* h,
+                      int32_t h_tri) noexcept nogil:
+    """Order of two hits by geometry, so that no result depends on the order of adding shapes."""
+    cdef int k
+    if g.kind != h.kind:
+        return -1 if g.kind < h.kind else 1
+    if g.kind == GROUP_TRIANGLES:
+        k = triangle_order(&c.tris[g_tri if g_tri >= 0 else g.first], &c.tris[h_tri if h_tri >= 0 else h.first])
+    else:
+        k = v3_lex(g.q0, h.q0)
+        if k == 0:
+            k = v3_lex(g.q1, h.q1)
+        if k == 0 and g.radius != h.radius:
+            k = -1 if g.radius < h.radius else 1
+    if k == 0 and g.id != h.id:
+        k = -1 if g.id < h.id else 1
+    return k
+
+
+cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil:
+    cdef capsule_cast now = q[0]
+    cdef const candidate_group* g
+    cdef sweep_hit one
+    cdef bint found = False, struck, keeps
+    cdef int32_t i
+    for i in range(c.n_groups):
+        g = &c.groups[i]
+        keeps = (recovers >> g.body) & 1
+        if g.kind == GROUP_TRIANGLES:
+            struck = cast_triangles(&now, c.tris + g.first, g.count, g.two_sided, not keeps, c.touched, &c.tested, &one)
+            if struck:
+                one.tri += g.first
+        elif g.kind == GROUP_SPHERE:
+            struck = cast_sphere(&now, g.q0, g.radius, &one)
+        elif g.kind == GROUP_CAPSULE:
+            struck = cast_capsule(&now, g.q0, g.q1, g.radius, &one)
+        else:
+            struck = cast_plane(&now, g.q0, g.radius, &one)
+        if not struck or (one.overlapping and not keeps):
+            continue
+        if found:
+            if one.distance > hit.base.distance:
+                continue
+            if one.distance == hit.base.distance:
+                if one.overlapping != hit.base.overlapping:
+                    if hit.base.overlapping:
+                        continue
+                elif _group_order(c, g, one.tri, &c.groups[hit.group], hit.base.tri) > 0:
+                    continue
+        found = True
+        hit.base = one
+        hit.group = i
+        # Later shapes may still beat this one by a candidate of their own window.
+        now.limit = f_min(q.limit, latest_candidate(one.distance))
+    return found
+
+
+cdef push_out group_push(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil:
+    cdef push_out r
+    if g.kind == GROUP_SPHERE:
+        return push_from_sphere(p0, p1, radius, g.q0, g.radius)
+    if g.kind == GROUP_CAPSULE:
+        return push_from_capsule(p0, p1, radius, g.q0, g.q1, g.radius)
+    if g.kind == GROUP_PLANE:
+        return push_from_plane(p0, p1, radius, g.q0, g.radius)
+    if g.closed:
+        return push_from_polytope(p0, p1, radius, c.tris + g.first, g.count)
+    r = push_from_triangles(p0, p1, radius, c.tris + g.first, g.count, g.two_sided, c.depths)
+    if r.tri >= 0:
+        r.tri += g.first
+    return r
+
+
+cdef bint group_overlaps(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil:
+    if g.kind == GROUP_SPHERE:
+        return point_segment(g.q0, p0, p1).dist2 < (radius + g.radius) * (radius + g.radius)
+    if g.kind == GROUP_CAPSULE:
+        return segment_segment(p0, p1, g.q0, g.q1).dist2 < (radius + g.radius) * (radius + g.radius)
+    if g.kind == GROUP_TRIANGLES and not g.closed:
+        return overlaps_triangles(p0, p1, radius, c.tris + g.first, g.count)
+    return group_push(c, g, p0, p1, radius).overlapping
+
+
+cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius, int recovers,
+                                 int32_t* group) noexcept nogil:
+    cdef push_out best, one
+    cdef int32_t i
+    cdef double deepest = 0.0
+    best.overlapping = False
+    best.depth = 0.0
+    group[0] = -1
+    for i in range(c.n_groups):
+        if (recovers >> c.groups[i].body) & 1:
+            one = group_push(c, &c.groups[i], p0, p1, radius)
+            if one.overlapping and one.depth > deepest:
+                deepest = one.depth
+    if deepest <= 0.0:
+        return best
+    for i in range(c.n_groups):
+        if (recovers >> c.groups[i].body) & 1:
+            one = group_push(c, &c.groups[i], p0, p1, radius)
+            if one.overlapping and one.depth >= deepest - TIE and (
+                    group[0] < 0
+                    or _group_order(c, &c.groups[i], one.tri, &c.groups[group[0]], best.tri) < 0):
+                best = one
+                group[0] = i
+    return best
