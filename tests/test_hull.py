@@ -1,0 +1,299 @@
+"""Convex hulls: closed, convex, merged, and the same whatever the order of the points."""
+import itertools
+
+import numpy as np
+import pytest
+
+from pycct._hull import HullTables
+
+CUBE = np.array(list(itertools.product((-0.5, 0.5), repeat=3)))
+
+
+def rotation(rng):
+    q, r = np.linalg.qr(rng.normal(size=(3, 3)))
+    q *= np.sign(np.diag(r))
+    return q if np.linalg.det(q) > 0 else q[:, ::-1]
+
+
+def prism(n, height=1.0):
+    angle = np.arange(n) * 2 * np.pi / n
+    ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return np.concatenate([np.c_[ring, np.full(n, z)] for z in (0.0, height)])
+
+
+def sphere(rng, n):
+    p = rng.normal(size=(n, 3))
+    return p / np.linalg.norm(p, axis=1, keepdims=True)
+
+
+def signature(hull):
+    return (hull.dimension, hull.vertices.tobytes(), hull.planes.tobytes(), hull.edges.tobytes(),
+            hull.edge_faces.tobytes(), hull.faces, hull.triangles.tobytes(), hull.outlines)
+
+
+def check(hull, points):
+    """Everything that any solid hull must satisfy."""
+    points = np.asarray(points, dtype=float)
+    scale = max(hull.extent, np.abs(points).max() * 1e-6)
+    planes, vertices, faces, edges = hull.planes, hull.vertices, hull.faces, hull.edges
+    given = {tuple(p) for p in points + 0.0}
+    assert all(tuple(v) in given for v in vertices)
+    assert vertices.tolist() == sorted(vertices.tolist())
+    assert np.allclose(np.linalg.norm(planes[:, :3], axis=1), 1, atol=1e-14)
+    gap = points @ planes[:, :3].T - planes[:, 3]
+    assert gap.max() <= 1e-9 * scale
+    assert np.all(np.abs(gap.max(axis=0)) <= 1e-9 * scale)          # every plane touches
+    assert len(vertices) - len(edges) + len(faces) == 2             # Euler
+    directed = [(loop[k], loop[(k + 1) % len(loop)]) for loop in faces for k in range(len(loop))]
+    assert len(set(directed)) == len(directed) == 2 * len(edges)
+    assert {(v, u) for u, v in directed} == set(directed)
+    for e, ((u, v), (f, g)) in enumerate(zip(edges.tolist(), hull.edge_faces.tolist(), strict=True)):
+        assert u < v
+        assert (u, v) in zip(faces[f], faces[f][1:] + faces[f][:1], strict=True)
+        assert (v, u) in zip(faces[g], faces[g][1:] + faces[g][:1], strict=True)
+        assert e in hull.face_edges[f] and e in hull.face_edges[g]
+        assert e in hull.vertex_edges[u] and e in hull.vertex_edges[v]
+    for f, loop in enumerate(faces):
+        assert loop[0] == min(loop) and len(loop) >= 3
+        n, d = planes[f, :3], planes[f, 3]
+        p = vertices[list(loop)]
+        assert np.abs(p @ n - d).max() <= 1e-6 * scale
+        turn = np.cross(np.roll(p, -1, axis=0) - p, np.roll(p, -2, axis=0) - np.roll(p, -1, axis=0)) @ n
+        assert turn.min() >= -1e-6 * scale * scale
+        assert turn.sum() > 0
+        assert all(f in hull.vertex_faces[v] for v in loop)
+    assert faces == sorted(faces)
+    assert hull.volume > 0
+    fans = [(loop[0], loop[k], loop[k + 1]) for loop in faces for k in range(1, len(loop) - 1)]
+    assert hull.triangles.tolist() == [list(t) for t in fans]
+
+
+def brute_force(points):
+    """Corners and volume from all planes through three points; points in general position."""
+    corners, volume = set(), 0.0
+    centre = points.mean(axis=0)
+    for i, j, k in itertools.combinations(range(len(points)), 3):
+        n = np.cross(points[j] - points[i], points[k] - points[i])
+        side = (points - points[i]) @ n
+        side[[i, j, k]] = 0.0
+        if side.max() <= 0 or side.min() >= 0:
+            corners |= {i, j, k}
+            volume += abs(n @ (centre - points[i])) / 6
+    return corners, volume
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_small_sets_against_all_planes(seed):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(rng.integers(5, 24), 3))
+    hull = HullTables(points)
+    check(hull, points)
+    corners, volume = brute_force(points)
+    assert {tuple(v) for v in hull.vertices} == {tuple(points[i]) for i in corners}
+    assert hull.volume == pytest.approx(volume, rel=1e-12)
+    assert all(len(f) == 3 for f in hull.faces)
+
+
+def test_cube():
+    hull = HullTables(CUBE)
+    check(hull, CUBE)
+    assert (hull.dimension, len(hull.vertices), len(hull.edges), len(hull.faces)) == (3, 8, 12, 6)
+    assert hull.volume == 1.0
+    assert {tuple(p) for p in hull.planes} == {
+        tuple([*(s * np.eye(3)[k] + 0.0), 0.5]) for k in range(3) for s in (-1, 1)}
+    assert [len(f) for f in hull.faces] == [4] * 6
+    assert hull.faces[0][:2] == (0, 1)
+    assert [len(o) for o in hull.outlines] == [4, 4, 4]
+
+
+@pytest.mark.parametrize("n", [3, 5, 8, 31, 100, 127])
+def test_prism(n):
+    points = prism(n)
+    hull = HullTables(points)
+    check(hull, points)
+    assert len(hull.faces) == n + 2
+    assert len(hull.vertices) == 2 * n
+    assert sorted(len(f) for f in hull.faces)[-2:] == [n, n] if n > 3 else True
+    assert hull.volume == pytest.approx(n / 2 * np.sin(2 * np.pi / n), rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [4, 10, 100, 255])
+def test_points_on_a_sphere_are_all_corners(n):
+    points = sphere(np.random.default_rng(n), n)
+    hull = HullTables(points)
+    check(hull, points)
+    assert len(hull.vertices) == n
+
+
+def test_many_points_with_few_corners():
+    rng = np.random.default_rng(1)
+    points = np.concatenate([rng.uniform(-0.5, 0.5, size=(20000, 3)), CUBE])
+    hull = HullTables(points)
+    check(hull, points)
+    assert len(hull.vertices) == 8 and len(hull.faces) == 6
+
+
+def test_too_many_corners():
+    for n in (256, 5000):
+        with pytest.raises(ValueError, match="points"):
+            HullTables(sphere(np.random.default_rng(0), n))
+    ring = prism(256)[:256]
+    with pytest.raises(ValueError, match="points"):
+        HullTables(ring)
+    assert len(HullTables(prism(255)[:255]).vertices) == 255
+
+
+def test_grid_of_points_on_the_faces_of_a_box():
+    line = np.linspace(-1, 1, 9)
+    grid = np.array([p for p in itertools.product(line, repeat=3) if max(map(abs, p)) == 1])
+    rng = np.random.default_rng(3)
+    for turn in (np.eye(3), rotation(rng), rotation(rng)):
+        for dtype in (np.float64, np.float32):
+            points = (grid @ turn.T).astype(dtype)
+            hull = HullTables(points)
+            check(hull, points)
+            assert len(hull.faces) == 6
+            assert len(hull.vertices) == 8
+            assert hull.volume == pytest.approx(8, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_float32_solids_keep_their_faces(seed):
+    """Coordinates rounded to float32 leave faces coplanar only to 1e-7; they must still merge."""
+    rng = np.random.default_rng(seed)
+    points = CUBE * rng.uniform(0.3, 3, size=3) @ rotation(rng).T
+    hull = HullTables(points.astype(np.float32))
+    check(hull, points.astype(np.float32))
+    assert len(hull.faces) == 6 and len(hull.vertices) == 8
+    points = prism(12) @ rotation(rng).T
+    hull = HullTables(points.astype(np.float32))
+    check(hull, points.astype(np.float32))
+    assert len(hull.faces) == 14 and len(hull.vertices) == 24
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_order_and_repetition_change_nothing(seed):
+    rng = np.random.default_rng(seed)
+    sets = [
+        CUBE, prism(9), sphere(rng, 60), (CUBE @ rotation(rng).T).astype(np.float32),
+        rng.integers(-2, 3, size=(60, 3)).astype(float), rng.normal(size=(300, 3)),
+        np.c_[rng.normal(size=(40, 2)), np.zeros(40)], np.outer(rng.normal(size=9), [1.0, 2.0, 3.0]),
+    ]
+    for points in sets:
+        first = signature(HullTables(points))
+        for _ in range(4):
+            other = points[rng.permutation(len(points))]
+            other = np.concatenate([other, other[rng.integers(len(other), size=7)]])
+            assert signature(HullTables(other)) == first
+
+
+def test_minus_zero_is_zero():
+    square = [(0.0, 0.0, 0.0), (1, 0, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1)]
+    minus = [tuple(-0.0 if c == 0 else c for c in p) for p in square]
+    assert signature(HullTables(square)) == signature(HullTables(minus)) == signature(HullTables(square + minus))
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 1e6, 1e100])
+@pytest.mark.parametrize("seed", range(4))
+def test_any_size(scale, seed):
+    rng = np.random.default_rng(seed)
+    for points in (CUBE @ rotation(rng).T, prism(7) @ rotation(rng).T, sphere(rng, 40)):
+        hull = HullTables(points * scale)
+        assert hull.faces == HullTables(points).faces
+        assert hull.volume == pytest.approx(HullTables(points).volume * scale**3, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_far_from_the_origin(seed):
+    rng = np.random.default_rng(seed)
+    centre = rng.uniform(-1e6, 1e6, size=3)
+    for points in (CUBE, CUBE @ rotation(rng).T, prism(7), sphere(rng, 40)):
+        hull = HullTables(points + centre)
+        check(hull, points + centre)
+        assert len(hull.faces) == len(HullTables(points).faces)
+        assert hull.volume == pytest.approx(HullTables(points).volume, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("noise", [1e-16, 1e-12, 1e-9, 1e-8, 1e-7, 1e-6, 1e-4])
+def test_nearly_coplanar(noise, seed):
+    """Noise on, below and above the merging tolerance: always a closed convex solid."""
+    rng = np.random.default_rng(seed)
+    line = np.linspace(-1, 1, 4)
+    grid = np.array([p for p in itertools.product(line, repeat=3) if max(map(abs, p)) == 1])
+    points = grid * rng.uniform(0.01, 1, size=3) @ rotation(rng).T + rng.normal(size=grid.shape) * noise
+    hull = HullTables(points)
+    check(hull, points)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_shallow_dome(seed):
+    """A dome about as high as the tolerance: merging must not leave a hole or a dent."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(-1, 1, size=(60, 2))
+    height = 10.0 ** rng.uniform(-9, -5)
+    dome = np.c_[p, height * (1 - (p**2).sum(axis=1) / 2)]
+    points = np.concatenate([dome, CUBE * 2 - [0, 0, 1]])
+    check(HullTables(points), points)
+
+
+def test_integer_lattice_has_big_faces():
+    points = np.array(list(itertools.product(range(5), repeat=3)), dtype=float)
+    hull = HullTables(points)
+    check(hull, points)
+    assert len(hull.vertices) == 8 and hull.volume == 64
+    octahedron = points[np.abs(points - 2).sum(axis=1) <= 2]
+    hull = HullTables(octahedron)
+    check(hull, octahedron)
+    assert len(hull.vertices) == 6 and len(hull.faces) == 8
+
+
+def test_plane_figures():
+    rng = np.random.default_rng(0)
+    flat = np.concatenate([rng.uniform(-1, 1, size=(50, 2)), [(-1, -1), (1, -1), (-1, 1), (1, 1), (0, -1)]])
+    points = np.c_[flat, np.zeros(len(flat))] @ rotation(rng).T + [3, 4, 5]
+    for p in (points, points.astype(np.float32)):
+        hull = HullTables(p)
+        assert hull.dimension == 2 and hull.volume == 0
+        assert len(hull.vertices) == 4 and len(hull.edges) == 4 and len(hull.faces) == 2
+        assert hull.faces[0] == (hull.faces[1][0], *hull.faces[1][:0:-1])
+        assert np.allclose(hull.planes[0, :3], -hull.planes[1, :3])
+        assert (p @ hull.planes[:, :3].T - hull.planes[:, 3]).max() <= 1e-9
+        assert sorted(map(sorted, hull.edge_faces.tolist())) == [[0, 1]] * 4
+        assert len(hull.triangles) == 4
+        v = hull.vertices[list(hull.faces[0])]
+        assert np.cross(v[1] - v[0], v[2] - v[0]) @ hull.planes[0, :3] > 0
+
+
+def test_lines_and_points():
+    hull = HullTables(np.outer([0.3, -1, 2, 0.5], [1.0, 2.0, 3.0]))
+    assert hull.dimension == 1
+    assert hull.vertices.tolist() == [[-1, -2, -3], [2, 4, 6]]
+    assert hull.edges.tolist() == [[0, 1]] and hull.faces == [] and hull.edge_faces.tolist() == [[-1, -1]]
+    hull = HullTables([(1, 2, 3)] * 4)
+    assert hull.dimension == 0 and hull.vertices.tolist() == [[1, 2, 3]]
+    assert len(hull.edges) == 0 and len(hull.planes) == 0 and hull.outlines == ((0,), (0,), (0,))
+
+
+def test_outlines_are_the_flattened_hull():
+    rng = np.random.default_rng(5)
+    points = sphere(rng, 80)
+    hull = HullTables(points)
+    for axis in range(3):
+        flat = hull.vertices.copy()
+        flat[:, axis] = 0
+        loop = hull.outlines[axis]
+        side = np.array([np.cross(flat[loop[(k + 1) % len(loop)]] - flat[v], flat - flat[v])[:, axis]
+                         for k, v in enumerate(loop)])
+        assert side.min() >= -1e-12         # all on the left of every edge
+        assert (side > 1e-9).all(axis=0).sum() == len(flat) - len(loop)
+
+
+@pytest.mark.parametrize("bad", [
+    [], [[]], [1, 2, 3], [[1, 2]], [[1, 2, 3, 4]], "abc", None, [[1, 2, "x"]], [[1, 2, 3], [4, 5]],
+    [[np.nan, 0, 0]], [[np.inf, 0, 0]], np.zeros((0, 3)), np.zeros((2, 3), complex), [[1e300, 0, 0], [-1e300, 0, 0]],
+    object(), {"a": 1},
+])
+def test_bad_points_are_named(bad):
+    with pytest.raises(ValueError, match="points"):
+        HullTables(bad)
