@@ -1,0 +1,34 @@
+"""Kinematic character controller: a capsule that walks, slides, steps and falls by PhysX's rules."""
+
+from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass
+from pycct._scene import Actor, Penetration, Scene, SceneHit
+from pycct._shapes import Box, Capsule, ConvexHull, Mesh, Plane, Shape, Sphere, Triangle
+from pycct._version import __version__
+
+__all__ = [
+    "Actor",
+    "Behavior",
+    "Box",
+    "Capsule",
+    "CharacterController",
+    "ClimbingMode",
+    "CollisionFlags",
+    "ConvexHull",
+    "Ground",
+    "Hit",
+    "Mesh",
+    "MoveStats",
+    "NonWalkableMode",
+    "Pass",
+    "Penetration",
+    "Plane",
+    "Scene",
+    "SceneHit",
+    "Shape",
+    "Sphere",
+    "State",
+    "Triangle",
+    "__version__",
+    "decompose_movement",
+]

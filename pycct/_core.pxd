@@ -1,0 +1,181 @@
+# cython: language_level=3
+"""The movement core: doSweepTest, moveCharacter, move; and the CharacterController around them.
+
+A move is a pure function of the controller's parameters and state, the world it
+sees and the displacement. It works on a copy of the state, which the caller keeps
+only when the move ends well.
+"""
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from pycct._scene cimport Scene
+from pycct._types cimport triangle
+from pycct._vec cimport aabb, vec3
+from pycct._world cimport candidates, world_part
+
+
+cdef enum collision_flag:       # MOVE 1.3
+    COLLISION_SIDES = 1
+    COLLISION_UP = 2
+    COLLISION_DOWN = 4
+
+
+cdef enum climbing_mode:
+    CLIMBING_EASY = 0
+    CLIMBING_CONSTRAINED = 1
+
+
+cdef enum non_walkable_mode:
+    NON_WALKABLE_PREVENT_CLIMBING = 0
+    NON_WALKABLE_FORCE_SLIDING = 1
+
+
+cdef enum sweep_pass:           # MOVE 6.1
+    PASS_UP = 0
+    PASS_SIDE = 1
+    PASS_DOWN = 2
+    PASS_SENSOR = 3
+
+
+cdef enum state_mark:           # PhysX's STF flags
+    VALIDATE_TRIANGLE_DOWN = 1
+    VALIDATE_TRIANGLE_SIDE = 2
+    TOUCH_OTHER_CONTROLLER = 4
+    TOUCH_OBSTACLE = 8
+    NORMALIZE_RESPONSE = 16
+    WALK_EXPERIMENT = 32
+    HIT_NON_WALKABLE = 64
+    IS_MOVING_UP = 128
+
+
+cdef struct controller_params:
+    vec3 up                     # unit
+    double radius               # m, > 0
+    double height               # m, distance between the sphere centres, >= 0
+    double contact_offset       # m, >= 0
+    double step_offset          # m, >= 0
+    double slope_limit          # cosine; 0: slopes are not handled
+    double invisible_wall_height
+    double max_jump_height
+    int32_t climbing            # climbing_mode
+    int32_t non_walkable        # non_walkable_mode
+    bint overlap_recovery
+    bint prevent_vertical_sliding
+    uint32_t layer
+    uint32_t mask
+
+
+# What the last DOWN pass found below.
+cdef struct ground_contact:
+    bint touching
+    vec3 normal                 # contact normal
+    vec3 point
+    int64_t actor
+    int32_t triangle            # as the user numbered it, -1: none
+    bint has_data
+    int64_t data
+    bint has_face               # a triangle's normal decides whether it is walkable
+    vec3 face_normal
+    double distance             # gap between the capsule and it, m
+
+
+cdef struct controller_state:
+    vec3 position               # centre of the capsule
+    vec3 velocity               # what was really travelled / dt
+    int32_t flags               # collision_flag bits of the last move
+    uint32_t marks              # state_mark bits
+    int64_t touched_actor       # what the last pass down ended on, -1: nothing
+    int32_t touched_triangle
+    vec3 touched_point          # in the world
+    vec3 touched_local          # in the shape's frame
+    vec3 down_normal            # of the triangle below (MOVE contactNormalDownPass)
+    vec3 side_normal            # of the triangle aside (MOVE contactNormalSidePass)
+    double touched_min          # lowest and highest point of the triangle below, along up
+    double touched_max
+    double contact_height       # along up, of the last contact of any pass
+    double overlap              # depth left after overlap recovery, m
+    ground_contact ground
+
+
+cdef struct hit_record:
+    int32_t kind                # 0 shape, 1 controller, 2 obstacle
+    int32_t sweep_pass
+    int64_t actor
+    int32_t triangle
+    bint has_data
+    int64_t data
+    vec3 position
+    vec3 normal
+    vec3 direction
+    double length               # of the motion that was left, m
+    double distance             # at which it was hit, m
+    double along                # place on the axis, 0 bottom to 1 top (SWEEP 6.3)
+
+
+cdef struct hit_log:
+    hit_record* records
+    int32_t n
+    int32_t room
+
+
+cdef struct move_stats:
+    int64_t iterations
+    int64_t full_updates
+    int64_t partial_updates
+    int64_t triangles_tested
+    int64_t recoveries
+
+
+# Candidates kept from move to move. A cache never changes a result.
+cdef struct candidate_cache:
+    candidates near
+    bint valid
+    aabb bounds
+    uint64_t fixed_version
+    uint64_t moving_version
+    int32_t fixed_groups        # how many of the candidates are static
+    int32_t fixed_tris
+
+
+cdef struct move_scratch:
+    candidate_cache cache
+    candidates around           # for overlap recovery
+    hit_log log
+
+
+# MOVE 2.4
+cdef struct decomposition:
+    vec3 up_vector
+    vec3 side_vector
+    vec3 down_vector
+    double step_offset
+    bint is_moving_up
+    bint has_side_movement
+
+
+cdef void scratch_init(move_scratch* s) noexcept nogil
+cdef void scratch_free(move_scratch* s) noexcept nogil
+cdef decomposition decompose(vec3 displacement, vec3 up, double step_offset, bint standing_on_moving) noexcept nogil
+cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) noexcept nogil
+cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side) noexcept nogil
+cdef vec3 collision_response(vec3 target, vec3 position, vec3 direction, vec3 normal, double bump, double friction,
+                             bint normalize) noexcept nogil
+# Move; ``state`` is changed in place and worth keeping only when STATUS_OK is returned.
+cdef int move_controller(const controller_params* p, controller_state* state, const world_part* fixed,
+                         const world_part* moving, move_scratch* scratch, vec3 displacement, double dt,
+                         double min_distance, move_stats* stats) noexcept nogil
+
+
+cdef class CharacterController:
+    cdef object __weakref__
+    cdef readonly Scene scene
+    cdef controller_params params
+    cdef controller_state st
+    cdef move_scratch scratch
+    cdef move_stats last
+    cdef public object user_data
+    cdef int busy
+    cdef bint removed
+    cdef int enter(self) except -1
+    cdef void leave(self) noexcept
+    cdef double _foot(self) noexcept
+    cdef int _set(self, controller_params p) except -1

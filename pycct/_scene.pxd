@@ -1,0 +1,47 @@
+# cython: language_level=3
+"""The scene: actors under a lock, and the immutable pictures of them that moves read."""
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pycct._shapes cimport Shape
+from pycct._vec cimport quat, vec3
+from pycct._world cimport placed, world_part
+
+
+# Shapes placed in the world, frozen; owns the memory and keeps the shapes alive.
+cdef class Part:
+    cdef world_part data
+    cdef list shapes
+
+
+# What one move or question sees.
+cdef class Snapshot:
+    cdef Part fixed         # static actors
+    cdef Part moving        # kinematic and dynamic actors
+
+
+cdef class Actor:
+    cdef object __weakref__
+    cdef Scene scene_           # None once removed
+    cdef readonly Shape shape
+    cdef readonly int64_t id
+    cdef int body_
+    cdef uint32_t layer_
+    cdef uint32_t behavior_
+    cdef vec3 position_
+    cdef quat rotation_
+    cdef vec3 scale_
+    cdef public object user_data
+    cdef int fill(self, placed* p) except -1
+
+
+cdef class Scene:
+    cdef object __weakref__
+    cdef object lock            # held by whoever changes or publishes
+    cdef dict actors_           # id -> Actor, in the order of adding
+    cdef int64_t next_id
+    cdef bint fixed_dirty
+    cdef bint moving_dirty
+    cdef Snapshot current
+    cdef readonly uint64_t timestamp    # counts changes of static actors
+    cdef Snapshot snapshot(self)
+    cdef int touch(self, int body) except -1

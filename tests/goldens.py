@@ -1,0 +1,152 @@
+"""Recordings of the real PhysX, replayed: each move starts where PhysX started it.
+
+``play(record)`` gives what ``score`` counts. Names of the fields are those of the
+recordings: see tests/golden/README.md.
+"""
+
+import gzip
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+
+import pycct
+
+HERE = Path(__file__).resolve().parent
+OWN = HERE / "golden"
+# Third-party level geometry is not part of the repository; where it lies beside it, it is used.
+LEVELS = HERE.parent.parent / "shared" / "levels"
+THIRD_PARTY = HERE.parent.parent / "shared" / "golden"
+
+
+def load(path):
+    """Read one recording."""
+    return json.loads(gzip.decompress(Path(path).read_bytes()))
+
+
+def read_obj(path):
+    """Vertices (float32 values, turned from y-up to z-up) and triangles of an OBJ file."""
+    vertices, triangles = [], []
+    for line in Path(path).read_text().splitlines():
+        word = line.split()
+        if word and word[0] == "v":
+            vertices.append([float(x) for x in word[1:4]])
+        elif word and word[0] == "f":
+            corner = [int(w.split("/")[0]) for w in word[1:]]
+            corner = [c - 1 if c > 0 else len(vertices) + c for c in corner]
+            triangles += [[corner[0], corner[k], corner[k + 1]] for k in range(1, len(corner) - 1)]
+    v = np.array(vertices, np.float32)
+    return np.stack([v[:, 0], -v[:, 2], v[:, 1]], -1), np.array(triangles)
+
+
+def shape_of(s):
+    """The pycct shape of one recorded shape."""
+    if s["type"] == "mesh":
+        if "obj" in s:
+            return pycct.Mesh(*read_obj(LEVELS / s["obj"]))
+        return pycct.Mesh(np.array(s["vertices"]).reshape(-1, 3), np.array(s["triangles"]).reshape(-1, 3))
+    if s["type"] == "box":
+        return pycct.Box(s["half"])
+    if s["type"] == "sphere":
+        return pycct.Sphere(s["radius"])
+    if s["type"] == "capsule":
+        return pycct.Capsule(s["radius"], 2 * s["half_height"])
+    return pycct.ConvexHull(np.array(s["vertices"]).reshape(-1, 3))
+
+
+def unit(q):
+    """A float32 quaternion, normalised in float64."""
+    m = math.sqrt(sum(x * x for x in q))
+    return [x / m for x in q]
+
+
+def scene_of(record):
+    """The scene of a recording; actor ids are the indices of its shapes."""
+    scene = pycct.Scene()
+    for s in record["scene"]["shapes"]:
+        scene.add(
+            shape_of(s),
+            position=s.get("position", (0, 0, 0)),
+            rotation=unit(s.get("quat", (0, 0, 0, 1))),
+            scale=s.get("scale", (1, 1, 1)),
+            body="kinematic" if s.get("kinematic") else "static",
+            behavior=s.get("behavior", 0),
+        )
+    return scene
+
+
+def controller_of(scene, record, index, **extra):
+    """The controller of one recorded controller."""
+    c = record["scene"]["controllers"][index]
+    manager = record["scene"].get("manager", {})
+    return pycct.CharacterController(
+        scene,
+        position=c["position"],
+        radius=c["radius"],
+        height=c["height"],
+        up=record["scene"]["up"],
+        contact_offset=c["contact_offset"],
+        step_offset=c["step_offset"],
+        slope_limit=c["slope_limit"],
+        climbing_mode=c["climbing"],
+        non_walkable_mode={"prevent": "prevent_climbing", "force_slide": "force_sliding"}[c["non_walkable"]],
+        invisible_wall_height=c.get("invisible_wall_height", 0.0),
+        max_jump_height=c.get("max_jump_height", 0.0),
+        overlap_recovery=manager.get("overlap_recovery", True),
+        prevent_vertical_sliding=manager.get("prevent_vertical_sliding", False),
+        **extra,
+    )
+
+
+def displacements(record):
+    """Array (controller, step, 3) of a recording."""
+    moves = record["scene"]["moves"]
+    return np.array(moves["disp"]).reshape(len(record["scene"]["controllers"]), moves["n_steps"], 3)
+
+
+def play(record):
+    """got[k][t] = (to, flags, touched actor, [(actor, triangle), ...])."""
+    scene = scene_of(record)
+    moves = record["scene"]["moves"]
+    asked = displacements(record)
+    got = []
+    for track in record["trajectories"]:
+        index = track["controller"]
+        hero = controller_of(scene, record, index)
+        rows = []
+        for step, want in enumerate(track["steps"]):
+            hero.position = want["from"]
+            flags = hero.move(tuple(asked[index, step]), moves["dt"], min_distance=moves["min_dist"])
+            standing = hero.state.standing_on
+            hits = [(h.actor.id, -1 if h.triangle is None else h.triangle) for h in hero.hits]
+            rows.append((hero.position, int(flags), -1 if standing is None else standing.id, hits))
+        got.append(rows)
+    return got
+
+
+def score(record, got, near=1e-4):
+    """Shares of moves: within ``near`` with equal flags, within 0.1 mm, equal flags, same shapes and triangles hit."""
+    n = both = close = flags = touched = hits = 0
+    worst = []
+    for track, rows in zip(record["trajectories"], got, strict=True):
+        for step, (want, (to, flag, actor, hit)) in enumerate(zip(track["steps"], rows, strict=True)):
+            d = math.dist(to, want["to"])
+            n += 1
+            both += d <= near and flag == want["flags"]
+            close += d <= 1e-4
+            flags += flag == want["flags"]
+            touched += actor == want["touched_actor"]
+            hits += hit == [(h["actor"], h["tri"]) for h in want["hits"] if h["kind"] == "shape"]
+            if not (d <= near and flag == want["flags"]):
+                worst.append((d, track["controller"], step, flag, want["flags"]))
+    worst.sort(reverse=True)
+    return {
+        "moves": n,
+        "right": both / n,
+        "within_0_1mm": close / n,
+        "flags": flags / n,
+        "touched": touched / n,
+        "hits": hits / n,
+        "worst": worst[:10],
+    }
