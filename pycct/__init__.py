@@ -1,8 +1,8 @@
 """Kinematic character controller: a capsule that walks, slides, steps and falls by PhysX's rules."""
 
 from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass
-from pycct._scene import Actor, Penetration, Scene, SceneHit
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
+from pycct._scene import Actor, Obstacle, Penetration, Scene, SceneHit
 from pycct._shapes import Box, Capsule, ConvexHull, Mesh, Plane, Shape, Sphere, Triangle
 from pycct._version import __version__
 
@@ -20,9 +20,11 @@ __all__ = [
     "Mesh",
     "MoveStats",
     "NonWalkableMode",
+    "Obstacle",
     "Pass",
     "Penetration",
     "Plane",
+    "Rules",
     "Scene",
     "SceneHit",
     "Shape",

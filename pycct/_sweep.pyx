@@ -390,6 +390,7 @@ cdef capsule_cast capsule_cast_of(vec3 p0, vec3 p1, double radius, vec3 dir, dou
     q.parallel = axis2 <= 0.0 or v3_len2(v3_cross(axis, dir)) <= PARALLEL2 * axis2
     q.trailing_rule = trailing_rule
     q.culls = culls
+    q.culls_parallel = False
     return q
 
 
@@ -440,6 +441,8 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
                 nd = -nd
             elif q.culls:
                 continue
+        elif nd == 0.0 and q.culls_parallel:
+            continue
         h0 = v3_dot(t.n, q.p0) - t.d
         h1 = v3_dot(t.n, q.p1) - t.d
         low = f_min(h0, h1)
