@@ -20,7 +20,6 @@ from pycct._closest cimport (
 )
 from pycct._overlap cimport (
     overlaps_triangles,
-    polytope_separation,
     push_from_capsule,
     push_from_plane,
     push_from_polytope,
@@ -190,6 +189,7 @@ cdef bint _sweep_row(int kind, const double* p, bint cull, workspace* w, sweep_h
     cdef double length = v3_len(motion)
     cdef const double* t = p + TARGET
     cdef capsule_cast q
+    cdef push_out r
     cdef int64_t tested = 0
     dir = v3_scale(motion, 1.0 / length) if length > 0.0 else motion
     if kind == TARGET_BOX:
@@ -200,15 +200,17 @@ cdef bint _sweep_row(int kind, const double* p, bint cull, workspace* w, sweep_h
         p0 = q_unrotate(rotation, v3_sub(p0, position))
         p1 = q_unrotate(rotation, v3_sub(p1, position))
         dir = q_unrotate(rotation, dir)
-        q = capsule_cast_of(p0, p1, p[6], dir, length, False, True)
-        if polytope_separation(p0, p1, w.tris, w.n, &motion) < 0.0:
-            # Deep inside no face needs to be near: the hull is solid (RULES 7.6).
+        r = push_from_polytope(p0, p1, p[6], w.tris, w.n)
+        if r.overlapping:
+            # From any side, and deep inside, where no face is near: it is solid (RULES 7.6).
             hit.distance = 0.0
             hit.overlapping = True
             hit.normal = v3_neg(dir)
             hit.point = p0
-        elif not cast_triangles(&q, w.tris, w.n, False, False, w.touched, &tested, hit):
-            return False
+        else:
+            q = capsule_cast_of(p0, p1, p[6], dir, length, False, True)
+            if not cast_triangles(&q, w.tris, w.n, False, False, w.touched, &tested, hit):
+                return False
         hit.normal = q_rotate(rotation, hit.normal)
         hit.point = v3_add(q_rotate(rotation, hit.point), position)
         return True

@@ -314,8 +314,42 @@ cdef double capsule_triangle_time(vec3 p0, vec3 p1, double radius, vec3 dir, con
     return time if time < best else best
 
 
+cdef inline vec3 _away(closest_pair near, vec3 dir) noexcept nogil:
+    """Unit vector from the second closest point to the first, however near; -dir where they meet."""
+    if near.dist2 <= 0.0:
+        return v3_neg(dir)
+    return v3_scale(v3_sub(near.on_a, near.on_b), 1.0 / sqrt(near.dist2))
+
+
 cdef inline double _axis(vec3 v, int i) noexcept nogil:
     return v.x if i == 0 else (v.y if i == 1 else v.z)
+
+
+cdef inline double _sphere_box_face(vec3 centre, vec3 dir, double radius, vec3 half, int i,
+                                    double limit) noexcept nogil:
+    """Sphere against the inside of the face across axis i that the motion goes to; as _sphere_face."""
+    cdef int j = (i + 1) % 3, k = (i + 2) % 3
+    cdef double nd = fabs(_axis(dir, i)), dj = _axis(dir, j), dk = _axis(dir, k)
+    cdef double h = (_axis(centre, i) if _axis(dir, i) < 0.0 else -_axis(centre, i)) - _axis(half, i)
+    cdef double time, x, y, late
+    if h < 0.0:
+        return NO_HIT
+    time = (h - radius) / nd
+    if time < 0.0:
+        time = 0.0
+    if time > limit:
+        return NO_HIT
+    x = _axis(centre, j) + dj * time + _axis(half, j)
+    y = _axis(centre, k) + dk * time + _axis(half, k)
+    if 0.0 <= x <= 2.0 * _axis(half, j) and 0.0 <= y <= 2.0 * _axis(half, k):
+        return time
+    if nd > SHALLOW:
+        return NO_HIT
+    late = f_max(_entry(x, dj, 2.0 * _axis(half, j)), _entry(y, dk, 2.0 * _axis(half, k)))
+    if late > _exit(x, dj, 2.0 * _axis(half, j)) or late > _exit(y, dk, 2.0 * _axis(half, k)):
+        return NO_HIT
+    time += late
+    return time if time <= limit and h - nd * time > -radius else NO_HIT
 
 
 cdef double _capsule_box_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, double limit) noexcept nogil:
@@ -385,21 +419,11 @@ cdef double _capsule_box_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 ha
                 best = time
     # An end sphere against the inside of a face whose plane was not the last.
     for i in range(3):
-        d = _axis(dir, i)
-        if d == 0.0:
-            continue
-        j = (i + 1) % 3
-        k = (i + 2) % 3
-        for face in range(2):
-            c = p1 if face else p0
-            low = (_axis(c, i) if d < 0.0 else -_axis(c, i)) - _axis(half, i) - radius
-            if low < 0.0:
-                continue
-            time = low / fabs(d)
-            if time < best and time <= limit:
-                c = v3_madd(c, dir, time)
-                if fabs(_axis(c, j)) <= _axis(half, j) and fabs(_axis(c, k)) <= _axis(half, k):
-                    best = time
+        if _axis(dir, i) != 0.0:
+            time = f_min(_sphere_box_face(p0, dir, radius, half, i, f_min(best, limit)),
+                         _sphere_box_face(p1, dir, radius, half, i, f_min(best, limit)))
+            if time < best:
+                best = time
     return best
 
 
@@ -410,7 +434,6 @@ cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3
     cdef vec3 d = q_unrotate(rotation, dir)
     cdef closest_pair near = segment_box(a, b, half)
     cdef double time
-    cdef vec3 n
     hit.tri = -1
     if near.dist2 < radius * radius:
         hit.distance = 0.0
@@ -422,10 +445,9 @@ cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3
     if time >= NO_HIT:
         return False
     near = segment_box(v3_madd(a, d, time), v3_madd(b, d, time), half)
-    n = v3_sub(near.on_a, near.on_b)
     hit.distance = time
     hit.overlapping = False
-    hit.normal = q_rotate(rotation, v3_unit(n))
+    hit.normal = q_rotate(rotation, _away(near, d))
     hit.point = v3_add(q_rotate(rotation, near.on_b), position)
     return True
 
@@ -597,7 +619,7 @@ cdef inline bint _cast_round(const capsule_cast* q, vec3 q0, vec3 q1, double rad
     hit.distance = time
     hit.overlapping = overlapping
     hit.tri = -1
-    hit.normal = v3_unit(v3_sub(near.on_a, near.on_b))
+    hit.normal = _away(near, q.dir)
     hit.point = v3_madd(near.on_b, hit.normal, radius)
     if overlapping:
         hit.normal = v3_neg(q.dir)
