@@ -83,15 +83,14 @@ $(VENV)/.dev: $(COMPILED) | $(VENV)/bin/pycct-pip
 	@touch $@
 
 # Bounds checks and, where the compiler has it, the undefined-behaviour sanitizer. Not editable: it must leave the
-# ordinary build in pycct/ alone. The last line proves that the checks were really compiled in.
+# ordinary build in pycct/ alone. The grep proves that the installed modules are the checked ones.
 $(DEBUG_VENV)/.checked: $(COMPILED) $(PURE) | $(DEBUG_VENV)/bin/pycct-pip
-	PYCCT_DEBUG=1 $(DEBUG_VENV)/bin/pip install --quiet --force-reinstall --no-deps .
-	$(DEBUG_VENV)/bin/pip install --quiet ".[test]"
-	grep -rlq __Pyx_RaiseBufferIndexError build/debug/cython
+	PYCCT_DEBUG=1 $(DEBUG_VENV)/bin/pip install --quiet ".[test]"
+	@unchecked=$$(grep -L -e __ubsan -e __Pyx_RaiseBufferIndexError $(DEBUG_VENV)/lib/python3.*/site-packages/pycct/_*.so); \
+		test -z "$$unchecked" || { echo "built without checks: $$unchecked" >&2; exit 1; }
 	@touch $@
 
 # As a user has it: a wheel, not the source folder.
 $(BENCH_VENV)/.installed: $(COMPILED) $(PURE) bench/requirements.txt | $(BENCH_VENV)/bin/pycct-pip
-	$(BENCH_VENV)/bin/pip install --quiet -r bench/requirements.txt
-	$(BENCH_VENV)/bin/pip install --quiet --force-reinstall --no-deps .
+	$(BENCH_VENV)/bin/pip install --quiet -r bench/requirements.txt .
 	@touch $@

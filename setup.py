@@ -72,7 +72,7 @@ class BuildExt(build_ext):
     An extension does not link against libpython, so the path would only carry the builder's folder into the wheel.
     """
 
-    def build_extensions(self):
+    def build_extensions(self):  # noqa: D102
         if hasattr(self.compiler, "linker_so"):
             self.compiler.linker_so = [a for a in self.compiler.linker_so if not a.startswith("-Wl,-rpath")]
         super().build_extensions()
