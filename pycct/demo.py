@@ -83,10 +83,9 @@ def run(args: argparse.Namespace) -> int:
     print()
     print(table(rows))
     print()
-    per_move = walked.microseconds
     print(
-        f"move(): {np.median(per_move):.2f} us each (median over frames), {per_move.mean():.2f} us on average; "
-        f"all in all {took:.1f} s, {args.seconds / took:.0f} times as fast as life"
+        f"{np.median(walked.microseconds):.2f} microseconds per move (median over the frames); "
+        f"{args.seconds:g} s of walking took {took:.1f} s"
     )
 
     written = [args.out / "demo.npz", args.out / "level.obj"]

@@ -48,8 +48,8 @@ def draw(level: Level, walked: Walk, path: Path) -> None:
     figure.text(left, 1 - 0.45 / SHEET[1], "Paths through the demo level", fontsize=21, weight="bold", color=INK)
     figure.text(
         left, 1 - 0.75 / SHEET[1],
-        f"{n} characters, {frames / 60:.3g} s at 60 Hz: {steps.sum()} steps climbed, {len(falls)} falls of more than "
-        "half a metre. Plan and cuts are to one scale, in metres.",
+        f"{n} characters, {frames / 60:.3g} s at 60 Hz: {steps.sum()} steps climbed, {len(falls)} falls deeper than "
+        "a step (0.4 m). Plan and cuts are to one scale, in metres.",
         fontsize=12.5, color=SOFT,
     )
     _plan(_axes(figure, (MARGIN, 4.75), (-22.6, 22.6), (-15.6, 15.6)), level, walked, falls)

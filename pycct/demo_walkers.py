@@ -1,7 +1,7 @@
 """Characters that wander through the demo level on fixed tours, and what came of it.
 
 The policy is simple on purpose and has no chance in it: turn towards the next waypoint, jump when held up for half a
-second, give the waypoint up after one and a half.
+second (where the tour allows it), give the waypoint up after one and a half.
 """
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TURN = 0.12  # part of the way to the wanted heading that is turned in one frame
 REACHED = 0.6  # m from a waypoint
 HELD_UP = 0.35  # slower than this part of the wanted speed is 'held up'
 JUMP_AFTER, GIVE_UP_AFTER = 0.5, 1.5  # s
-FALL = 0.5  # m: a drop of more than this without a jump
+FALL = 0.4  # m, the height of a step: a deeper drop without a jump is a fall
 SMALLEST_STEP = 0.05  # m
 
 
@@ -55,11 +55,15 @@ class Tour:
         Middle of the starting line-up, m.
     waypoints : tuple of (x, y, spread)
         m; walkers of one tour keep beside one another by up to `spread`.
+    jumps : bool
+        Whether they jump when held up. A jump carries up a slope that cannot be walked, so none where that is to be
+        seen.
     """
 
     name: str
     start: tuple[float, float]
     waypoints: tuple[tuple[float, float, float], ...]
+    jumps: bool = True
 
 
 TOURS = (
@@ -73,12 +77,13 @@ TOURS = (
     )),
     Tour("ramp 40°, balcony", (-15.0, -12.5), (
         (-16.25, -8.5, 0.8), (-16.25, -2.5, 0.8), (-9.5, -2.5, 0.8), (-9.5, 2.0, 1.0), (-17.0, 6.5, 0.8),
-        (-20.9, 8.0, 0.3), (-20.9, 11.0, 0.3), (-13.0, 11.0, 1.2), (-12.5, 4.5, 1.5), (-6.0, 2.0, 1.0),
+        (-20.9, 8.0, 0.3), (-20.9, 11.0, 0.3), (-13.0, 11.0, 1.2), (-12.5, 4.5, 1.5), (-6.0, 2.0, 0.6),
+        (-5.6, -6.0, 0.6),
     )),
     Tour("ramps too steep", (-10.5, -12.5), (
         (-12.5, -8.0, 0.8), (-12.5, -2.5, 0.8), (-8.75, -8.0, 0.8), (-8.75, -2.5, 0.8), (-5.2, -8.5, 0.6),
         (-4.9, -3.0, 0.5), (4.0, -3.2, 0.8), (6.8, -11.5, 0.6), (-5.5, -11.8, 1.0),
-    )),
+    ), jumps=False),
     Tour("pillars", (7.3, -9.0), (
         (-4.6, -12.0, 1.0), (-5.0, -8.6, 0.5), (6.4, -12.0, 1.0), (6.4, -9.0, 1.0), (-4.6, -6.4, 0.8),
         (0.0, -14.3, 0.3), (3.3, -6.0, 0.4), (7.0, -4.0, 0.8), (7.5, -13.0, 0.6),
@@ -87,7 +92,7 @@ TOURS = (
         (9.2, -11.7, 0.4), (18.3, -11.7, 0.4), (19.0, -9.4, 0.4), (9.0, -9.4, 0.4), (19.0, -6.5, 0.6),
         (15.0, -5.75, 0.08), (12.0, -5.75, 0.08), (11.6, -3.75, 0.1), (15.5, -3.75, 0.0), (8.5, -4.5, 0.8),
         (8.0, -12.0, 0.4),
-    )),
+    ), jumps=False),
     Tour("terrain", (8.0, -2.5), (
         (11.0, 4.5, 1.5), (16.5, 9.0, 1.6), (20.0, 12.5, 1.0), (12.0, 12.0, 1.8), (8.5, 7.5, 1.5), (15.0, 1.5, 1.5),
         (20.0, 4.0, 1.2), (13.0, 7.0, 1.5), (9.0, 1.0, 1.2),
@@ -177,6 +182,7 @@ def walk(
     lane = ((rank * 3) % 8 - 3.5) / 3.5  # beside one another, neighbours far apart in rank
     speed = SLOWEST + (FASTEST - SLOWEST) * ((index * 0.618034) % 1.0)
 
+    may_jump = np.array([t.jumps for t in TOURS])[tours]
     longest = max(len(t.waypoints) for t in TOURS)
     counts = np.array([len(t.waypoints) for t in TOURS])[tours]
     points = np.array([[t.waypoints[k % len(t.waypoints)] for k in range(longest)] for t in TOURS])[tours]
@@ -214,7 +220,7 @@ def walk(
         distance = np.linalg.norm(way, axis=1)
         velocity += (way / np.maximum(distance, 1e-9)[:, None] * speed[:, None] - velocity) * TURN
 
-        jump = grounded & (np.abs(held_up - JUMP_AFTER) < DT / 2)
+        jump = may_jump & grounded & (np.abs(held_up - JUMP_AFTER) < DT / 2)
         falling = np.where(grounded, 0.0, np.maximum(falling - GRAVITY * DT, -TERMINAL_SPEED))
         falling[jump] = JUMP_SPEED
         displacement = result.displacements[frame]
@@ -246,13 +252,17 @@ def walk(
 
 
 def _standing_on(level: Level, feet: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Height of the step (or of the plaza) under feet (n, 3); NaN over other ground."""
+    """Height of the step (or of the plaza) under feet (n, 3); NaN over other ground.
+
+    The feet rise before the centre is over the next step, since the capsule's round end rolls over the edge.
+    """
     x0, x1, y0, y1, z = level.treads.T
     x, y, foot = feet[:, 0, None], feet[:, 1, None], feet[:, 2, None]
-    near = (foot > z - 0.1) & (foot < z + SETTINGS["step_offset"] + 0.05)
-    on = (x >= x0) & (x <= x1) & (y >= y0) & (y <= y1) & near
-    top = np.where(on, z, -np.inf).max(axis=1)
-    return np.where(np.isfinite(top), top, np.where(np.abs(feet[:, 2]) < 0.1, 0.0, np.nan))
+    above = foot - np.append(z, 0.0)
+    near = (above > -0.1) & (above < SETTINGS["step_offset"] + 0.05)
+    near[:, :-1] &= (x >= x0) & (x <= x1) & (y >= y0) & (y <= y1)
+    top = np.where(near, np.append(z, 0.0), -np.inf).max(axis=1)
+    return np.where(np.isfinite(top), top, np.nan)
 
 
 def falls_and_steps(walked: Walk, level: Level) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -268,8 +278,8 @@ def falls_and_steps(walked: Walk, level: Level) -> tuple[NDArray[np.float64], ND
     Returns
     -------
     falls : ndarray, (k, 5)
-        Character, frame of the landing, depth (m), and where (x, y) the ground was lost: drops of more than half a
-        metre that no jump began.
+        Character, frame of the landing, depth (m), and where (x, y) the ground was lost: drops deeper than a step
+        that no jump began.
     steps : ndarray, (n,) int
         Treads and kerbs gone up on foot by each character.
     """
