@@ -112,7 +112,7 @@ class Level:
     def corners(self, part: str) -> NDArray[np.float64]:
         """Triangles of one part, (k, 3, 3), m."""
         chosen = self.triangles[self.part == self.part_names.index(part)]
-        return self.vertices[chosen]
+        return np.asarray(self.vertices[chosen])
 
     def normals(self) -> NDArray[np.float64]:
         """Outward unit normals, (m, 3)."""

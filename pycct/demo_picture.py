@@ -13,7 +13,7 @@ from matplotlib.patches import Patch, Polygon, Rectangle
 from numpy.typing import NDArray
 
 from .demo_level import WALL_HEIGHT, Level
-from .demo_walkers import HALF_HEIGHT, SETTINGS, TOURS, Walk, falls_and_steps
+from .demo_walkers import HALF_HEIGHT, SLOPE_LIMIT, TOURS, Walk, falls_and_steps
 
 __all__ = ["draw"]
 
@@ -87,7 +87,7 @@ def _plan(axes: Any, level: Level, walked: Walk, falls: NDArray[np.float64]) -> 
     shown = LightSource(azdeg=315, altdeg=45).shade(
         np.where(seen, z, 0.0), cmap=HEIGHTS, vmin=-1.3, vmax=3.4, vert_exag=2.0, dx=CELL, dy=CELL, blend_mode="soft"
     )
-    _tint(shown, seen & (upright < SETTINGS["slope_limit"]), STEEP, 0.8)
+    _tint(shown, seen & (upright < SLOPE_LIMIT), STEEP, 0.8)
     shown[~seen] = (0, 0, 0, 0)
     axes.imshow(shown, origin="lower", extent=extent, interpolation="antialiased", aspect="equal", zorder=0)
 

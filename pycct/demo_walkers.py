@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +22,16 @@ __all__ = ["DT", "SETTINGS", "TOURS", "Tour", "TourSummary", "Walk", "summarise"
 
 DT = 1.0 / 60.0
 # 1.8 m tall; steps of 0.4 m and slopes of 45 degrees are the limits.
-SETTINGS = {
-    "radius": 0.35,
-    "height": 1.1,
-    "contact_offset": 0.02,
-    "step_offset": 0.4,
-    "slope_limit": math.sqrt(0.5),
+RADIUS, HEIGHT, CONTACT_OFFSET, STEP_OFFSET, SLOPE_LIMIT = 0.35, 1.1, 0.02, 0.4, math.sqrt(0.5)
+HALF_HEIGHT = HEIGHT / 2 + RADIUS
+SETTINGS: dict[str, Any] = {
+    "radius": RADIUS,
+    "height": HEIGHT,
+    "contact_offset": CONTACT_OFFSET,
+    "step_offset": STEP_OFFSET,
+    "slope_limit": SLOPE_LIMIT,
     "climbing_mode": "constrained",
 }
-HALF_HEIGHT = SETTINGS["height"] / 2 + SETTINGS["radius"]  # type: ignore[operator]
 
 GRAVITY = 9.81  # m/s^2
 JUMP_SPEED = 4.0  # m/s: 0.8 m high
@@ -39,7 +41,7 @@ TURN = 0.12  # part of the way to the wanted heading that is turned in one frame
 REACHED = 0.6  # m from a waypoint
 HELD_UP = 0.35  # slower than this part of the wanted speed is 'held up'
 JUMP_AFTER, GIVE_UP_AFTER = 0.5, 1.5  # s
-FALL = 0.4  # m, the height of a step: a deeper drop without a jump is a fall
+FALL = STEP_OFFSET  # m: a deeper drop without a jump is a fall
 SMALLEST_STEP = 0.05  # m
 
 
@@ -151,7 +153,7 @@ def _line_up(tours: NDArray[np.int64], rank: NDArray[np.int64]) -> NDArray[np.fl
     middle = np.array([t.start for t in TOURS])[tours]
     place = rank % 8
     offset = np.stack([(place % 4 - 1.5) * 0.8, (place // 4 - 0.5) * 0.9], axis=-1)
-    height = np.full((len(tours), 1), HALF_HEIGHT + SETTINGS["contact_offset"])
+    height = np.full((len(tours), 1), HALF_HEIGHT + CONTACT_OFFSET)
     return np.concatenate([middle + offset, height], axis=1)
 
 
@@ -259,7 +261,7 @@ def _standing_on(level: Level, feet: NDArray[np.float64]) -> NDArray[np.float64]
     x0, x1, y0, y1, z = level.treads.T
     x, y, foot = feet[:, 0, None], feet[:, 1, None], feet[:, 2, None]
     above = foot - np.append(z, 0.0)
-    near = (above > -0.1) & (above < SETTINGS["step_offset"] + 0.05)
+    near = (above > -0.1) & (above < STEP_OFFSET + 0.05)
     near[:, :-1] &= (x >= x0) & (x <= x1) & (y >= y0) & (y <= y1)
     top = np.where(near, np.append(z, 0.0), -np.inf).max(axis=1)
     return np.where(np.isfinite(top), top, np.nan)
@@ -295,10 +297,10 @@ def falls_and_steps(walked: Walk, level: Level) -> tuple[NDArray[np.float64], ND
         grounded, foot = walked.grounded[frame], feet[frame + 1]
         depth = last_foot[:, 2] - foot[:, 2]
         for i in np.flatnonzero(grounded & ~jumping & (depth > FALL)):
-            falls.append((i, frame, depth[i], last_foot[i, 0], last_foot[i, 1]))
+            falls.append((float(i), float(frame), *(float(v) for v in (depth[i], *last_foot[i, :2]))))
         tread = np.where(grounded, _standing_on(level, foot), np.nan)
         rise = tread - last_tread
-        steps += ~jumping & (rise > SMALLEST_STEP) & (rise <= SETTINGS["step_offset"])
+        steps += ~jumping & (rise > SMALLEST_STEP) & (rise <= STEP_OFFSET)
         # Where there is no tread the last one is kept only in the air, so that a ramp does not count as a step.
         last_tread = np.where(grounded, tread, last_tread)
         last_foot[grounded] = foot[grounded]

@@ -10,7 +10,7 @@ from pycct import CollisionFlags
 from pycct.__main__ import COMMANDS, main
 from pycct._progress import Progress
 from pycct.demo_level import RISER, STEPS, build_level
-from pycct.demo_walkers import DT, HALF_HEIGHT, SETTINGS, TOURS, Walk, falls_and_steps, summarise, walk
+from pycct.demo_walkers import DT, HALF_HEIGHT, RADIUS, STEP_OFFSET, TOURS, Walk, falls_and_steps, summarise, walk
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_a_character_walks_the_same_with_fewer_beside_it(level, walked):
 
 def test_nobody_leaves_the_level_or_sinks_into_it(level, walked):
     assert np.isfinite(walked.positions).all()
-    radius = SETTINGS["radius"]
+    radius = RADIUS
     assert np.all(np.abs(walked.positions[..., 0]) < 22 - radius + 0.01)
     assert np.all(np.abs(walked.positions[..., 1]) < 15 - radius + 0.01)
     on_terrain = feature(level, "terrain").contains(walked.positions)
@@ -97,7 +97,7 @@ def test_ramps_under_the_limit_are_walked_and_those_over_it_are_not(level, walke
         assert on_ramp.any(axis=0).all(), name
         assert walked.grounded[:, of_tour(walked, tour)][on_ramp].mean() > 0.95
     refused = of_tour(walked, "ramps too steep")
-    assert feet(walked)[:, refused, 2].max() < SETTINGS["step_offset"]
+    assert feet(walked)[:, refused, 2].max() < STEP_OFFSET
 
 
 def test_tunnel_is_passed_and_what_is_too_small_is_not(level, walked):
