@@ -507,6 +507,8 @@ cdef dict NON_WALKABLE = {"prevent_climbing": NON_WALKABLE_PREVENT_CLIMBING,
                           "force_sliding": NON_WALKABLE_FORCE_SLIDING}
 # A displacement or position component may not be larger, metres (see Scene).
 cdef double FARTHEST = 1e12
+# A shorter time would make the velocity overflow, seconds.
+cdef double SHORTEST = 1e-100
 
 
 cdef vec3 _as_place(object value, str name) except *:
@@ -807,8 +809,11 @@ cdef class CharacterController:
         p.mask = _as_bits(mask, "mask")
         _check_size(&p)
         _check(&p)
+        if self.busy:
+            raise RuntimeError("the controller is in use by another thread")
         self.scene = scene
         self.params = p
+        self.scratch.log.n = 0
         self.user_data = user_data
         self.scratch.cache.valid = False
         memset(&self.st, 0, sizeof(controller_state))
@@ -833,7 +838,7 @@ cdef class CharacterController:
     cdef void leave(self) noexcept:
         self.busy = 0
 
-    def move(self, displacement, double dt, *, double min_distance=0.0):
+    def move(self, displacement, dt, *, min_distance=0.0):
         """Move by a displacement, sliding along what is in the way.
 
         Parameters
@@ -858,18 +863,17 @@ cdef class CharacterController:
             Another thread moves the controller, or it has been removed.
         """
         cdef vec3 d = _as_place(displacement, "displacement")
+        cdef double time = as_not_negative(dt, "dt"), least = as_not_negative(min_distance, "min_distance")
         cdef Snapshot snap
         cdef int status
-        if dt - dt != 0.0 or dt < 0.0:
-            raise ValueError(f"dt must be finite and >= 0, got {dt}")
-        if min_distance - min_distance != 0.0 or min_distance < 0.0:
-            raise ValueError(f"min_distance must be finite and >= 0, got {min_distance}")
+        if 0.0 < time < SHORTEST:
+            raise ValueError(f"dt must be 0 or at least {SHORTEST:g}, got {time}")
         self.enter()
         try:
             snap = self.scene.snapshot()
             with nogil:
                 status = move_controller(&self.params, &self.st, &snap.fixed.data, &snap.moving.data, &self.scratch,
-                                         d, dt, min_distance, &self.last)
+                                         d, time, least, &self.last)
         finally:
             self.leave()
         if status != STATUS_OK:
