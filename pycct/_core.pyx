@@ -807,6 +807,8 @@ cdef dict NON_WALKABLE = {"prevent_climbing": NON_WALKABLE_PREVENT_CLIMBING,
                           "force_sliding": NON_WALKABLE_FORCE_SLIDING}
 # A displacement or position component may not be larger, metres (see Scene).
 cdef double FARTHEST = 1e12
+# A shorter time would make the velocity overflow, seconds.
+cdef double SHORTEST = 1e-100
 
 
 cdef vec3 _as_place(object value, str name) except *:
@@ -1232,7 +1234,7 @@ cdef class CharacterController:
     cdef void leave(self) noexcept:
         self.busy = 0
 
-    def move(self, displacement, double dt, *, double min_distance=0.0, mask=None, filter=None):
+    def move(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
         """Move by a displacement, sliding along what is in the way.
 
         Parameters
@@ -1266,15 +1268,12 @@ cdef class CharacterController:
         What a callback raises reaches the caller, and the controller stays as it was.
         """
         cdef vec3 d = _as_place(displacement, "displacement")
+        cdef double time = as_not_negative(dt, "dt"), least = as_not_negative(min_distance, "min_distance")
         cdef Snapshot snap
         cdef move_world w
         cdef controller_state trial
         cdef move_stats cost
         cdef int status
-        if dt - dt != 0.0 or dt < 0.0:
-            raise ValueError(f"dt must be finite and >= 0, got {dt}")
-        if min_distance - min_distance != 0.0 or min_distance < 0.0:
-            raise ValueError(f"min_distance must be finite and >= 0, got {min_distance}")
         w.mask = self.params.mask if mask is None else _as_bits(mask, "mask")
         if filter is None:
             filter = self.filter_
@@ -1296,7 +1295,7 @@ cdef class CharacterController:
             while True:
                 trial = self.st
                 with nogil:
-                    status = move_controller(&self.params, &trial, &w, &self.scratch, d, dt, min_distance, &cost)
+                    status = move_controller(&self.params, &trial, &w, &self.scratch, d, time, least, &cost)
                 if status != STATUS_NEED_ANSWER:
                     break
                 self.answer(filter)

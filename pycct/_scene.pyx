@@ -9,11 +9,12 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from pycct._bvh cimport box32, box32_around, bvh_build, bvh_free
+from pycct._closest cimport closest_pair, segment_triangle
 from pycct._convert cimport as_not_negative, as_quat, as_unit, as_vec3, from_quat, from_vec3, raise_status
 from pycct._neighbours cimport Neighbours
 from pycct._overlap cimport push_out
 from pycct._shapes cimport Box, Capsule, ConvexHull, Shape, Sphere
-from pycct._sweep cimport capsule_cast, capsule_cast_of
+from pycct._sweep cimport capsule_cast, capsule_cast_of, triangle_order
 from pycct._types cimport (
     BODY_DYNAMIC,
     BODY_KINEMATIC,
@@ -25,6 +26,7 @@ from pycct._types cimport (
     SHAPE_SPHERE,
     STATUS_NO_MEMORY,
     STATUS_OK,
+    triangle,
 )
 from pycct._vec cimport (
     aabb,
@@ -43,6 +45,7 @@ from pycct._vec cimport (
     v3_add,
     v3_dot,
     v3_is_zero,
+    v3_len,
     v3_madd,
     v3_max,
     v3_min,
@@ -52,6 +55,7 @@ from pycct._vec cimport (
     v3_sub,
 )
 from pycct._world cimport (
+    candidate_group,
     candidates,
     candidates_cast,
     candidates_free,
@@ -214,6 +218,8 @@ cdef class Actor:
     def bounds(self):
         """Corners (lo, hi) of the bounding box in the world, metres."""
         cdef placed p
+        if self.shape is None:
+            raise RuntimeError("an Actor is made by Scene.add")
         self.fill(&p)
         return from_vec3(p.bounds.lo), from_vec3(p.bounds.hi)
 
@@ -363,7 +369,7 @@ cdef class Scene:
     question in flight goes on with the world as it was when it began.
     """
 
-    def __init__(self):
+    def __cinit__(self):
         self.lock = RLock()
         self.actors_ = {}
         self.neighbours = Neighbours()
@@ -442,6 +448,8 @@ cdef class Scene:
         cdef quat q
         if not isinstance(shape, Shape):
             raise TypeError(f"shape must be a shape, not {type(shape).__name__}")
+        if (<Shape>shape).kind < 0:
+            raise ValueError(f"shape was not initialised: call {type(shape).__name__}.__init__")
         p = as_place(position, "position")
         q = as_quat(rotation, "rotation")
         s = as_vec3(scale, "scale")
@@ -520,7 +528,10 @@ cdef class Scene:
     def _check_span(self, Actor actor):
         cdef placed p
         actor.fill(&p)
-        if p.kind != SHAPE_PLANE and not f_span(p.bounds) <= 2.0 * FARTHEST:
+        if p.kind == SHAPE_PLANE:
+            if not fabs(p.offset) <= 2.0 * FARTHEST:
+                raise ValueError(f"shape must pass within {2.0 * FARTHEST:g} m of the origin once placed")
+        elif not f_span(p.bounds) <= 2.0 * FARTHEST:
             raise ValueError(f"shape must lie within {2.0 * FARTHEST:g} m of the origin once placed")
 
     def remove(self, actor):
@@ -630,6 +641,9 @@ cdef class Scene:
                                 found = True
             if not found:
                 return None
+            if (not hit.base.overlapping
+                    and _item(snap, c.groups[hit.group].part, c.groups[hit.group].item).kind == SHAPE_HULL):
+                _true_contact(&c, &hit, v3_madd(p0, d, hit.base.distance), v3_madd(p1, d, hit.base.distance))
             return _scene_hit(self, snap, &c, &hit, reach)
         finally:
             candidates_free(&c)
@@ -728,6 +742,28 @@ cdef int _gather(Snapshot snap, candidates* c, aabb box, uint32_t mask) noexcept
     if status == STATUS_OK:
         status = candidates_gather(c, &snap.moving.data, 1, box, mask, NULL)
     return status
+
+
+cdef void _true_contact(candidates* c, world_hit* hit, vec3 p0, vec3 p1) noexcept nogil:
+    """Contact of the axis p0-p1 with the nearest face of a hull: to a question no triangle is preferred (RULES 7.6)."""
+    cdef const candidate_group* g = &c.groups[hit.group]
+    cdef const triangle* t
+    cdef closest_pair near
+    cdef double best = -1.0, length
+    cdef vec3 n
+    cdef int32_t i, winner = -1
+    for i in range(g.first, g.first + g.count):
+        t = &c.tris[i]
+        near = segment_triangle(p0, p1, t.a, t.b, t.c, t.n)
+        if winner < 0 or near.dist2 < best or (near.dist2 == best and triangle_order(t, &c.tris[winner]) < 0):
+            best = near.dist2
+            winner = i
+            hit.base.point = near.on_b
+            n = v3_sub(near.on_a, near.on_b)
+    length = v3_len(n)
+    # A capsule too thin to tell: the face's own normal stays.
+    if length > 0.0:
+        hit.base.normal = v3_scale(n, 1.0 / length)
 
 
 cdef int _round_shape(object shape, object position, object rotation, vec3* p0, vec3* p1, double* radius) except -1:

@@ -31,9 +31,19 @@ cdef double ENDLESS = 1e30
 cdef class Shape:
     """Base of all shapes; not made directly."""
 
+    def __cinit__(self):
+        # No shape yet: a scene refuses what skipped its __init__.
+        self.kind = -1
+
     def __init__(self):
         if type(self) is Shape:
             raise TypeError("Shape is a base class: use Mesh, Box, Sphere, Capsule, ConvexHull, Plane or Triangle")
+
+    cdef int fresh(self) except -1:
+        """A shape is immutable: scenes hold pointers into it."""
+        if self.kind >= 0:
+            raise TypeError(f"{type(self).__name__} is immutable: __init__ cannot be called again")
+        return 0
 
     cdef const hull_data* hull(self) noexcept:
         return NULL
@@ -65,6 +75,7 @@ cdef class Sphere(Shape):
 
     def __init__(self, radius):
         cdef double r = as_positive(radius, "radius")
+        self.fresh()
         self.kind = SHAPE_SPHERE
         self.radius_ = r
         self.bounds_ = box_of(v3(-r, -r, -r), v3(r, r, r))
@@ -96,6 +107,7 @@ cdef class Capsule(Shape):
     def __init__(self, radius, height):
         cdef double r = as_positive(radius, "radius")
         cdef double h = as_not_negative(height, "height")
+        self.fresh()
         self.kind = SHAPE_CAPSULE
         self.radius_ = r
         self.height_ = h
@@ -132,6 +144,7 @@ cdef class Box(Shape):
         cdef vec3 h = as_vec3(half_extents, "half_extents")
         if not (h.x > 0.0 and h.y > 0.0 and h.z > 0.0):
             raise ValueError(f"half_extents must be > 0, got {from_vec3(h)}")
+        self.fresh()
         self.kind = SHAPE_BOX
         self.a = h
         self.bounds_ = box_of(v3_neg(h), h)
@@ -159,10 +172,11 @@ cdef class Triangle(Shape):
     """
 
     def __init__(self, a, b, c):
-        self.kind = SHAPE_TRIANGLE
+        self.fresh()
         self.a = as_vec3(a, "a")
         self.b = as_vec3(b, "b")
         self.c = as_vec3(c, "c")
+        self.kind = SHAPE_TRIANGLE
         self.bounds_ = box_of(v3_min(self.a, v3_min(self.b, self.c)), v3_max(self.a, v3_max(self.b, self.c)))
 
     @property
@@ -190,9 +204,10 @@ cdef class Plane(Shape):
     """
 
     def __init__(self, normal, offset=0.0):
-        self.kind = SHAPE_PLANE
+        self.fresh()
         self.a = as_unit(normal, "normal")
         self.height_ = as_float(offset, "offset")
+        self.kind = SHAPE_PLANE
         self.bounds_ = box_of(v3(-ENDLESS, -ENDLESS, -ENDLESS), v3(ENDLESS, ENDLESS, ENDLESS))
 
     @property
@@ -223,12 +238,12 @@ cdef class ConvexHull(Shape):
     """
 
     def __init__(self, points):
+        self.fresh()
         self._set(build_hull(points), v3(1.0, 1.0, 1.0))
 
     cdef int _set(self, HullTables tables, vec3 scale) except -1:
         cdef int32_t i
         cdef vec3 p
-        self.kind = SHAPE_HULL
         self.tables = tables
         self.scale_ = scale
         p = v3_mul(v3_load(tables.data.vertices), scale)
@@ -236,6 +251,7 @@ cdef class ConvexHull(Shape):
         for i in range(tables.data.n_vertices):
             p = v3_mul(v3_load(tables.data.vertices + 3 * i), scale)
             self.bounds_ = box_union(self.bounds_, box_of(p, p))
+        self.kind = SHAPE_HULL
         return 0
 
     cdef const hull_data* hull(self) noexcept:
@@ -255,6 +271,8 @@ cdef class ConvexHull(Shape):
         """
         cdef vec3 s = as_vec3(scale, "scale")
         cdef ConvexHull other = ConvexHull.__new__(ConvexHull)
+        if self.tables is None:
+            raise RuntimeError("the hull was not initialised: call ConvexHull.__init__")
         other._set(self.tables, v3_mul(self.scale_, s))
         return other
 
@@ -317,8 +335,12 @@ cdef class Mesh(Shape):
         cdef int32_t[::1] source
         cdef int64_t[::1] data
         cdef int status
+        self.fresh()
         points = as_table(vertices, "vertices", 3, 1)
-        given = np.asarray(triangles)
+        try:
+            given = np.asarray(triangles)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError("triangles must be an array of integers of shape (m, 3)") from None
         if given.dtype.kind not in "iu":
             raise TypeError(f"triangles must be an array of integers, not {given.dtype}")
         if given.ndim != 2 or given.shape[1] != 3:
@@ -333,16 +355,20 @@ cdef class Mesh(Shape):
         if not isinstance(two_sided, (bool, np.bool_)):
             raise TypeError(f"two_sided must be True or False, not {type(two_sided).__name__}")
         if triangle_data is not None:
-            extra = np.asarray(triangle_data)
+            try:
+                extra = np.asarray(triangle_data)
+            except (TypeError, ValueError, OverflowError):
+                raise TypeError("triangle_data must be an array of integers of shape (m,)") from None
             if extra.dtype.kind not in "iu":
                 raise TypeError(f"triangle_data must be an array of integers, not {extra.dtype}")
             if extra.shape != (given.shape[0],):
                 raise ValueError(f"triangle_data must have shape ({given.shape[0]},), got {extra.shape}")
+            if int(extra.max()) > 2**63 - 1:
+                raise ValueError(f"triangle_data must fit into 64 bits with sign, got {extra.max()}")
             self.data_array = np.array(extra, dtype=np.int64, order="C", copy=True)
             data = self.data_array
             self.data_.data = &data[0]
         indices = np.array(given, dtype=np.int32, order="C", copy=True)
-        self.kind = SHAPE_MESH
         self.given = indices.shape[0]
         leaf_triangles = np.empty_like(indices)
         leaf_normals = np.empty((indices.shape[0], 3))
@@ -357,6 +383,7 @@ cdef class Mesh(Shape):
             array.flags.writeable = False
         self.vertices_ = (points, indices, leaf_triangles, leaf_normals, leaf_source)
         self.bounds_ = self.data_.bounds
+        self.kind = SHAPE_MESH
 
     def __dealloc__(self):
         bvh_free(&self.data_.tree)

@@ -203,3 +203,67 @@ def score(record, got, near=1e-4):
         "hits": hits / n,
         "worst": worst[:10],
     }
+
+
+# ---------------------------------------------------------------------------
+# What is asked of each recording
+
+
+def names():
+    """Names of the recordings in the repository."""
+    return sorted(p.name[: -len(".json.gz")] for p in OWN.glob("*.json.gz"))
+
+
+THIRD_PARTY_NAMES = ("level_dungeon", "level_undulating")
+
+
+def path_of(name):
+    """Where a recording lies; None when it is third-party and not there."""
+    path = (THIRD_PARTY if name in THIRD_PARTY_NAMES else OWN) / f"{name}.json.gz"
+    return path if path.exists() and (name not in THIRD_PARTY_NAMES or LEVELS.exists()) else None
+
+
+def needs(record):
+    """What a recording needs beyond a lone capsule in a still world."""
+    scene = record["scene"]
+    what = set()
+    if any(s.get("kinematic") for s in scene["shapes"]) or scene.get("animation"):
+        what.add("platforms")
+    if any(s.get("behavior") for s in scene["shapes"]) or scene.get("behavior"):
+        what.add("behavior")
+    if scene.get("obstacles"):
+        what.add("obstacles")
+    if scene.get("together"):
+        what.add("other controllers")
+    if any("half_extents" in c for c in scene["controllers"]):
+        what.add("box controllers")
+    return what
+
+
+# PhysX computes in float32: far out its triangles are shifted by more than 0.1 mm.
+NEAR = {"level_undulating": 1e-3, "far_from_origin": 1e-3}
+# Share of moves that must end within NEAR (else 0.1 mm) with the same flags. Leaving
+# several triangles at once depends on the order in which PhysX meets them.
+RIGHT = {"triangle_soup": 0.98, "invisible_walls": 0.993}
+RIGHT_ELSE = 0.995
+SAME_HITS = 0.95
+
+
+def judge(name):
+    """Score of a recorded walk, with its bar."""
+    got = score(*(lambda r: (r, play(r)))(load(path_of(name))), near=NEAR.get(name, 1e-4))
+    return {"name": name, "near": NEAR.get(name, 1e-4), "bar": RIGHT.get(name, RIGHT_ELSE), **got}
+
+
+def pose_of(q):
+    """Centre, rotation and height of a recorded capsule p0-p1."""
+    p0, p1 = np.array(q["p0"]), np.array(q["p1"])
+    axis = p1 - p0
+    height = float(np.linalg.norm(axis))
+    if height < 1e-12:
+        return (p0 + p1) / 2, (0.0, 0.0, 0.0, 1.0), 0.0
+    z = axis / height
+    if 1 + z[2] < 1e-9:
+        return (p0 + p1) / 2, (1.0, 0.0, 0.0, 0.0), height
+    turn = np.array([-z[1], z[0], 0.0, 1 + z[2]])
+    return (p0 + p1) / 2, tuple(turn / np.linalg.norm(turn)), height
