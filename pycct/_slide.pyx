@@ -409,6 +409,7 @@ cdef class SweepSlideController:
         cdef slide_state* s = &self.data.state
         s.feet = as_vec3(feet, "feet")
         s.velocity = v3(0.0, 0.0, 0.0)
+        s.carry = v3(0.0, 0.0, 0.0)
         s.grounded = False
         s.on_surface = False
         s.rising = False
@@ -655,6 +656,7 @@ cdef class SweepSlideController:
         cdef vec3 v = _speed(value, "velocity")
         self._check()
         self.data.state.velocity = v
+        self.data.state.carry = v3(0.0, 0.0, 0.0)
         if v.y > 0.0:
             self.data.state.rising = True
             self.data.state.grounded = False
@@ -743,18 +745,20 @@ cdef class SweepSlideController:
         Parameters
         ----------
         distance : float, optional
-            How far below the capsule's lowest point, metres; default skin + margin.
+            How far down, metres; default: as a step looks, skin and margin measured along the
+            steepest walkable normal.
 
         Returns
         -------
         GroundResult
-            Its distance is measured from the capsule's own surface: at rest, the skin.
+            Its distance is that from the capsule's own surface straight down: at rest on a level
+            floor the skin, on a slope the skin / normal y.
         """
         cdef double reach
         cdef _Grid grid
         cdef ground_result r
         self._check()
-        reach = (self.data.config.skin + self.data.config.probe_margin if distance is None
+        reach = ((self.data.config.skin + self.data.config.probe_margin) / self.data.config.walkable_y if distance is None
                  else _ranged(distance, "distance", 0.0, 1e6))
         grid = self.world.acquire()
         r = slide_probe(&grid.data, &self.data.config, self.data.state.feet, reach)
@@ -1107,6 +1111,7 @@ cdef class SweepSlideController:
                 and 0.0 <= c.step_height <= 1e3 and 0.0 <= c.probe_margin <= 100.0 and 0.01 <= c.probe_scale <= 1.0
                 and 1e-3 <= c.walkable_y <= 1.0 and 0.0 <= c.tie_epsilon <= 0.01
                 and v3_max_abs(s.feet) <= 1e12 and v3_max_abs(s.velocity) <= 1e12
+                and v3_max_abs(s.carry) <= 1e12
                 and v3_max_abs(s.last_safe) <= 1e12 and v3_max_abs(s.ground_normal) <= 2.0
                 and s.since_grounded - s.since_grounded == 0.0)
         for i in range(JITTER_FRAMES):

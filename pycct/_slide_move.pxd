@@ -101,6 +101,7 @@ cdef struct slide_trace:        # what the last frame did
 cdef struct slide_state:
     vec3 feet
     vec3 velocity               # m/s
+    vec3 carry                  # m/s, what sliding off a slope adds to the wish until it lands
     uint64_t frame
     bint grounded               # with grace
     bint on_surface             # the last probe found walkable ground

@@ -98,7 +98,7 @@ cdef inline double _slab(vec3 start, vec3 inverse, vec3 lo, vec3 hi, double limi
     elif start.z < lo.z or start.z > hi.z:
         return NO_HIT
     # leave 0: it touches the box and goes away from it.
-    return enter if enter <= leave and leave > 0.0 else NO_HIT
+    return enter + 0.0 if enter <= leave and leave > 0.0 else NO_HIT
 
 
 cdef double slab_time(vec3 start, vec3 delta, vec3 lo, vec3 hi, double limit, int* axis) noexcept nogil:
@@ -705,10 +705,10 @@ cdef void slide_move(const cube_grid* g, slide_runner* r, vec3* velocity, double
 
 # ---------------------------------------------------------------- ground
 
-cdef ground_result slide_probe(const cube_grid* g, const slide_config* c, vec3 feet, double distance) noexcept nogil:
+cdef ground_result _probe(const cube_grid* g, const slide_config* c, vec3 feet, double radius,
+                          double distance) noexcept nogil:
     cdef ground_result r
     cdef slide_hit hit
-    cdef double radius = c.radius * c.probe_scale
     cdef double less = c.radius - radius
     cdef double reach = distance + less / c.walkable_y
     r.hit = grid_sweep(g, _centre0(c, feet), 0.0, radius, v3(0.0, -reach, 0.0), c.tie_epsilon, &hit, NULL, 0.0, NULL)
@@ -726,10 +726,11 @@ cdef ground_result slide_probe(const cube_grid* g, const slide_config* c, vec3 f
     # The probe is thinner than the capsule, so it falls farther: on a plane by
     # (difference of the radii) / normal.y.
     r.distance = f_max(0.0, hit.distance - less / f_max(hit.normal.y, c.walkable_y))
-    if r.distance > distance:
-        r.hit = False
-        r.walkable = False
     return r
+
+
+cdef ground_result slide_probe(const cube_grid* g, const slide_config* c, vec3 feet, double distance) noexcept nogil:
+    return _probe(g, c, feet, c.radius * c.probe_scale, distance)
 
 
 cdef void _snap(const cube_grid* g, slide_runner* r, double gap) noexcept nogil:
@@ -746,11 +747,19 @@ cdef void _snap(const cube_grid* g, slide_runner* r, double gap) noexcept nogil:
         r.trace.snap_distance = down
 
 
+cdef inline bint _within(const ground_result* r, double gap) noexcept nogil:
+    """Whether walkable ground is within a gap measured along its normal: the skin, on a slope, is that."""
+    return r.walkable and r.distance * r.normal.y <= gap + ROUNDING
+
+
 cdef void _update_ground(const cube_grid* g, slide_runner* r, double dt) noexcept nogil:
     cdef slide_state* s = &r.state
     cdef const slide_config* c = &r.config
     cdef double near = c.skin + c.probe_margin
-    cdef ground_result probe
+    cdef double down = c.step_height + c.skin / c.walkable_y
+    cdef double reach = near / c.walkable_y
+    cdef ground_result probe, below
+    cdef bint ledge = False
     if s.rising:
         s.on_surface = False
         s.ground.hit = False
@@ -758,18 +767,24 @@ cdef void _update_ground(const cube_grid* g, slide_runner* r, double dt) noexcep
         s.ground.id = -1
     else:
         # Who stood on the ground a moment ago is kept on it down a step (SLIDE 5.4).
-        probe = slide_probe(g, c, s.feet, f_max(near, c.step_height + c.skin) if s.grounded else near)
-        if probe.walkable and s.grounded and probe.distance > c.skin + SNAP_LEAST:
-            _snap(g, r, probe.distance - c.skin)
-            probe = slide_probe(g, c, s.feet, near)
+        probe = slide_probe(g, c, s.feet, f_max(reach, down) if s.grounded else reach)
+        if s.grounded and probe.walkable and probe.distance > c.skin / probe.normal.y + SNAP_LEAST:
+            _snap(g, r, probe.distance - c.skin / probe.normal.y)
+            probe = slide_probe(g, c, s.feet, reach)
+        elif s.grounded and probe.hit and not probe.walkable:
+            # Rolling over the edge of a step: the edge is too steep to stand on, but the
+            # ground that a snap would reach is there.
+            below = _probe(g, c, s.feet, 0.0, down)
+            ledge = below.walkable
         s.ground = probe
-        s.on_surface = probe.walkable and probe.distance <= near
+        s.on_surface = _within(&probe, near)
     if s.on_surface:
         s.grounded = True
         s.since_grounded = 0.0
         s.ground_normal = s.ground.normal
         s.velocity.y = 0.0
-    else:
+        s.carry = v3(0.0, 0.0, 0.0)
+    elif not ledge:
         s.since_grounded += dt
         if s.since_grounded > c.grace_time:
             s.grounded = False
@@ -938,6 +953,40 @@ cdef vec3 _ground_velocity(const slide_state* s, vec3 wish) noexcept nogil:
     return v3_scale(v, speed / length) if length > 0.0 else wish
 
 
+cdef vec3 _carried(const slide_runner* r, vec3 wish, vec3 v) noexcept nogil:
+    """Level speed that is not the wish's: a slope too steep to stand on makes it out of the fall.
+
+    The wish is taken anew in every frame. Without this the speed gained would be lost
+    each time, and one would creep down a slope.
+    """
+    cdef const slide_config* c = &r.config
+    cdef vec3 carry = r.state.carry, n
+    cdef bint slope = False
+    cdef double into
+    cdef int i
+    for i in range(r.trace.n_bumps):
+        if r.trace.bumps[i].hit.id < 0:
+            continue
+        n = r.trace.bumps[i].hit.normal
+        if r.trace.bumps[i].hit.face and 0.0 < n.y < c.walkable_y:
+            slope = True
+        if c.flatten_walls:
+            wish = _without_wall(c, wish, n)
+        n.y = 0.0
+        n = v3_unit(n)
+        into = v3_dot(carry, n)
+        if into < 0.0:
+            carry = v3_madd(carry, n, -into)
+    if v3_is_zero(v):
+        return v3(0.0, 0.0, 0.0)
+    if slope and v.y < 0.0:
+        carry = v3(v.x - wish.x, 0.0, v.z - wish.z)
+        into = v3_len(carry)
+        if into > c.max_fall_speed:
+            carry = v3_scale(carry, c.max_fall_speed / into)
+    return carry
+
+
 cdef int slide_step(const cube_grid* g, slide_runner* r, vec3 wish, double dt, bint jump) noexcept nogil:
     cdef slide_state* s = &r.state
     cdef const slide_config* c = &r.config
@@ -978,12 +1027,14 @@ cdef int slide_step(const cube_grid* g, slide_runner* r, vec3 wish, double dt, b
     else:
         # Half of the gravity before the motion and half after: the mean velocity of the
         # frame moves it, so jumps have the same height at every frame rate.
-        v = v3(across.x, f_max(s.velocity.y - 0.5 * c.gravity * dt, -c.max_fall_speed), across.z)
+        v = v3(across.x + s.carry.x, f_max(s.velocity.y - 0.5 * c.gravity * dt, -c.max_fall_speed),
+               across.z + s.carry.z)
     slide_move(g, r, &v, dt)
     if on_surface:
         # Running up a ramp throws nobody into the air.
         s.velocity = v3(v.x, 0.0, v.z)
     else:
+        s.carry = _carried(r, across, v)
         s.velocity = v3(v.x, f_max(v.y - 0.5 * c.gravity * dt, -c.max_fall_speed), v.z)
     if s.rising and v.y <= 0.0:
         s.rising = False
