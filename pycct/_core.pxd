@@ -28,6 +28,6 @@ cdef class CharacterController:
     cdef void leave(self) noexcept
     cdef character as_character(self) noexcept
     cdef int publish(self) except -1
-    cdef int answer(self, object filter) except -1
+    cdef int ask(self, object filter) except -1
     cdef double _foot(self) noexcept
     cdef int _set(self, controller_params p) except -1

@@ -29,14 +29,13 @@ from pycct._move cimport (
     hit_log,
     hit_record,
     move_controller,
-    move_scratch,
     move_stats,
     move_world,
     scratch_free,
     scratch_init,
 )
 from pycct._neighbours cimport character, shared_add, shared_remove, shared_update
-from pycct._scene cimport Actor, Scene, Snapshot
+from pycct._scene cimport Scene, Snapshot
 from pycct._shapes cimport Capsule
 from pycct._types cimport STATUS_NEED_ANSWER
 from pycct._vec cimport f_max, v3_add, v3_dot, v3_madd, v3_max_abs, v3_scale, v3_sub, vec3
@@ -451,7 +450,7 @@ cdef class CharacterController:
             self.proxy_.move_to(from_vec3(self.st.position))
         return 0
 
-    cdef int answer(self, object filter) except -1:
+    cdef int ask(self, object filter) except -1:
         """Ask the user what the move wants to know."""
         cdef answer a = self.scratch.book.wanted
         cdef object other = _other(self.scene, a.owner, a.id)
@@ -547,7 +546,7 @@ cdef class CharacterController:
                     status = move_controller(&self.params, &trial, &w, &self.scratch, d, time, least, &cost)
                 if status != STATUS_NEED_ANSWER:
                     break
-                self.answer(filter)
+                self.ask(filter)
             raise_status(status)
             if self.on_hit_ is not None:
                 for hit in _hits(self.scene, &self.scratch.log):
@@ -742,7 +741,9 @@ cdef class CharacterController:
         r.sliding = (self.st.marks & HIT_NON_WALKABLE) != 0
         r.overlap = self.st.overlap
         r.contact_point_height = self.st.contact_height
-        r.ground_triangle = self.st.ground.triangle if self.st.ground.touching and self.st.ground.triangle >= 0 else None
+        r.ground_triangle = None
+        if self.st.ground.touching and self.st.ground.triangle >= 0:
+            r.ground_triangle = self.st.ground.triangle
         r.velocity_ = self.st.velocity
         r.platform_delta_ = self.st.platform_delta
         return r

@@ -1,6 +1,6 @@
 # cython: language_level=3
 """One move. See the header; rule numbers are those of RULES and its documents."""
-from libc.math cimport fabs, sqrt
+from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
@@ -9,7 +9,16 @@ from pycct._closest cimport point_segment_parameter
 from pycct._overlap cimport push_out
 from pycct._neighbours cimport character, shared_collect
 from pycct._sweep cimport capsule_cast, capsule_cast_of
-from pycct._types cimport BODY_DYNAMIC, BODY_KINEMATIC, BODY_STATIC, SHAPE_MESH, STATUS_NEED_ANSWER, STATUS_NO_MEMORY, STATUS_NOT_FINITE, STATUS_OK
+from pycct._types cimport (
+    BODY_DYNAMIC,
+    BODY_KINEMATIC,
+    BODY_STATIC,
+    SHAPE_MESH,
+    STATUS_NEED_ANSWER,
+    STATUS_NO_MEMORY,
+    STATUS_NOT_FINITE,
+    STATUS_OK,
+)
 from pycct._vec cimport (
     box_grow,
     box_half,
@@ -38,11 +47,8 @@ from pycct._world cimport (
     ASK_BEHAVIOR,
     ASK_FILTER,
     OWNER_ACTOR,
-    OWNER_CONTROLLER,
     OWNER_OBSTACLE,
     RECOVER_USER,
-    answer,
-    book_add,
     book_answer,
     book_free,
     candidate_group,
@@ -322,14 +328,14 @@ cdef int _recover(move_job* m, vec3* position) noexcept nogil:
     cdef push_out push
     cdef int32_t group
     cdef int status, recovers = _recovers(m.p)
-    cdef int turn
+    cdef int _turn
     m.s.overlap = 0.0
     if m.p.rules & RULE_RECOVERY_SUM:
         status = _recover_at_once(m, position)
         if status != STATUS_OK:
             return status
     else:
-        for turn in range(MAX_RECOVERIES):
+        for _turn in range(MAX_RECOVERIES):
             status = _gather_around(m, position[0], radius)
             if status != STATUS_OK:
                 return status
@@ -652,8 +658,8 @@ cdef const placed* _look_below(move_job* m) noexcept nogil:
     cdef world_hit hit
     cdef const placed* item
     candidates_cut(c, 0, 0)
-    m.status = candidates_gather(c, m.world.moving, 1, capsule_bounds(s.position, v3_madd(s.position, down, reach), 0.0),
-                                 m.world.mask, NULL)
+    m.status = candidates_gather(c, m.world.moving, 1,
+                                 capsule_bounds(s.position, v3_madd(s.position, down, reach), 0.0), m.world.mask, NULL)
     if m.status != STATUS_OK:
         return NULL
     if m.p.proxy >= 0:

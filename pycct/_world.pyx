@@ -13,7 +13,15 @@ from pycct._overlap cimport (
     push_from_sphere,
     push_from_triangles,
 )
-from pycct._sweep cimport capsule_box, cast_capsule, cast_plane, cast_sphere, cast_triangles, latest_candidate, triangle_order
+from pycct._sweep cimport (
+    capsule_box,
+    cast_capsule,
+    cast_plane,
+    cast_sphere,
+    cast_triangles,
+    latest_candidate,
+    triangle_order,
+)
 from pycct._types cimport (
     BODY_KINEMATIC,
     SHAPE_BOX,
@@ -22,7 +30,6 @@ from pycct._types cimport (
     SHAPE_MESH,
     SHAPE_PLANE,
     SHAPE_SPHERE,
-    SHAPE_TRIANGLE,
     STATUS_NO_MEMORY,
     STATUS_OK,
 )
@@ -286,7 +293,6 @@ cdef int _add_mesh(candidates* c, const placed* p, aabb box, const wall_rule* wa
 cdef int _add_box(candidates* c, const placed* p) noexcept nogil:
     cdef vec3[8] corner
     cdef int i
-    cdef vec3 n
     cdef int status = _room_for_tris(c, 12)
     if status != STATUS_OK:
         return status
@@ -330,7 +336,6 @@ cdef int _add_hull(candidates* c, const placed* p) noexcept nogil:
 cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t part_index, aabb box,
                         const wall_rule* walls) noexcept nogil:
     cdef candidate_group* g
-    cdef vec3 n
     cdef int status = _room_for_groups(c, 1)
     if status != STATUS_OK:
         return status
