@@ -539,6 +539,7 @@ cdef class CharacterController:
                 w.self.mask = w.mask
             w.filters = filter is not None
             w.asks_behavior = self.behavior_ is not None
+            w.trace = NULL
             self.scratch.book.n = 0
             while True:
                 trial = self.st

@@ -189,6 +189,36 @@ cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) 
 cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side) noexcept nogil
 cdef vec3 collision_response(vec3 target, vec3 position, vec3 direction, vec3 normal, double bump, double friction,
                              bint normalize) noexcept nogil
+# What a traced move did, for explanations.
+cdef enum trace_kind:
+    TRACE_RIDE = 0              # vector: how far it was carried
+    TRACE_PASS = 1              # a pass sets out; vector: its motion
+    TRACE_FREE = 2              # nothing in the way; vector: the motion made
+    TRACE_HIT = 3               # record: index in the hit log, -1 for the sensor
+    TRACE_OVERLAP = 4           # overlap recovery; vector: the correction
+    TRACE_DONE = 5              # what is left is too short
+    TRACE_TURNED_BACK = 6       # the response points back
+    TRACE_OUT_OF_TURNS = 7      # iterations used up
+    TRACE_TOO_STEEP_BELOW = 8   # the triangle below is not walkable
+    TRACE_TOO_STEEP_ASIDE = 9   # the triangle aside is not, and the contact is higher than the step
+    TRACE_EXPERIMENT = 10       # the move is made again as the walk experiment; vector: its displacement
+
+
+cdef struct trace_event:
+    int32_t kind
+    int32_t sweep_pass
+    int32_t record
+    vec3 position               # where the character was
+    vec3 vector
+    hit_record hit              # for TRACE_HIT
+
+
+cdef struct trace_log:
+    trace_event* events
+    int32_t n
+    int32_t room
+
+
 # What surrounds one move.
 cdef struct move_world:
     const world_part* fixed
@@ -198,9 +228,20 @@ cdef struct move_world:
     uint32_t mask               # layers to see in this move
     bint filters                # ask the book who may be met
     bint asks_behavior          # ask the book what may be done there
+    trace_log* trace            # NULL: nobody wants to know
 
 
 # Move; ``state`` is changed in place and worth keeping only when STATUS_OK is returned.
 cdef int move_controller(const controller_params* p, controller_state* state, const move_world* world,
                          move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                          move_stats* stats) noexcept nogil
+
+# What a character meets below, at most ``reach`` away (MOVE 12.1).
+cdef int probe_below(const controller_params* p, const controller_state* state, const move_world* world,
+                     move_scratch* scratch, double reach, ground_contact* found) noexcept nogil
+# 1: the segment from p0 to p1, grown by the radius, touches something the character meets; 0: not; else a status.
+cdef int touches_anything(const controller_params* p, const move_world* world, move_scratch* scratch, vec3 p0, vec3 p1,
+                          double radius, bint* touches) noexcept nogil
+# Overlap recovery with a radius grown by ``margin`` (RULES 7.5), on request.
+cdef int unstick(const controller_params* p, controller_state* state, const move_world* world, move_scratch* scratch,
+                 double margin, move_stats* stats) noexcept nogil

@@ -60,6 +60,7 @@ from pycct._world cimport (
     candidates_gather,
     candidates_init,
     capsule_bounds,
+    group_overlaps,
     group_push,
     group_recovers,
     place_point,
@@ -376,6 +377,33 @@ cdef int _log_hit(hit_log* log, const hit_record* r) noexcept nogil:
     return STATUS_OK
 
 
+cdef int _trace(move_job* m, int32_t kind, int32_t sweep_pass, vec3 position, vec3 vector,
+                const hit_record* hit) noexcept nogil:
+    """Note an event, when somebody wants to know."""
+    cdef trace_log* log = m.world.trace
+    cdef trace_event* e
+    cdef void* p
+    cdef int32_t room
+    if log.n == log.room:
+        room = 2 * log.room + 32
+        p = realloc(log.events, <size_t>room * sizeof(trace_event))
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        log.events = <trace_event*>p
+        log.room = room
+    e = &log.events[log.n]
+    e.kind = kind
+    e.sweep_pass = sweep_pass
+    e.position = position
+    e.vector = vector
+    e.record = -1
+    if hit != NULL:
+        e.hit = hit[0]
+        e.record = m.scratch.log.n - 1
+    log.n += 1
+    return STATUS_OK
+
+
 cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double min_distance, int sweep_pass,
                       int* collisions) noexcept nogil:
     """doSweepTest (MOVE 7.2, RULES 5): move along, slide where something is in the way.
@@ -404,6 +432,8 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     s.touched_actor = s.touched_obstacle = s.touched_controller = -1
     asked = v3_len(direction)
     target = v3_add(position, direction)
+    if m.world.trace != NULL:
+        _trace(m, TRACE_PASS, sweep_pass, position, direction, NULL)
     while max_iterations > 0:
         max_iterations -= 1
         way = v3_sub(target, position)
@@ -412,9 +442,13 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             return moved
         length = v3_len(way)
         if length <= min_distance:
+            if m.world.trace != NULL:
+                _trace(m, TRACE_DONE, sweep_pass, position, way, NULL)
             break
         way = v3_scale(way, 1.0 / length)
         if v3_dot(way, direction) <= TURNED_BACK * asked:
+            if m.world.trace != NULL:
+                _trace(m, TRACE_TURNED_BACK, sweep_pass, position, way, NULL)
             break
         moved = True
         m.stats.iterations += 1
@@ -426,10 +460,15 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             if m.scratch.book.asking:
                 m.status = STATUS_NEED_ANSWER
                 return moved
+            if m.world.trace != NULL:
+                _trace(m, TRACE_FREE, sweep_pass, position, v3_sub(target, position), NULL)
             position = target
             break
         if hit.base.overlapping:
+            normal = position
             m.status = _recover(m, &position)
+            if m.world.trace != NULL:
+                _trace(m, TRACE_OVERLAP, sweep_pass, normal, v3_sub(position, normal), NULL)
             collisions[0] += 1
             s.position = position
             return moved
@@ -508,6 +547,8 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             m.status = _log_hit(&m.scratch.log, &record)
             if m.status != STATUS_OK:
                 return moved
+        if m.world.trace != NULL:
+            _trace(m, TRACE_HIT, sweep_pass, position, way, &record)
         if sliding and collisions[0] == 0:
             max_iterations += SLIDE_ITERATIONS
         collisions[0] += 1
@@ -518,6 +559,8 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         if upright or ((s.marks & WALK_EXPERIMENT) and m.p.non_walkable != NON_WALKABLE_FORCE_SLIDING):
             normal = v3_unit(v3_reject(normal, m.p.up))
         target = collision_response(target, position, way, normal, 0.0, 1.0, (s.marks & NORMALIZE_RESPONSE) != 0)
+        if max_iterations == 0 and m.world.trace != NULL:
+            _trace(m, TRACE_OUT_OF_TURNS, sweep_pass, position, v3_sub(target, position), NULL)
     s.position = position
     return moved
 
@@ -596,6 +639,8 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
             if (constrained and not p.rules & RULE_SIDE_CHECK_AT_ONCE and s.marks & VALIDATE_TRIANGLE_SIDE
                     and _too_steep(p, s.side_normal) and s.contact_height > bottom + d.step_offset):
                 s.marks |= HIT_NON_WALKABLE
+                if m.world.trace != NULL:
+                    _trace(m, TRACE_TOO_STEEP_ASIDE, PASS_DOWN, s.position, s.side_normal, NULL)
                 if not experiment:
                     return flags
     if m.status != STATUS_OK:
@@ -605,6 +650,8 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
             and s.marks & VALIDATE_TRIANGLE_DOWN and rise <= 0.0
             and s.touched_max - bottom > p.step_offset and _too_steep(p, s.down_normal)):
         s.marks |= HIT_NON_WALKABLE
+        if m.world.trace != NULL:
+            _trace(m, TRACE_TOO_STEEP_BELOW, PASS_DOWN, s.position, s.down_normal, NULL)
         if not experiment:
             return flags
         if p.rules & RULE_RECOVERY_SWEEP_AFTER:
@@ -737,16 +784,9 @@ cdef vec3 _ride(move_job* m, vec3 displacement) noexcept nogil:
     return displacement
 
 
-cdef int move_controller(const controller_params* p, controller_state* state, const move_world* world,
-                         move_scratch* scratch, vec3 displacement, double dt, double min_distance,
-                         move_stats* stats) noexcept nogil:
-    """Controller::move (MOVE 3.2, RULES 7)."""
-    cdef move_job m
-    cdef vec3 start = state.position, carried, whole
-    cdef int64_t tested = scratch.cache.near.tested
-    cdef double recover
-    cdef int flags, collisions
-    memset(&m, 0, sizeof(move_job))
+cdef void _begin(move_job* m, const controller_params* p, const controller_state* state, const move_world* world,
+                 move_scratch* scratch, move_stats* stats) noexcept nogil:
+    memset(m, 0, sizeof(move_job))
     memset(stats, 0, sizeof(move_stats))
     m.p = p
     m.s = state[0]
@@ -758,10 +798,24 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     m.walls.up = p.up
     m.half_axis = v3_scale(p.up, 0.5 * p.height)
     m.first_query = True
-    m.s.overlap = 0.0
-    scratch.log.n = 0
     scratch.book.asking = False
     scratch.cache.near.filter = scratch.around.filter = &scratch.book if world.filters else NULL
+    if world.trace != NULL:
+        world.trace.n = 0
+
+
+cdef int move_controller(const controller_params* p, controller_state* state, const move_world* world,
+                         move_scratch* scratch, vec3 displacement, double dt, double min_distance,
+                         move_stats* stats) noexcept nogil:
+    """Controller::move (MOVE 3.2, RULES 7)."""
+    cdef move_job m
+    cdef vec3 start = state.position, carried, whole
+    cdef int64_t tested = scratch.cache.near.tested
+    cdef double recover
+    cdef int flags, collisions
+    _begin(&m, p, state, world, scratch, stats)
+    m.s.overlap = 0.0
+    scratch.log.n = 0
     displacement = v3_add(displacement, m.s.separation)
     m.s.separation = v3(0.0, 0.0, 0.0)
     displacement = _ride(&m, displacement)
@@ -769,6 +823,8 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
         return m.status
     carried = m.s.position
     whole = displacement
+    if world.trace != NULL and not v3_is_zero(m.s.platform_delta):
+        _trace(&m, TRACE_RIDE, PASS_UP, start, m.s.platform_delta, NULL)
     flags = _move_character(&m, displacement, min_distance)
     if m.status == STATUS_OK and m.s.marks & HIT_NON_WALKABLE:
         # Once more from where it stood after riding, as the walk experiment (MOVE 3.2.5, RULES 7.4).
@@ -778,6 +834,8 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
             displacement = v3_along(whole, p.up)
             if p.rules & RULE_FORCE_SLIDE_HORIZONTAL:
                 displacement = v3_sub(whole, displacement)
+        if world.trace != NULL:
+            _trace(&m, TRACE_EXPERIMENT, PASS_UP, carried, displacement, NULL)
         flags = _move_character(&m, displacement, min_distance)
         if (m.status == STATUS_OK and p.rules & RULE_RECOVERY_SWEEP_AFTER and m.s.marks & VALIDATE_TRIANGLE_DOWN
                 and _too_steep(p, m.s.down_normal)):
@@ -793,4 +851,101 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     m.s.flags = flags
     m.s.velocity = v3_scale(v3_sub(m.s.position, start), 1.0 / dt) if dt > 0.0 else v3(0.0, 0.0, 0.0)
     state[0] = m.s
+    return STATUS_OK
+
+
+cdef int probe_below(const controller_params* p, const controller_state* state, const move_world* world,
+                     move_scratch* scratch, double reach, ground_contact* found) noexcept nogil:
+    cdef move_job m
+    cdef move_stats stats
+    cdef candidates* c = &scratch.around
+    cdef vec3 down = v3_scale(p.up, -1.0), low, high
+    cdef capsule_cast cast
+    cdef world_hit hit
+    cdef const candidate_group* g
+    cdef const placed* item = NULL
+    cdef const triangle* t
+    cdef aabb box
+    cdef int status
+    memset(found, 0, sizeof(ground_contact))
+    _begin(&m, p, state, world, scratch, &stats)
+    low = v3_sub(m.s.position, m.half_axis)
+    high = v3_add(m.s.position, m.half_axis)
+    box = box_union(capsule_bounds(low, high, p.radius), capsule_bounds(v3_madd(low, down, reach), high, p.radius))
+    candidates_cut(c, 0, 0)
+    status = candidates_gather(c, world.fixed, 0, box, world.mask, NULL)
+    if status == STATUS_OK:
+        status = _gather_moving(&m, c, box, NULL)
+    if status != STATUS_OK:
+        return status
+    cast = capsule_cast_of(low, high, p.radius, down, reach, True, True)
+    if not candidates_cast(c, &cast, 0xF, &hit):
+        return STATUS_NEED_ANSWER if scratch.book.asking else STATUS_OK
+    g = &c.groups[hit.group]
+    if g.part < 2:
+        item = &world.fixed.items[g.item] if g.part == 0 else &world.moving.items[g.item]
+    t = &c.tris[hit.base.tri] if hit.base.tri >= 0 else NULL
+    found.touching = True
+    found.normal = p.up if hit.base.overlapping else hit.base.normal
+    found.point = hit.base.point
+    found.owner = g.owner
+    found.id = g.id
+    found.triangle = c.source[hit.base.tri] if t != NULL else -1
+    found.has_data = found.triangle >= 0 and item.kind == SHAPE_MESH and item.mesh.data != NULL
+    found.data = item.mesh.data[found.triangle] if found.has_data else 0
+    found.has_face = t != NULL
+    found.face_normal = found.normal
+    if t != NULL:
+        found.face_normal = v3_scale(t.n, -1.0) if g.two_sided and v3_dot(t.n, down) > 0.0 else t.n
+    found.distance = hit.base.distance
+    return STATUS_OK
+
+
+cdef int touches_anything(const controller_params* p, const move_world* world, move_scratch* scratch, vec3 p0, vec3 p1,
+                          double radius, bint* touches) noexcept nogil:
+    cdef move_job m
+    cdef move_stats stats
+    cdef controller_state nowhere
+    cdef candidates* c = &scratch.around
+    cdef aabb box = capsule_bounds(p0, p1, radius)
+    cdef uint32_t value
+    cdef int32_t i
+    cdef int status
+    memset(&nowhere, 0, sizeof(controller_state))
+    _begin(&m, p, &nowhere, world, scratch, &stats)
+    touches[0] = False
+    candidates_cut(c, 0, 0)
+    status = candidates_gather(c, world.fixed, 0, box, world.mask, NULL)
+    if status == STATUS_OK:
+        status = _gather_moving(&m, c, box, NULL)
+    if status != STATUS_OK:
+        return status
+    for i in range(c.n_groups):
+        if group_overlaps(c, &c.groups[i], p0, p1, radius):
+            if world.filters:
+                if not book_answer(&scratch.book, ASK_FILTER, c.groups[i].owner, c.groups[i].id, &value):
+                    return STATUS_NEED_ANSWER
+                if value == 0:
+                    continue
+            touches[0] = True
+            return STATUS_OK
+    return STATUS_OK
+
+
+cdef int unstick(const controller_params* p, controller_state* state, const move_world* world, move_scratch* scratch,
+                 double margin, move_stats* stats) noexcept nogil:
+    cdef controller_params grown = p[0]
+    cdef move_job m
+    cdef vec3 position = state.position
+    cdef int status
+    grown.contact_offset = p.contact_offset + margin
+    grown.overlap_recovery = True
+    _begin(&m, &grown, state, world, scratch, stats)
+    status = _recover(&m, &position)
+    if status != STATUS_OK:
+        return status
+    if not v3_finite(position):
+        return STATUS_NOT_FINITE
+    state.position = position
+    state.overlap = m.s.overlap
     return STATUS_OK
