@@ -1,10 +1,11 @@
 # cython: language_level=3
 """The CharacterController around the move."""
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from pycct._move cimport controller_params, controller_state, hit_log, move_scratch, move_stats
+from pycct._move cimport controller_params, controller_state, hit_log, move_scratch, move_stats, move_world
 from pycct._neighbours cimport character
-from pycct._scene cimport Actor, Scene
+from pycct._scene cimport Actor, Scene, Snapshot
+from pycct._vec cimport vec3
 
 
 cdef class CharacterController:
@@ -15,6 +16,13 @@ cdef class CharacterController:
     cdef move_scratch scratch
     cdef move_stats last
     cdef hit_log log            # of the last move that took effect
+    cdef controller_state before        # where the last move began, and what it was asked, for explain_last
+    cdef vec3 asked
+    cdef double asked_dt                # < 0: no move yet
+    cdef double asked_least
+    cdef uint32_t asked_mask
+    cdef int stuck_moves
+    cdef uint32_t warned
     cdef public object user_data
     cdef object on_hit_
     cdef object behavior_
@@ -29,5 +37,9 @@ cdef class CharacterController:
     cdef character as_character(self) noexcept
     cdef int publish(self) except -1
     cdef int ask(self, object filter) except -1
+    cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1
+    cdef int watch(self, vec3 displacement, const controller_state* after, const move_stats* cost) except -1
+    cdef object retrace(self, const controller_state* start, vec3 d, double dt, double least, uint32_t mask,
+                        object filter)
     cdef double _foot(self) noexcept
     cdef int _set(self, controller_params p) except -1

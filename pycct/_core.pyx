@@ -1,5 +1,6 @@
 # cython: language_level=3
 """The CharacterController around the move: arguments, callbacks, state, results."""
+import logging
 import weakref
 
 cimport cython
@@ -17,6 +18,7 @@ from pycct._move cimport (
     COLLISION_UP,
     HIT_NON_WALKABLE,
     IS_MOVING_UP,
+    TRACE_HIT,
     NON_WALKABLE_FORCE_SLIDING,
     NON_WALKABLE_PREVENT_CLIMBING,
     TOUCH_OBSTACLE,
@@ -31,20 +33,35 @@ from pycct._move cimport (
     move_controller,
     move_stats,
     move_world,
+    probe_below,
     scratch_free,
     scratch_init,
+    touches_anything,
+    trace_event,
+    trace_log,
+    unstick,
 )
 from pycct._neighbours cimport character, shared_add, shared_remove, shared_update
 from pycct._scene cimport Scene, Snapshot
 from pycct._shapes cimport Capsule
 from pycct._types cimport STATUS_NEED_ANSWER
-from pycct._vec cimport f_max, v3_add, v3_dot, v3_madd, v3_max_abs, v3_scale, v3_sub, vec3
+from pycct._vec cimport f_max, v3, v3_add, v3_dot, v3_len, v3_madd, v3_max_abs, v3_reject, v3_scale, v3_sub, vec3
 from pycct._world cimport ASK_FILTER, OWNER_ACTOR, OWNER_CONTROLLER, OWNER_OBSTACLE, answer, book_add
 
+from pycct import saves
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
+from pycct.explain import KINDS, Event, Explanation
 
 cdef tuple FLAGS = tuple([CollisionFlags(i) for i in range(8)])
 cdef tuple PASSES = (Pass.UP, Pass.SIDE, Pass.DOWN, Pass.SENSOR)
+cdef object logger = logging.getLogger("pycct")
+# Moves in a row without the wanted side motion before a character counts as stuck (MOVE 14.7).
+cdef int STUCK_MOVES = 10
+# Motions no longer than this are none (MOVE 1.2 EPSILON_DISTANCE).
+cdef double EPSILON_DISTANCE = 1e-6
+cdef enum:
+    WARNED_FAR = 1
+    WARNED_STUCK = 2
 cdef dict CLIMBING = {"easy": CLIMBING_EASY, "constrained": CLIMBING_CONSTRAINED}
 cdef dict NON_WALKABLE = {"prevent_climbing": NON_WALKABLE_PREVENT_CLIMBING,
                           "force_sliding": NON_WALKABLE_FORCE_SLIDING}
@@ -362,6 +379,7 @@ cdef class CharacterController:
         self.removed = False
         self.slot = -1
         self.id = -1
+        self.asked_dt = -1.0
         self.scratch.cache.valid = False
 
     def __dealloc__(self):
@@ -450,6 +468,43 @@ cdef class CharacterController:
             self.proxy_.move_to(from_vec3(self.st.position))
         return 0
 
+    cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1:
+        """Fill in what a move sees."""
+        w.fixed = &snap.fixed.data
+        w.moving = &snap.moving.data
+        w.others = NULL
+        w.self = self.as_character()
+        w.self.mask = mask
+        if self.params.collide:
+            w.others = &self.scene.neighbours.shared
+        w.mask = mask
+        w.filters = filter is not None
+        w.asks_behavior = self.behavior_ is not None
+        w.trace = NULL
+        return 0
+
+    cdef int watch(self, vec3 displacement, const controller_state* after, const move_stats* cost) except -1:
+        """Say once when a move looks wrong (MOVE 14.5 and 14.7 as RULES corrects them); change nothing."""
+        cdef vec3 moved = v3_sub(after.position, self.st.position)
+        cdef vec3 wanted = v3_reject(displacement, self.params.up)
+        cdef double bound
+        if cost.recoveries == 0 and not self.warned & WARNED_FAR:
+            bound = (2.0 * v3_len(displacement) + v3_len(self.st.separation) + self.params.step_offset
+                     + 2.0 * v3_len(after.platform_delta))
+            if v3_len(moved) > bound:
+                self.warned |= WARNED_FAR
+                logger.warning("%r moved %g m in one move although only %g m were asked", self, v3_len(moved),
+                               v3_len(displacement))
+        if v3_len(wanted) > EPSILON_DISTANCE and v3_len(v3_reject(moved, self.params.up)) < EPSILON_DISTANCE:
+            self.stuck_moves += 1
+            if self.stuck_moves > STUCK_MOVES and not self.warned & WARNED_STUCK:
+                self.warned |= WARNED_STUCK
+                logger.warning("%r may be stuck: %d moves in a row without the side motion that was asked; "
+                               "explain_last() tells why", self, self.stuck_moves)
+        else:
+            self.stuck_moves = 0
+        return 0
+
     cdef int ask(self, object filter) except -1:
         """Ask the user what the move wants to know."""
         cdef answer a = self.scratch.book.wanted
@@ -519,27 +574,16 @@ cdef class CharacterController:
         cdef controller_state trial
         cdef move_stats cost
         cdef int status
+        cdef uint32_t bits
         cdef hit_log swap
         if 0.0 < time < SHORTEST:
             raise ValueError(f"dt must be 0 or at least {SHORTEST:g}, got {time}")
-        w.mask = self.params.mask if mask is None else _as_bits(mask, "mask")
-        if filter is None:
-            filter = self.filter_
-        elif not callable(filter):
-            raise TypeError(f"filter must be callable or None, not {type(filter).__name__}")
+        bits = self.params.mask if mask is None else _as_bits(mask, "mask")
+        filter = self.filter_ if filter is None else _as_callback(filter, "filter")
         self.enter()
         try:
             snap = self.scene.snapshot()
-            w.fixed = &snap.fixed.data
-            w.moving = &snap.moving.data
-            w.others = NULL
-            if self.params.collide:
-                w.others = &self.scene.neighbours.shared
-                w.self = self.as_character()
-                w.self.mask = w.mask
-            w.filters = filter is not None
-            w.asks_behavior = self.behavior_ is not None
-            w.trace = NULL
+            self.surround(&w, snap, bits, filter)
             self.scratch.book.n = 0
             while True:
                 trial = self.st
@@ -553,7 +597,14 @@ cdef class CharacterController:
                 for hit in _hits(self.scene, &self.scratch.log):
                     self.on_hit_(hit)
             # Readers see the move before or the move after, never one in between.
+            if cost.iterations > 0:
+                self.watch(d, &trial, &cost)
             with cython.critical_section(self):
+                self.before = self.st
+                self.asked = d
+                self.asked_dt = time
+                self.asked_least = least
+                self.asked_mask = bits
                 self.st = trial
                 self.last = cost
                 swap = self.log
@@ -613,9 +664,310 @@ cdef class CharacterController:
             with cython.critical_section(self):
                 _forget(&self.st, p)
                 self.log.n = 0
+                self.asked_dt = -1.0
+            self.stuck_moves = 0
             self.publish()
         finally:
             self.leave()
+
+    def probe_ground(self, max_distance):
+        """What is below, no farther away than that (MOVE 12.1).
+
+        Parameters
+        ----------
+        max_distance : float
+            Metres, >= 0.
+
+        Returns
+        -------
+        Ground or None
+            ``distance`` is the gap between capsule and ground; 0 when they overlap.
+        """
+        cdef double reach = as_not_negative(max_distance, "max_distance")
+        cdef ground_contact found
+        cdef Snapshot snap
+        cdef move_world w
+        cdef int status
+        self.enter()
+        try:
+            snap = self.scene.snapshot()
+            self.surround(&w, snap, self.params.mask, self.filter_)
+            self.scratch.book.n = 0
+            while True:
+                with nogil:
+                    status = probe_below(&self.params, &self.st, &w, &self.scratch, reach, &found)
+                if status != STATUS_NEED_ANSWER:
+                    break
+                self.ask(self.filter_)
+            raise_status(status)
+        finally:
+            self.leave()
+        return _ground(self.scene, &self.params, &found)
+
+    def snap_to_ground(self, max_distance):
+        """Go straight down onto walkable ground no farther away than that (MOVE 12.2).
+
+        Parameters
+        ----------
+        max_distance : float
+            Metres, >= 0; measured from the capsule.
+
+        Returns
+        -------
+        bool
+            True when the character was moved: down to the contact offset above the ground.
+        """
+        cdef Ground ground = self.probe_ground(max_distance)
+        cdef double gap
+        if ground is None or not ground.walkable:
+            return False
+        gap = ground.g.distance - self.params.contact_offset
+        if gap <= 0.0:
+            return False
+        self.enter()
+        try:
+            with cython.critical_section(self):
+                self.st.position = v3_madd(self.st.position, self.params.up, -gap)
+                self.st.ground = ground.g
+                self.st.ground.distance = self.params.contact_offset
+            self.publish()
+        finally:
+            self.leave()
+        return True
+
+    def can_resize(self, height):
+        """Whether there is room to become that high, the feet where they are.
+
+        Parameters
+        ----------
+        height : float
+            Distance between the sphere centres, metres, >= 0.
+
+        Returns
+        -------
+        bool
+            True as well for less height than now.
+        """
+        cdef double h = as_not_negative(height, "height")
+        cdef vec3 top, new_top
+        cdef bint touches = False
+        cdef Snapshot snap
+        cdef move_world w
+        cdef int status
+        if h <= self.params.height:
+            return True
+        self.enter()
+        try:
+            snap = self.scene.snapshot()
+            self.surround(&w, snap, self.params.mask, self.filter_)
+            self.scratch.book.n = 0
+            # Only what is gained is tested: what it touches now does not count.
+            top = v3_madd(self.st.position, self.params.up, 0.5 * self.params.height)
+            new_top = v3_madd(top, self.params.up, h - self.params.height)
+            while True:
+                with nogil:
+                    status = touches_anything(&self.params, &w, &self.scratch, top, new_top, self.params.radius,
+                                              &touches)
+                if status != STATUS_NEED_ANSWER:
+                    break
+                self.ask(self.filter_)
+            raise_status(status)
+        finally:
+            self.leave()
+        return not touches
+
+    def resize(self, height):
+        """Change the height, the feet where they are (RULES 8); whether there is room or not.
+
+        Parameters
+        ----------
+        height : float
+            Distance between the sphere centres, metres, >= 0. Ask `can_resize` first.
+        """
+        cdef controller_params p = self.params
+        cdef vec3 place
+        p.height = as_not_negative(height, "height")
+        _check_size(&p)
+        _check(&p)
+        place = v3_madd(self.st.position, p.up, 0.5 * (p.height - self.params.height))
+        self.enter()
+        try:
+            with cython.critical_section(self):
+                self.params = p
+                self.st.position = place
+            self.scratch.cache.valid = False
+            self.publish()
+        finally:
+            self.leave()
+
+    def unstick(self, margin=0.1):
+        """Move out of what the character overlaps, with a grown radius (MOVE 14.7); never done by itself.
+
+        Parameters
+        ----------
+        margin : float
+            How much farther than the contact offset to get away, metres, >= 0.
+
+        Returns
+        -------
+        bool
+            True when the character was moved.
+        """
+        cdef double more = as_not_negative(margin, "margin")
+        cdef controller_state trial
+        cdef move_stats cost
+        cdef Snapshot snap
+        cdef move_world w
+        cdef int status
+        self.enter()
+        try:
+            snap = self.scene.snapshot()
+            self.surround(&w, snap, self.params.mask, self.filter_)
+            self.scratch.book.n = 0
+            while True:
+                trial = self.st
+                with nogil:
+                    status = unstick(&self.params, &trial, &w, &self.scratch, more, &cost)
+                if status != STATUS_NEED_ANSWER:
+                    break
+                self.ask(self.filter_)
+            raise_status(status)
+            with cython.critical_section(self):
+                self.st = trial
+            self.publish()
+        finally:
+            self.leave()
+        return cost.recoveries > 0
+
+    def explain(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
+        """What that move would do, pass by pass; nothing changes.
+
+        Parameters
+        ----------
+        displacement, dt, min_distance, mask, filter
+            As for `move`.
+
+        Returns
+        -------
+        Explanation
+            ``str()`` of it tells in words what was hit, where, and why the passes stopped.
+        """
+        cdef vec3 d = _as_place(displacement, "displacement")
+        cdef double time = as_not_negative(dt, "dt"), least = as_not_negative(min_distance, "min_distance")
+        cdef uint32_t bits = self.params.mask if mask is None else _as_bits(mask, "mask")
+        filter = self.filter_ if filter is None else _as_callback(filter, "filter")
+        self.enter()
+        try:
+            return self.retrace(&self.st, d, time, least, bits, filter)
+        finally:
+            self.leave()
+
+    def explain_last(self):
+        """The same for the move just made, in the scene as it is now; None before the first.
+
+        Returns
+        -------
+        Explanation or None
+            Its notes say so when the scene has changed so that the move would end elsewhere.
+        """
+        if self.asked_dt < 0.0:
+            return None
+        self.enter()
+        try:
+            told = self.retrace(&self.before, self.asked, self.asked_dt, self.asked_least, self.asked_mask,
+                                self.filter_)
+        finally:
+            self.leave()
+        if told.end != from_vec3(self.st.position):
+            told.notes.append("the character is elsewhere now: the scene has changed or it was put there; "
+                              f"it is at {from_vec3(self.st.position)}")
+        return told
+
+    cdef object retrace(self, const controller_state* start, vec3 d, double dt, double least, uint32_t mask,
+                        object filter):
+        """Make a move again with a trace and tell what it did."""
+        cdef trace_log trace
+        cdef move_scratch scratch
+        cdef controller_state trial
+        cdef move_stats cost
+        cdef Snapshot snap = self.scene.snapshot()
+        cdef move_world w
+        cdef int status
+        cdef int32_t i
+        cdef trace_event* e
+        memset(&trace, 0, sizeof(trace_log))
+        scratch_init(&scratch)
+        try:
+            self.surround(&w, snap, mask, filter)
+            w.trace = &trace
+            while True:
+                trial = start[0]
+                with nogil:
+                    status = move_controller(&self.params, &trial, &w, &scratch, d, dt, least, &cost)
+                if status != STATUS_NEED_ANSWER:
+                    break
+                self.scratch.book.wanted = scratch.book.wanted
+                self.scratch.book.n = 0
+                self.ask(filter)
+                raise_status(book_add(&scratch.book, &self.scratch.book.answers[0]))
+            raise_status(status)
+            events = []
+            for i in range(trace.n):
+                e = &trace.events[i]
+                hit = _hit(self.scene, &e.hit) if e.kind == TRACE_HIT else None
+                events.append(Event(KINDS[e.kind], PASSES[e.sweep_pass], from_vec3(e.position), from_vec3(e.vector),
+                                    hit))
+            return Explanation(from_vec3(d), from_vec3(start.position), from_vec3(trial.position), FLAGS[trial.flags],
+                               events)
+        finally:
+            free(trace.events)
+            scratch_free(&scratch)
+
+    def save(self):
+        """Everything the character is, as bytes; `restore` takes them back.
+
+        Returns
+        -------
+        bytes
+            Little-endian; the same on every machine. Callbacks and user_data are not in it;
+            actors are remembered by id.
+        """
+        with cython.critical_section(self):
+            return saves.pack(_params_values(&self.params), _state_values(&self.st))
+
+    def restore(self, data):
+        """Become what `save` told; moves then repeat to the bit in a scene like that of then.
+
+        Parameters
+        ----------
+        data : bytes
+            From `save` of this results version.
+        """
+        cdef controller_params p
+        cdef controller_state st
+        params, state = saves.unpack(data)
+        memset(&p, 0, sizeof(controller_params))
+        memset(&st, 0, sizeof(controller_state))
+        _set_params(&p, params)
+        p.proxy = self.params.proxy
+        _set_state(&st, state)
+        self.enter()
+        try:
+            with cython.critical_section(self):
+                self.params = p
+                self.st = st
+                self.log.n = 0
+                self.asked_dt = -1.0
+            self.stuck_moves = 0
+            self.scratch.cache.valid = False
+            self.publish()
+        finally:
+            self.leave()
+
+    def __reduce__(self):
+        extra = getattr(self, "__dict__", None) or None
+        return _rebuild, (type(self), self.scene, self.save(), self.on_hit_, self.behavior_, self.filter_,
+                          self.user_data), extra
 
     def remove(self):
         """Take the character out of the scene; it cannot be moved any more."""
@@ -710,20 +1062,8 @@ cdef class CharacterController:
     @property
     def ground(self):
         """What the last move ended on (Ground), or None."""
-        cdef Ground r
-        cdef ground_contact* g = &self.st.ground
-        if not g.touching:
-            return None
-        r = Ground.__new__(Ground)
-        r.g = g[0]
-        other = _other(self.scene, g.owner, g.id)
-        r.actor = other if g.owner == OWNER_ACTOR else None
-        r.controller = other if g.owner == OWNER_CONTROLLER else None
-        r.obstacle = other if g.owner == OWNER_OBSTACLE else None
-        r.triangle = g.triangle if g.triangle >= 0 else None
-        r.data = g.data if g.has_data else None
-        r.walkable = v3_dot(g.face_normal, self.params.up) >= self.params.slope_limit
-        return r
+        with cython.critical_section(self):
+            return _ground(self.scene, &self.params, &self.st.ground)
 
     @property
     def state(self):
@@ -1014,21 +1354,124 @@ cdef object _other(Scene scene, int32_t owner, int64_t id):
     return scene.character(id) if owner == OWNER_CONTROLLER else scene.actor(id)
 
 
+cdef Ground _ground(Scene scene, const controller_params* p, const ground_contact* g):
+    cdef Ground r
+    if not g.touching:
+        return None
+    r = Ground.__new__(Ground)
+    r.g = g[0]
+    other = _other(scene, g.owner, g.id)
+    r.actor = other if g.owner == OWNER_ACTOR else None
+    r.controller = other if g.owner == OWNER_CONTROLLER else None
+    r.obstacle = other if g.owner == OWNER_OBSTACLE else None
+    r.triangle = g.triangle if g.triangle >= 0 else None
+    r.data = g.data if g.has_data else None
+    r.walkable = v3_dot(g.face_normal, p.up) >= p.slope_limit
+    return r
+
+
+cdef Hit _hit(Scene scene, const hit_record* record):
+    cdef Hit h = Hit.__new__(Hit)
+    h.r = record[0]
+    other = _other(scene, h.r.owner, h.r.id)
+    h.actor = other if h.r.owner == OWNER_ACTOR else None
+    h.controller = other if h.r.owner == OWNER_CONTROLLER else None
+    h.obstacle = other if h.r.owner == OWNER_OBSTACLE else None
+    h.triangle = h.r.triangle if h.r.triangle >= 0 else None
+    h.data = h.r.data if h.r.has_data else None
+    return h
+
+
 cdef list _hits(Scene scene, const hit_log* log):
     cdef int32_t i
-    cdef Hit h
-    cdef list result = []
-    for i in range(log.n):
-        h = Hit.__new__(Hit)
-        h.r = log.records[i]
-        other = _other(scene, h.r.owner, h.r.id)
-        h.actor = other if h.r.owner == OWNER_ACTOR else None
-        h.controller = other if h.r.owner == OWNER_CONTROLLER else None
-        h.obstacle = other if h.r.owner == OWNER_OBSTACLE else None
-        h.triangle = h.r.triangle if h.r.triangle >= 0 else None
-        h.data = h.r.data if h.r.has_data else None
-        result.append(h)
-    return result
+    return [_hit(scene, &log.records[i]) for i in range(log.n)]
+
+
+cdef list _params_values(const controller_params* p):
+    """All parameters, in the order of saves.PARAMS."""
+    return [p.up.x, p.up.y, p.up.z, p.radius, p.height, p.contact_offset, p.step_offset, p.slope_limit,
+            p.invisible_wall_height, p.max_jump_height, p.climbing, p.non_walkable, bool(p.overlap_recovery),
+            bool(p.prevent_vertical_sliding), bool(p.collide), p.layer, p.mask, p.rules, p.surface]
+
+
+cdef int _set_params(controller_params* p, list v) except -1:
+    """The same back, checked as the constructor does."""
+    p.up = v3(v[0], v[1], v[2])
+    p.radius = as_positive(v[3], "data: radius")
+    p.height = as_not_negative(v[4], "data: height")
+    p.contact_offset = as_not_negative(v[5], "data: contact_offset")
+    p.step_offset = as_not_negative(v[6], "data: step_offset")
+    p.slope_limit = _as_slope_limit(v[7])
+    p.invisible_wall_height = as_not_negative(v[8], "data: invisible_wall_height")
+    p.max_jump_height = as_not_negative(v[9], "data: max_jump_height")
+    if not 0.999999 <= v3_len(p.up) <= 1.000001 or v[10] not in (0, 1) or v[11] not in (0, 1):
+        raise ValueError("data is damaged: its parameters make no sense")
+    p.climbing = v[10]
+    p.non_walkable = v[11]
+    p.overlap_recovery = v[12]
+    p.prevent_vertical_sliding = v[13]
+    p.collide = v[14]
+    p.layer = v[15]
+    p.mask = v[16]
+    p.rules = v[17]
+    p.surface = v[18]
+    _check_size(p)
+    _check(p)
+    return 0
+
+
+cdef list _state_values(const controller_state* s):
+    """All of the state, in the order of saves.STATE."""
+    cdef const ground_contact* g = &s.ground
+    cdef vec3 v
+    cdef list r = []
+    for v in (s.position, s.velocity, s.touched_point, s.touched_local, s.platform_delta, s.separation, s.down_normal,
+              s.side_normal, g.normal, g.point, g.face_normal):
+        r += [v.x, v.y, v.z]
+    return r + [s.touched_min, s.touched_max, s.contact_height, s.overlap, g.distance, s.flags, s.marks,
+                s.touched_actor, s.touched_obstacle, s.touched_controller, bool(g.touching), g.owner, g.id,
+                g.triangle, bool(g.has_data), g.data, bool(g.has_face)]
+
+
+cdef int _set_state(controller_state* s, list v) except -1:
+    cdef ground_contact* g = &s.ground
+    for x in v[:38]:
+        as_float(x, "data")
+    s.position = _as_place(tuple(v[0:3]), "data: position")
+    s.velocity = v3(v[3], v[4], v[5])
+    s.touched_point = v3(v[6], v[7], v[8])
+    s.touched_local = v3(v[9], v[10], v[11])
+    s.platform_delta = v3(v[12], v[13], v[14])
+    s.separation = v3(v[15], v[16], v[17])
+    s.down_normal = v3(v[18], v[19], v[20])
+    s.side_normal = v3(v[21], v[22], v[23])
+    g.normal = v3(v[24], v[25], v[26])
+    g.point = v3(v[27], v[28], v[29])
+    g.face_normal = v3(v[30], v[31], v[32])
+    s.touched_min, s.touched_max, s.contact_height, s.overlap, g.distance = v[33:38]
+    if not 0 <= v[38] <= 7 or not 0 <= v[44] <= 2:
+        raise ValueError("data is damaged: its state makes no sense")
+    s.flags = v[38]
+    s.marks = v[39]
+    s.touched_actor = v[40]
+    s.touched_obstacle = v[41]
+    s.touched_controller = v[42]
+    g.touching = v[43]
+    g.owner = v[44]
+    g.id = v[45]
+    g.triangle = v[46]
+    g.has_data = v[47]
+    g.data = v[48]
+    g.has_face = v[49]
+    return 0
+
+
+def _rebuild(cls, scene, data, on_hit, behavior, filter, user_data):
+    """Make a pickled or copied controller again."""
+    cdef CharacterController hero = cls.__new__(cls)
+    CharacterController.__init__(hero, scene, on_hit=on_hit, behavior=behavior, filter=filter, user_data=user_data)
+    hero.restore(data)
+    return hero
 
 
 cdef tuple _z_to(vec3 up):
