@@ -105,9 +105,9 @@ def test_a_touch_is_no_overlap():
 def test_bad_arguments_are_named():
     capsule = k.CapsuleAt((0, 0, 0), (0, 0, 1), 0.5)
     for call in (k.overlap, k.penetration, k.overlap_many, k.penetration_many):
-        with pytest.raises(ValueError, match="^capsule.radius: must be above 0"):
+        with pytest.raises(ValueError, match=r"^capsule\.radius: must be above 0"):
             call(capsule._replace(radius=-1), k.SphereAt((0, 0, 0), 1))
-        with pytest.raises(ValueError, match="^target.centre: must be finite"):
+        with pytest.raises(ValueError, match=r"^target\.centre: must be finite"):
             call(capsule, k.SphereAt((0, 0, np.inf), 1))
-        with pytest.raises(TypeError, match="^target: expected one of"):
+        with pytest.raises(TypeError, match=r"^target: expected one of"):
             call(capsule, "sphere")

@@ -175,22 +175,22 @@ def check_rows(rows, target_of, distance_of):
 
 def joined(*parts):
     """Lists of rows: a capsule in motion and the parts of a target."""
-    return st.lists(st.tuples(CAPSULES, st.tuples(*parts)).map(lambda x: x[0] + x[1]), min_size=20, max_size=20)
+    return st.lists(st.tuples(CAPSULES, st.tuples(*parts)).map(lambda x: x[0] + x[1]), min_size=30, max_size=30)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(joined(VECTORS, VECTORS, VECTORS))
 def test_any_triangle(rows):
     check_rows(rows, k.TriangleAt, lambda a, b, c: lambda x, y: oracle.segment_triangle(x, y, a.T, b.T, c.T))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(joined(VECTORS, VECTORS, RADII))
 def test_any_capsule(rows):
     check_rows(rows, k.CapsuleAt, lambda a, b, r: lambda x, y: oracle.segment_segment(x, y, a.T, b.T) - r)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(joined(st.tuples(RADII, RADII, RADII)))
 def test_any_box(rows):
     check_rows(rows, k.BoxAt, lambda half: lambda x, y: oracle.segment_box(x, y, half.T))
@@ -231,9 +231,10 @@ def test_sphere_sinking_shallowly_over_an_edge_does_not_slip_in(slope, beside):
 
 @pytest.mark.parametrize("slope", [1e-3, 1e-5, 1e-6, 1e-7, 3e-8])
 def test_sphere_sinking_shallowly_along_a_wire_does_not_slip_past_its_end(slope):
+    wire = k.CapsuleAt((0, 0, 0), (4, 0, 0), 0)
     for beside in (0, 1e-12, 1e-9, 1e-6):
         start = np.array([-0.5, 0, 0.3 + slope * (0.5 - beside)])
-        hit = k.sweep(k.CapsuleAt(start, start, 0.3), np.array([1, 0, -slope]) * 3, k.CapsuleAt((0, 0, 0), (4, 0, 0), 0))
+        hit = k.sweep(k.CapsuleAt(start, start, 0.3), np.array([1, 0, -slope]) * 3, wire)
         assert hit is not None and abs(3 * hit.time - 0.5) < 1e-3
 
 
@@ -241,8 +242,7 @@ def test_sphere_sinking_shallowly_along_a_wire_does_not_slip_past_its_end(slope)
                                     k.PlaneAt((0, 0, 1), 0)])
 @pytest.mark.parametrize("error", [0, 1e-16, -1e-16, 2e-16])
 def test_what_rests_does_not_fall_through(target, error):
-    low = np.array([1, 1, 0.3 + error])
-    hit = k.sweep(k.CapsuleAt(low, low + [0, 0, 1], 0.3), (0.5, 0.25, -1), target)
+    hit = k.sweep(k.CapsuleAt((1, 1, 0.3 + error), (1, 1, 1.3), 0.3), (0.5, 0.25, -1), target)
     assert hit is not None and hit.time < 1e-12
 
 
@@ -280,13 +280,15 @@ def test_culling_drops_triangles_that_look_along_the_motion_and_no_others():
     a, b, c = (np.asarray(v, LONG) for v in case.target)
     n = np.cross(b - a, c - a)
     along = (unit(n) * unit(case.motion)).sum(1)
+    # A sliver's normal is as good as its coordinates are.
+    unsure = 1e-9 + 1e-15 * case.size**2 / np.maximum(length(n), 1e-300)
     axis = case.p1 - case.p0
     parallel = length(np.cross(axis, case.motion)) <= 1.01e-9 * length(axis) * length(case.motion)
     free = k.sweep_many(case.capsule, case.motion, case.target)
     culled = k.sweep_many(case.capsule, case.motion, case.target, cull=True)
-    back = along > 1e-9
+    back = along > unsure
     assert not culled.hit[back].any() and free.hit[back].any()
-    front = (along < -1e-9) & ~parallel
+    front = (along < -unsure) & ~parallel
     for x, y in zip(free, culled, strict=True):
         assert np.array_equal(x[front], y[front], equal_nan=True)
 
@@ -299,7 +301,7 @@ def test_triangle_behind_the_leading_sphere_is_ignored_only_by_more_than_the_sla
         assert (k.sweep(capsule, (0, 0, 1), wall, cull=True) is not None) is seen
         assert k.sweep(capsule, (0, 0, 1), wall) is not None
         # Not parallel: seen.
-        assert k.sweep(capsule, (-0.1, 0, 1), wall, cull=True) is not None
+        assert k.sweep(capsule, (0.1, 0, 1), wall, cull=True) is not None
 
 
 def test_triangle_parallel_to_the_motion_is_kept_but_not_run_into_edge_on():
@@ -376,13 +378,13 @@ def test_bad_arguments_are_named(error, name, capsule, motion, target):
 
 
 def test_bad_batches_are_named():
-    with pytest.raises(ValueError, match="^motion: has 3 rows"):
+    with pytest.raises(ValueError, match=r"^motion: has 3 rows"):
         k.sweep_many(CAPSULE._replace(p0=np.zeros((2, 3))), np.ones((3, 3)), FLOOR)
-    with pytest.raises(ValueError, match=r"^target.b: expected \(3,\) or \(n, 3\)"):
+    with pytest.raises(ValueError, match=r"^target\.b: expected \(3,\) or \(n, 3\)"):
         k.sweep_many(CAPSULE, (1, 0, 0), FLOOR._replace(b=np.zeros((2, 2, 3))))
-    with pytest.raises(ValueError, match="^capsule.radius: must be above 0"):
+    with pytest.raises(ValueError, match=r"^capsule\.radius: must be above 0"):
         k.sweep_many(CAPSULE._replace(radius=[0.5, -1]), (1, 0, 0), FLOOR)
-    with pytest.raises(ValueError, match="^motion: must be finite"):
+    with pytest.raises(ValueError, match=r"^motion: must be finite"):
         k.sweep_many(CAPSULE, [(1, 0, 0), (np.nan, 0, 0)], FLOOR)
 
 
@@ -392,7 +394,8 @@ def test_batches_take_any_layout_and_repeat_what_is_given_once():
     plain = k.sweep_many(capsule, motion, FLOOR)
     assert plain.hit.tolist() == [True, True, False]
     assert plain.time.tolist()[:2] == [0.5, 1 / 3] and np.isnan(plain.time[2])
-    for other in (motion.astype(np.float32), np.asfortranarray(motion), np.repeat(motion, 2, 0)[::2], motion.astype(int)):
+    for other in (motion.astype(np.float32), np.asfortranarray(motion), np.repeat(motion, 2, 0)[::2],
+                  motion.astype(int)):
         for x, y in zip(plain, k.sweep_many(capsule, other, FLOOR), strict=True):
             assert np.array_equal(x, y, equal_nan=True)
     none = k.sweep_many(capsule, np.zeros((0, 3)), FLOOR)
