@@ -36,7 +36,7 @@ def walkers(scene, seed=5, count=6, **more):
     modes = itertools.cycle(itertools.product(("easy", "constrained"), ("prevent_climbing", "force_sliding")))
     return [
         CharacterController(scene, (*rng.uniform(-8, 8, 2), 4), 0.35, 1.1, climbing_mode=c, non_walkable_mode=n, **more)
-        for _, (c, n) in zip(range(count), modes)
+        for _, (c, n) in zip(range(count), modes, strict=False)
     ]
 
 

@@ -73,7 +73,7 @@ def test_free_motion_is_exactly_the_displacement():
     hero = hero_in(Scene())
     start = np.array(hero.position)
     assert hero.move((0.1, -0.2, -0.3), 0.5) == CollisionFlags.NONE
-    np.testing.assert_allclose(hero.position, start + (0.1, -0.2, -0.3), atol=1e-15)
+    np.testing.assert_allclose(hero.position, start + np.array((0.1, -0.2, -0.3)), atol=1e-15)
     np.testing.assert_allclose(hero.velocity, (0.2, -0.4, -0.6), atol=1e-14)
     assert hero.hits == [] and not hero.grounded and hero.ground is None
 
@@ -710,7 +710,7 @@ def test_degenerate_triangles_touch_nothing():
     for _ in range(50):
         p = rng.uniform(-2, 2, 3) * (1, 1, 0)
         k = len(points)
-        points += [tuple(p), tuple(p + (0.5, 0, 0)), tuple(p + (1, 0, 0)), tuple(p)]
+        points += [tuple(p), tuple(p + np.array((0.5, 0, 0))), tuple(p + np.array((1, 0, 0))), tuple(p)]
         rows += [(k, k + 1, k + 2), (k, k, k + 1), (k, k + 1, k + 3)]
     dirty = Mesh(points, [*clean.triangles.tolist(), *rows])
     assert dirty.n_degenerate == 150
