@@ -362,6 +362,8 @@ cdef struct _contender:
     bint face
 
 cdef struct _cast:
+    const cube_grid* g
+    bint merge              # take no notice of edges between flush cubes
     vec3 p
     double reach
     double radius
@@ -409,6 +411,19 @@ cdef void _cast_add(_cast* s, double distance, vec3 normal, int64_t id, bint fac
     s.n = n + 1
 
 
+cdef inline bint _inner_edge(const cube_grid* g, const candidate* c, vec3 n) noexcept nogil:
+    """Whether the edge or corner of a cube that was met lies in a face of the cubes' union.
+
+    If the normal leans towards a cell that is solid too, that neighbour is nearer all
+    along and has its own say; the edge between the two is none. A capsule closer than the
+    skin would snag on it.
+    """
+    cdef int64_t x = <int64_t>c.lo.x, y = <int64_t>c.lo.y, z = <int64_t>c.lo.z
+    return ((n.x != 0.0 and grid_solid(g, x + (1 if n.x > 0.0 else -1), y, z))
+            or (n.z != 0.0 and grid_solid(g, x, y, z + (1 if n.z > 0.0 else -1)))
+            or (n.y != 0.0 and grid_solid(g, x, y + (1 if n.y > 0.0 else -1), z)))
+
+
 cdef void _cast_visit(void* context, const candidate* c) noexcept nogil:
     cdef _cast* s = <_cast*>context
     cdef double t, start2
@@ -431,6 +446,8 @@ cdef void _cast_visit(void* context, const candidate* c) noexcept nogil:
         if t >= NO_HIT or t > s.limit:
             return
         face = v3_max_abs(normal) > SAME_PLANE
+        if s.merge and not face and c.box == NULL and _inner_edge(s.g, c, normal):
+            return
     else:
         a0 = s.p
         a1 = v3(s.p.x, s.p.y + s.reach, s.p.z)
@@ -499,7 +516,7 @@ cdef void _cast_run(const cube_grid* g, _cast* s) noexcept nogil:
         at = next
 
 
-cdef bint grid_sweep(const cube_grid* g, vec3 p, double reach, double radius, vec3 delta, double tie,
+cdef bint grid_sweep(const cube_grid* g, vec3 p, double reach, double radius, vec3 delta, double tie, bint merge,
                      slide_hit* hit, int64_t* counts, double true_radius, bint* overlapped) noexcept nogil:
     cdef _cast s
     cdef double length = v3_len(delta)
@@ -513,6 +530,8 @@ cdef bint grid_sweep(const cube_grid* g, vec3 p, double reach, double radius, ve
     hit.face = False
     if length <= 0.0:
         return False
+    s.g = g
+    s.merge = merge
     s.p = p
     s.reach = reach
     s.radius = radius
@@ -668,7 +687,7 @@ cdef void slide_move(const cube_grid* g, slide_runner* r, vec3* velocity, double
         b.remain = length
         tr.n_bumps = bump + 1
         grid_sweep(g, _centre0(c, r.state.feet), 2.0 * c.half_height, c.radius + c.skin, delta, c.tie_epsilon,
-                   &b.hit, counts, c.radius - ROUNDING, &overlapped)
+                   c.merge_faces, &b.hit, counts, c.radius - ROUNDING, &overlapped)
         if bump == 0:
             tr.candidates = counts[0]
             tr.first_id = counts[1]
@@ -696,7 +715,7 @@ cdef void slide_move(const cube_grid* g, slide_runner* r, vec3* velocity, double
             n_planes += 1
         velocity[0] = clip_velocity_planes(original, planes, n_planes, c.overclip, epsilon)
         # Turned back from where it was to go: it would only swing to and fro.
-        if v3_dot(velocity[0], original) <= 0.0:
+        if v3_is_zero(velocity[0]) or (c.hysteresis and v3_dot(velocity[0], original) <= 0.0):
             velocity[0] = v3(0.0, 0.0, 0.0)
             r.state.wedged = n_planes >= 2 and original.y < 0.0
             return
@@ -711,7 +730,8 @@ cdef ground_result _probe(const cube_grid* g, const slide_config* c, vec3 feet, 
     cdef slide_hit hit
     cdef double less = c.radius - radius
     cdef double reach = distance + less / c.walkable_y
-    r.hit = grid_sweep(g, _centre0(c, feet), 0.0, radius, v3(0.0, -reach, 0.0), c.tie_epsilon, &hit, NULL, 0.0, NULL)
+    r.hit = grid_sweep(g, _centre0(c, feet), 0.0, radius, v3(0.0, -reach, 0.0), c.tie_epsilon, c.merge_faces,
+                       &hit, NULL, 0.0, NULL)
     r.walkable = False
     r.face = False
     r.normal = v3(0.0, 0.0, 0.0)
@@ -739,7 +759,7 @@ cdef void _snap(const cube_grid* g, slide_runner* r, double gap) noexcept nogil:
     cdef double reach = gap + r.config.skin + CLEARANCE
     cdef double down = gap
     if grid_sweep(g, _centre0(&r.config, r.state.feet), 2.0 * r.config.half_height, r.config.radius + r.config.skin,
-                  v3(0.0, -reach, 0.0), r.config.tie_epsilon, &hit, NULL, 0.0, NULL):
+                  v3(0.0, -reach, 0.0), r.config.tie_epsilon, r.config.merge_faces, &hit, NULL, 0.0, NULL):
         down = f_min(gap, hit.distance - CLEARANCE)
     if down > 0.0:
         r.state.feet.y -= down
@@ -897,12 +917,10 @@ cdef bint _push_out(const cube_grid* g, slide_runner* r) noexcept nogil:
         r.state.feet = v3_add(r.state.feet, push)
     if not free_now:
         return False
-    # Free of deep overlaps. If there was any overlap at all, make room for the skin
-    # where there is room.
+    # Free of deep overlaps. Now make room for the skin where there is room.
     if not touched:
         _find_overlaps(g, c, r.state.feet, c.radius, ROUNDING, &o)
-        if o.n == 0:
-            return True
+        touched = o.n > 0
     feet = r.state.feet
     for i in range(c.max_depen_iters):
         _find_overlaps(g, c, feet, c.radius + c.skin, ROUNDING, &o)
@@ -912,7 +930,7 @@ cdef bint _push_out(const cube_grid* g, slide_runner* r) noexcept nogil:
     _find_overlaps(g, c, feet, c.radius, ROUNDING, &o)
     if o.n == 0 and v3_finite(feet):
         r.state.feet = feet
-        tr.depen_pushed = True
+        tr.depen_pushed = tr.depen_pushed or touched
     return True
 
 
