@@ -38,6 +38,7 @@ from pycct._slide_move cimport (
     slide_state,
     slide_step,
     upright_box_overlap,
+    upright_box_point,
     upright_box_time,
 )
 from pycct._sweep cimport NO_HIT
@@ -1481,9 +1482,5 @@ def sweep_capsule_aabb(feet, radius, half_height, delta, box_min, box_max):
     t = upright_box_time(p, 2.0 * h, r, v3(d.x / length, d.y / length, d.z / length), b.lo, b.hi, length, &normal)
     if t >= NO_HIT:
         return SweepHit(1.0, (0.0, 0.0, 0.0), -1, length, from_vec3(v3_add(p, d)))
-    p = v3_madd(p, d, t / length)
-    if normal.y < 0.0:
-        p.y += 2.0 * h
-    elif normal.y == 0.0:
-        p.y += h
-    return SweepHit(t / length, from_vec3(normal), 0, t, from_vec3(v3_madd(p, normal, -r)))
+    return SweepHit(t / length, from_vec3(normal), 0, t,
+                    from_vec3(upright_box_point(v3_madd(p, d, t / length), 2.0 * h, b.lo, b.hi)))

@@ -144,6 +144,8 @@ cdef double slab_time(vec3 start, vec3 delta, vec3 lo, vec3 hi, double limit, in
 # [lo, hi]; limit and result are distances along the unit vector dir.
 cdef double upright_box_time(vec3 p, double reach, double radius, vec3 dir, vec3 lo, vec3 hi, double limit,
                              vec3* normal) noexcept nogil
+# Of the box, nearest to the axis of an upright capsule; the middle of a stretch of such points.
+cdef vec3 upright_box_point(vec3 p, double reach, vec3 lo, vec3 hi) noexcept nogil
 cdef box_overlap_result upright_box_overlap(vec3 p, double reach, double radius, vec3 lo, vec3 hi) noexcept nogil
 cdef box_overlap_result candidate_overlap(const cube_grid* g, vec3 p, double reach, double radius,
                                           const candidate* c) noexcept nogil

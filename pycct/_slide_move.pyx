@@ -227,6 +227,15 @@ cdef inline double _upright_time(vec3 p, double reach, double radius, vec3 dir, 
     return t
 
 
+cdef inline vec3 _level_point(vec3 p, double reach, vec3 lo, vec3 hi) noexcept nogil:
+    """Of the axis, nearest to the box: the middle of what lies level with it."""
+    return v3(p.x, 0.5 * (f_clamp(lo.y, p.y, p.y + reach) + f_clamp(hi.y, p.y, p.y + reach)), p.z)
+
+
+cdef vec3 upright_box_point(vec3 p, double reach, vec3 lo, vec3 hi) noexcept nogil:
+    return _clamped(_level_point(p, reach, lo, hi), lo, hi)
+
+
 cdef box_overlap_result upright_box_overlap(vec3 p, double reach, double radius, vec3 lo, vec3 hi) noexcept nogil:
     return _upright_overlap(p, reach, radius, lo, hi, NULL)
 
@@ -237,10 +246,7 @@ cdef box_overlap_result _upright_overlap(vec3 p, double reach, double radius, ve
     cdef vec3 low = v3(lo.x, lo.y - reach, lo.z)
     cdef vec3 off = v3_sub(p, _clamped(p, low, hi))
     cdef double d2 = v3_len2(off), d
-    # The point of the axis nearest to the box: the middle of what lies level with it.
-    cdef double bottom = f_clamp(lo.y, p.y, p.y + reach)
-    cdef double top = f_clamp(hi.y, p.y, p.y + reach)
-    r.on_segment = v3(p.x, 0.5 * (bottom + top), p.z)
+    r.on_segment = _level_point(p, reach, lo, hi)
     r.on_box = _clamped(r.on_segment, lo, hi)
     r.hit = d2 < radius * radius
     r.normal = v3(0.0, 0.0, 0.0)
@@ -358,6 +364,7 @@ cdef enum:
 cdef struct _contender:
     double distance
     vec3 normal
+    vec3 point
     int64_t id
     bint face
 
@@ -386,7 +393,7 @@ cdef struct _cast:
     int64_t highest
 
 
-cdef void _cast_add(_cast* s, double distance, vec3 normal, int64_t id, bint face) noexcept nogil:
+cdef void _cast_add(_cast* s, double distance, vec3 normal, vec3 point, int64_t id, bint face) noexcept nogil:
     cdef int i, n = 0
     if distance < s.best:
         s.best = distance
@@ -406,6 +413,7 @@ cdef void _cast_add(_cast* s, double distance, vec3 normal, int64_t id, bint fac
         n -= 1
     s.front[n].distance = distance
     s.front[n].normal = normal
+    s.front[n].point = point
     s.front[n].id = id
     s.front[n].face = face
     s.n = n + 1
@@ -427,7 +435,7 @@ cdef inline bint _inner_edge(const cube_grid* g, const candidate* c, vec3 n) noe
 cdef void _cast_visit(void* context, const candidate* c) noexcept nogil:
     cdef _cast* s = <_cast*>context
     cdef double t, start2
-    cdef vec3 normal, a0, a1
+    cdef vec3 normal, point, a0, a1
     cdef sweep_hit hit
     cdef closest_pair near
     cdef box_overlap_result over
@@ -448,6 +456,7 @@ cdef void _cast_visit(void* context, const candidate* c) noexcept nogil:
         face = v3_max_abs(normal) > SAME_PLANE
         if s.merge and not face and c.box == NULL and _inner_edge(s.g, c, normal):
             return
+        point = upright_box_point(v3_madd(s.p, s.dir, t), s.reach, c.lo, c.hi)
     else:
         a0 = s.p
         a1 = v3(s.p.x, s.p.y + s.reach, s.p.z)
@@ -461,20 +470,23 @@ cdef void _cast_visit(void* context, const candidate* c) noexcept nogil:
                 return
             t = 0.0
             normal = over.normal
+            point = over.on_box
         else:
             if not capsule_box(a0, a1, s.radius, s.dir, c.box.half, c.box.centre, c.box.rotation, s.limit, &hit):
                 return
             t = hit.distance
             normal = hit.normal
+            point = hit.point
             if v3_dot(normal, s.dir) >= -ALONGSIDE:
                 return
         face = v3_max_abs(q_unrotate(c.box.rotation, normal)) > SAME_PLANE
     if not s.again:
-        _cast_add(s, t, normal, c.id, face)
+        _cast_add(s, t, normal, point, c.id, face)
     elif t <= s.best + s.tie and (s.n == 0 or c.id < s.front[0].id):
         s.n = 1
         s.front[0].distance = t
         s.front[0].normal = normal
+        s.front[0].point = point
         s.front[0].id = c.id
         s.front[0].face = face
 
@@ -520,7 +532,6 @@ cdef bint grid_sweep(const cube_grid* g, vec3 p, double reach, double radius, ve
                      slide_hit* hit, int64_t* counts, double true_radius, bint* overlapped) noexcept nogil:
     cdef _cast s
     cdef double length = v3_len(delta)
-    cdef vec3 at
     cdef int i, winner = 0
     hit.t = 1.0
     hit.distance = length
@@ -573,13 +584,7 @@ cdef bint grid_sweep(const cube_grid* g, vec3 p, double reach, double radius, ve
     hit.normal = s.front[winner].normal
     hit.id = s.front[winner].id
     hit.face = s.front[winner].face
-    at = v3_madd(p, s.dir, s.best)
-    # A normal that points up belongs to the lower sphere, one that points down to the upper.
-    if hit.normal.y < 0.0:
-        at.y += reach
-    elif hit.normal.y == 0.0:
-        at.y += 0.5 * reach
-    hit.point = v3_madd(at, hit.normal, -radius)
+    hit.point = s.front[winner].point
     return True
 
 
