@@ -227,7 +227,7 @@ cdef void _keep_best(manifold* m, const contact_work* w, int32_t room, int32_t d
     cdef bint found = False
     count = outline_build(w.points, w.n, m.normal, room, tolerance, chosen, scratch)
     for i in range(count):
-        found = found or chosen[i] == deepest
+        found = found or w.distances[chosen[i]] <= w.distances[deepest] + tolerance
     if not found:
         if count == room:
             count = outline_build(w.points, w.n, m.normal, room - 1, tolerance, chosen, scratch)
