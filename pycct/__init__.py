@@ -1,6 +1,6 @@
 """Kinematic character controller: a capsule that walks, slides, steps and falls by PhysX's rules."""
 
-from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement
+from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement, separate
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
 from pycct._scene import Actor, Obstacle, Penetration, Scene, SceneHit
 from pycct._shapes import Box, Capsule, ConvexHull, Mesh, Plane, Shape, Sphere, Triangle
@@ -33,4 +33,5 @@ __all__ = [
     "Triangle",
     "__version__",
     "decompose_movement",
+    "separate",
 ]
