@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypedDict, final
 
+from typing_extensions import disjoint_base
+
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
 from pycct._scene import Actor, Obstacle, Scene, _Quaternion
 from pycct._shapes import Capsule, _Number, _Point, _Vector
@@ -110,6 +112,7 @@ class MoveStats:
     @property
     def recoveries(self) -> int: ...
 
+@disjoint_base
 class CharacterController:
     def __init__(
         self,
