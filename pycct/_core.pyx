@@ -4,6 +4,7 @@ import logging
 import weakref
 
 cimport cython
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, realloc
@@ -41,7 +42,15 @@ from pycct._move cimport (
     trace_log,
     unstick,
 )
-from pycct._neighbours cimport character, separation, shared_add, shared_collect, shared_remove, shared_update
+from pycct._neighbours cimport (
+    Neighbours,
+    character,
+    separation,
+    shared_add,
+    shared_collect,
+    shared_remove,
+    shared_update,
+)
 from pycct._scene cimport Scene, Snapshot
 from pycct._shapes cimport Capsule
 from pycct._types cimport STATUS_NEED_ANSWER
@@ -396,14 +405,18 @@ cdef class CharacterController:
         memset(&self.log, 0, sizeof(hit_log))
         self.busy = 0
         self.removed = False
+        self.neighbours = NULL
         self.slot = -1
         self.id = -1
         self.asked_dt = -1.0
         self.scratch.cache.valid = False
 
     def __dealloc__(self):
-        if self.slot >= 0 and self.scene is not None:
-            shared_remove(&self.scene.neighbours.shared, self.slot)
+        # In a reference cycle the collector has cleared self.scene by now.
+        if self.neighbours != NULL:
+            if self.slot >= 0:
+                shared_remove(&(<Neighbours>self.neighbours).shared, self.slot)
+            Py_DECREF(<Neighbours>self.neighbours)
         free(self.log.records)
         scratch_free(&self.scratch)
 
@@ -444,6 +457,8 @@ cdef class CharacterController:
         if self.scene is not None:
             raise RuntimeError("a CharacterController is initialised once")
         self.scene = scene
+        Py_INCREF(self.scene.neighbours)
+        self.neighbours = <PyObject*>self.scene.neighbours
         self.params = p
         self.on_hit_ = on_hit
         self.behavior_ = behavior
@@ -483,6 +498,8 @@ cdef class CharacterController:
         elif self.slot >= 0:
             shared_remove(&self.scene.neighbours.shared, self.slot)
             self.slot = -1
+        if self.proxy_ is not None and self.proxy_.scene_ is None:
+            self.proxy_ = None
         if self.proxy_ is not None:
             self.proxy_.move_to(from_vec3(self.st.position))
         return 0

@@ -1,15 +1,17 @@
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, final
 
+from typing_extensions import disjoint_base
+
 from pycct._core import CharacterController
 from pycct._enums import Behavior
-from pycct._shapes import Shape, Sphere, Box, Capsule, _Number, _Point, _Vector
+from pycct._shapes import Box, Capsule, Shape, Sphere, _Number, _Point, _Vector
 
 _Quaternion: TypeAlias = tuple[float, float, float, float]
 _Filter: TypeAlias = Callable[[Actor], object]
 
+@disjoint_base
 class Actor:
-    def __init__(self) -> None: ...
     user_data: Any
     @property
     def id(self) -> int: ...
