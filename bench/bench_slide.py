@@ -67,8 +67,9 @@ def main():
     """Print the table."""
     n = 20000
     wish, jump = wander(n)
+    top = (slice(1, 15), slice(253, 256), slice(1, 15))
     scenes = [
-        ("on top of the full chunk, inside its rim", chunk((slice(1, 15), slice(253, 256), slice(1, 15))), (8, 253.5, 8)),
+        ("on top of the full chunk, inside its rim", chunk(top), (8, 253.5, 8)),
         ("in corridors through the full chunk", corridors(), (1.5, 128.1, 1.5)),
         ("shaft of one cube in the full chunk", chunk((slice(8, 9), slice(100, 103), slice(8, 9))), (8.5, 100.1, 8.5)),
         ("cubes at random, a quarter of the cells", noise(), (8, 257, 8)),

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from pycct._closest cimport closest_pair, segment_box
-from pycct._cubes cimport candidate, cube_grid, free_box, grid_solid, grid_visit, is_cell_id
+from pycct._cubes cimport candidate, cube_grid, free_box, grid_solid, grid_visit
 from pycct._overlap cimport push_from_polytope, push_out
 from pycct._sweep cimport NO_HIT, capsule_box, sphere_segment
 from pycct._types cimport STATUS_NOT_FINITE, STATUS_OK, sweep_hit, triangle
@@ -927,7 +927,7 @@ cdef bint _push_out(const cube_grid* g, slide_runner* r) noexcept nogil:
         _find_overlaps(g, c, r.state.feet, c.radius, ROUNDING, &o)
         touched = o.n > 0
     feet = r.state.feet
-    for i in range(c.max_depen_iters):
+    for _ in range(c.max_depen_iters):
         _find_overlaps(g, c, feet, c.radius + c.skin, ROUNDING, &o)
         if o.n == 0:
             break
