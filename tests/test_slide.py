@@ -357,6 +357,17 @@ def test_deep_in_a_floor_of_cubes_the_way_out_is_up():
             assert runner.feet == pytest.approx((x, 0.03, 0.4), abs=1e-5)
 
 
+@pytest.mark.parametrize("turn", [0.0, 0.3])
+def test_nobody_is_pushed_through_the_floor(turn):
+    # Down would be the shortest way out of the box, into the floor and through it.
+    world = flat()
+    runner = standing(world)
+    world.add_box((0.5, 2.2, 0.5), (2.0, 2.2, 2.0), (0, math.sin(turn), 0, math.cos(turn)))
+    runner.configure(max_depen_iters=10)
+    assert runner.depenetrate()
+    assert runner.overlaps() == [] and runner.feet[1] > 0 and math.dist(runner.feet, (0.5, 0.03, 0.5)) > 2
+
+
 # ---------------------------------------------------------------- diagnostics
 
 def test_hud_has_the_printed_fields():
