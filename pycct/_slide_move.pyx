@@ -873,8 +873,11 @@ cdef void _find_overlaps(const cube_grid* g, const slide_config* c, vec3 feet, d
 cdef bint slide_overlaps(const cube_grid* g, const slide_config* c, vec3 feet, double radius,
                          double slack) noexcept nogil:
     cdef _overlaps o
-    _find_overlaps(g, c, feet, radius, slack, &o)
-    return o.n > 0
+    o.g = g
+    o.reach = 2.0 * c.half_height
+    o.radius = radius
+    o.slack = slack
+    return not _free_at(&o, _centre0(c, feet))
 
 
 cdef bint _free_at(const _overlaps* o, vec3 p) noexcept nogil:
@@ -887,8 +890,22 @@ cdef bint _free_at(const _overlaps* o, vec3 p) noexcept nogil:
     there.n = 0
     there.total = 0
     grid_visit(o.g, box_of(v3(p.x - o.radius, p.y - o.radius, p.z - o.radius),
-                           v3(p.x + o.radius, p.y + o.reach + o.radius, p.z + o.radius)), _overlaps_visit, &there)
+                           v3(p.x + o.radius, p.y + o.reach + o.radius, p.z + o.radius)), _any_visit, &there)
     return there.n == 0
+
+
+cdef void _any_visit(void* context, const candidate* c) noexcept nogil:
+    """Whether there is an overlap at all."""
+    cdef _overlaps* o = <_overlaps*>context
+    cdef box_overlap_result r
+    if o.n:
+        return
+    if c.box != NULL and c.box.turned:
+        r = _turned_overlap(o.p, o.reach, o.radius, c.box)
+    else:
+        r = _upright_overlap(o.p, o.reach, o.radius, c.lo, c.hi, NULL)
+    if r.hit and r.depth > o.slack:
+        o.n = 1
 
 
 cdef void _choose_exit(const _overlaps* o, vec3 p, const candidate* c, double margin,
@@ -963,7 +980,8 @@ cdef vec3 _push_round(const _overlaps* o, double margin, double clamp) noexcept 
     for i in range(o.n):
         r = candidate_overlap(o.g, v3_add(o.p, total), o.reach, o.radius, &o.found[i].what)
         if r.hit and r.depth > o.slack:
-            if r.depth >= o.radius:
+            # The ways out of the deepest are looked into; it takes the others along.
+            if i == 0 and r.depth >= o.radius:
                 _choose_exit(o, v3_add(o.p, total), &o.found[i].what, margin, &r)
             total = v3_madd(total, r.normal, f_min(r.depth + margin, clamp))
     length = v3_len(total)
