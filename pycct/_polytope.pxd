@@ -110,8 +110,27 @@ cdef inline int32_t face_corner(const polytope* p, int32_t f, int32_t k) noexcep
 # Offset of a face along its normal: no vertex of it lies in front.
 cdef double face_offset(const polytope* p, int32_t f, vec3 normal) noexcept nogil
 # Ends of an edge, and the faces left and right of it seen from outside (-1: none).
-cdef void edge_ends(const polytope* p, int32_t e, int32_t* u, int32_t* v) noexcept nogil
-cdef void edge_sides(const polytope* p, int32_t e, int32_t* left, int32_t* right) noexcept nogil
+cdef inline void edge_ends(const polytope* p, int32_t e, int32_t* u, int32_t* v) noexcept nogil:
+    if p.flat:
+        u[0] = e
+        v[0] = e + 1 if e + 1 < p.n else 0
+    else:
+        u[0] = p.h.edges[2 * e]
+        v[0] = p.h.edges[2 * e + 1]
+
+
+cdef inline void edge_sides(const polytope* p, int32_t e, int32_t* left, int32_t* right) noexcept nogil:
+    if p.flat:
+        left[0] = 0 if p.n > 2 else -1
+        right[0] = 1 if p.n > 2 else -1
+    elif p.mirrored:
+        left[0] = p.h.edge_faces[2 * e + 1]
+        right[0] = p.h.edge_faces[2 * e]
+    else:
+        left[0] = p.h.edge_faces[2 * e]
+        right[0] = p.h.edge_faces[2 * e + 1]
+
+
 # The face whose normal is nearest to the direction, among all / among those at the given
 # feature. Ties: boxes y, then z, then x; else the lower number. -1 when there are none.
 cdef int32_t best_face(const polytope* p, vec3 direction) noexcept nogil

@@ -272,27 +272,6 @@ cdef double face_offset(const polytope* p, int32_t f, vec3 normal) noexcept nogi
     return best
 
 
-cdef void edge_ends(const polytope* p, int32_t e, int32_t* u, int32_t* v) noexcept nogil:
-    if p.flat:
-        u[0] = e
-        v[0] = e + 1 if e + 1 < p.n else 0
-    else:
-        u[0] = p.h.edges[2 * e]
-        v[0] = p.h.edges[2 * e + 1]
-
-
-cdef void edge_sides(const polytope* p, int32_t e, int32_t* left, int32_t* right) noexcept nogil:
-    if p.flat:
-        left[0] = 0 if p.n > 2 else -1
-        right[0] = 1 if p.n > 2 else -1
-    elif p.mirrored:
-        left[0] = p.h.edge_faces[2 * e + 1]
-        right[0] = p.h.edge_faces[2 * e]
-    else:
-        left[0] = p.h.edge_faces[2 * e]
-        right[0] = p.h.edge_faces[2 * e + 1]
-
-
 cdef int32_t best_face(const polytope* p, vec3 direction) noexcept nogil:
     cdef int32_t f, best = -1
     cdef double d, best_d = -2.0
