@@ -9,8 +9,8 @@ asks here.
 from libc.stdint cimport int32_t
 
 from pycct._hull cimport HULL_MAX_VERTICES, hull_extra
-from pycct._types cimport hull_data
-from pycct._vec cimport m3_tmul, mat3, quat, vec3
+from pycct._types cimport SHAPE_CAPSULE, SHAPE_TRIANGLE, hull_data
+from pycct._vec cimport m3_tmul, mat3, quat, v3, vec3
 
 
 # A convex shape in its own frame, as plain values.
@@ -27,6 +27,26 @@ cdef struct convex_shape:
 cdef struct pose:
     vec3 position
     quat rotation
+
+
+# Shapes from values, for callers without shape objects. Large coordinates belong into the pose.
+cdef inline convex_shape convex_capsule(vec3 p0, vec3 p1, double radius) noexcept nogil:
+    cdef convex_shape s
+    s.kind = SHAPE_CAPSULE
+    s.radius = radius
+    s.a = p0
+    s.b = p1
+    s.c = v3(0.0, 0.0, 0.0)
+    s.hull = NULL
+    s.extra = NULL
+    return s
+
+
+cdef inline convex_shape convex_triangle(vec3 a, vec3 b, vec3 c) noexcept nogil:
+    cdef convex_shape s = convex_capsule(a, b, 0.0)
+    s.kind = SHAPE_TRIANGLE
+    s.c = c
+    return s
 
 
 # Feature codes: the top two of 16 bits say what, the rest which one.
