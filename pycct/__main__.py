@@ -15,7 +15,7 @@ from pycct._version import __version__
 # name: what the list of commands says of it. The module has the same name.
 COMMANDS = {
     "demo": "walk 64 characters through a level; picture, numbers, summary",
-    "microtests": "run the sweep/slide controller's ten microtests",
+    "microtests": "run the sweep/slide controller's microtests T01 to T10",
 }
 
 
