@@ -2,7 +2,7 @@
 from libc.math cimport fabs, sqrt
 from libc.stdint cimport int32_t
 
-from pycct._closest cimport closest_pair, segment_segment
+from pycct._closest cimport closest_pair, point_segment_parameter, segment_segment
 from pycct._polytope cimport (
     FEATURE_EDGE, FEATURE_FACE, FEATURE_INDEX, FEATURE_VERTEX, convex_shape, edge_ends, edge_sides, face_normal,
     face_offset, feature_normal, feature_of, polytope, polytope_load, pose, public_feature, support, vertex_at,
@@ -10,7 +10,7 @@ from pycct._polytope cimport (
 from pycct._types cimport SHAPE_CAPSULE, SHAPE_SPHERE
 from pycct._vec cimport (
     f_clamp, m3_mul, m3_tmul, mat3, q_matrix, q_rotate, v3, v3_abs, v3_add, v3_cross, v3_dot, v3_is_zero, v3_len,
-    v3_len2, v3_lex, v3_madd, v3_max_abs, v3_neg, v3_scale, v3_sub, vec3,
+    v3_len2, v3_lerp, v3_lex, v3_madd, v3_max_abs, v3_neg, v3_scale, v3_sub, vec3,
 )
 
 # Of the scale of the pair. Closer than this, the direction between the closest points has
@@ -634,7 +634,14 @@ cdef inline void _segments(vec3 a0, vec3 a1, int32_t na, vec3 b0, vec3 b1, int32
     cdef closest_pair p
     cdef vec3 v
     cdef double m, scale
-    p = segment_segment(a0, a1, b0, b1)
+    if na == 1 or nb == 1:
+        # A point needs no more than its projection; two points not even that.
+        p.s = 0.0 if na == 1 else point_segment_parameter(b0, a0, a1)
+        p.t = 0.0 if nb == 1 else point_segment_parameter(a0, b0, b1)
+        p.on_a = a0 if na == 1 else v3_lerp(a0, a1, p.s)
+        p.on_b = b0 if nb == 1 else v3_lerp(b0, b1, p.t)
+    else:
+        p = segment_segment(a0, a1, b0, b1)
     out.on_a = p.on_a
     out.on_b = p.on_b
     v = v3_sub(p.on_a, p.on_b)
