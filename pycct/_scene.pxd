@@ -2,6 +2,7 @@
 """The scene: actors under a lock, and the immutable pictures of them that moves read."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from pycct._neighbours cimport Neighbours
 from pycct._shapes cimport Shape
 from pycct._vec cimport quat, vec3
 from pycct._world cimport placed, world_part
@@ -34,11 +35,19 @@ cdef class Actor:
     cdef int fill(self, placed* p) except -1
 
 
+# 'User' geometry: analytic, never too steep, not part of questions to the world.
+cdef class Obstacle(Actor):
+    pass
+
+
 cdef class Scene:
     cdef object __weakref__
     cdef object lock            # held by whoever changes or publishes
     cdef dict actors_           # id -> Actor, in the order of adding
     cdef int64_t next_id
+    cdef readonly Neighbours neighbours     # characters that others meet
+    cdef dict characters_       # id -> weak reference to a CharacterController
+    cdef int64_t next_character
     cdef bint fixed_dirty
     cdef bint moving_dirty
     cdef Snapshot current

@@ -10,8 +10,9 @@ from libc.string cimport memset
 
 from pycct._bvh cimport box32, box32_around, bvh_build, bvh_free
 from pycct._convert cimport as_not_negative, as_quat, as_unit, as_vec3, from_quat, from_vec3, raise_status
+from pycct._neighbours cimport Neighbours
 from pycct._overlap cimport push_out
-from pycct._shapes cimport Capsule, ConvexHull, Shape, Sphere
+from pycct._shapes cimport Box, Capsule, ConvexHull, Shape, Sphere
 from pycct._sweep cimport capsule_cast, capsule_cast_of
 from pycct._types cimport (
     BODY_DYNAMIC,
@@ -152,7 +153,6 @@ cdef class Snapshot:
     pass
 
 
-@cython.final
 cdef class Actor:
     """A shape placed in a scene; made by `Scene.add`."""
 
@@ -254,6 +254,7 @@ cdef class Actor:
         p.layer = self.layer_
         p.behavior = self.behavior_
         p.id = self.id
+        p.obstacle = isinstance(self, Obstacle)
         p.position = self.position_
         p.rotation = self.rotation_
         p.scale = self.scale_
@@ -295,6 +296,11 @@ cdef class Actor:
         # Rounding on the way to the world.
         p.bounds = box_grow(p.bounds, 1e-9 * f_span(p.bounds))
         return 0
+
+
+@cython.final
+cdef class Obstacle(Actor):
+    """A box or capsule that only characters meet; made by `Scene.add_obstacle`."""
 
 
 cdef double f_span(aabb b) noexcept nogil:
@@ -360,6 +366,9 @@ cdef class Scene:
     def __init__(self):
         self.lock = RLock()
         self.actors_ = {}
+        self.neighbours = Neighbours()
+        self.characters_ = {}
+        self.next_character = 0
         self.next_id = 0
         self.fixed_dirty = True
         self.moving_dirty = True
@@ -463,6 +472,51 @@ cdef class Scene:
             self.touch(actor.body_)
         return actor
 
+    def add_obstacle(self, shape, position=(0.0, 0.0, 0.0), rotation=(0.0, 0.0, 0.0, 1.0), *, layer=1,
+                     behavior=Behavior.CAN_RIDE, user_data=None):
+        """Place an obstacle: geometry for characters only (RULES 2 and 8).
+
+        It is analytic, so never too steep; it carries who stands on it; overlaps with it
+        are ignored; questions to the world do not see it.
+
+        Parameters
+        ----------
+        shape : Box or Capsule
+        position, rotation
+            Its pose.
+        layer : int
+            Bit set; a character sees it when it meets the character's mask.
+        behavior : Behavior
+            What characters may do on it.
+        user_data : object
+            Yours.
+
+        Returns
+        -------
+        Obstacle
+            Move it with ``move_to``, take it away with `Scene.remove`.
+        """
+        cdef Obstacle obstacle
+        if not isinstance(shape, (Box, Capsule)):
+            raise TypeError(f"shape of an obstacle must be a Box or Capsule, not {type(shape).__name__}")
+        obstacle = Obstacle.__new__(Obstacle)
+        obstacle.shape = shape
+        obstacle.position_ = as_place(position, "position")
+        obstacle.rotation_ = as_quat(rotation, "rotation")
+        obstacle.scale_ = v3(1.0, 1.0, 1.0)
+        obstacle.body_ = BODY_KINEMATIC
+        obstacle.layer_ = as_bits(layer, "layer")
+        obstacle.behavior_ = as_bits(behavior, "behavior")
+        obstacle.user_data = user_data
+        self._check_span(obstacle)
+        with self.lock:
+            obstacle.id = self.next_id
+            self.next_id += 1
+            obstacle.scene_ = self
+            self.actors_[obstacle.id] = obstacle
+            self.touch(BODY_KINEMATIC)
+        return obstacle
+
     def _check_span(self, Actor actor):
         cdef placed p
         actor.fill(&p)
@@ -482,11 +536,27 @@ cdef class Scene:
 
     @property
     def actors(self):
-        """All actors, in the order of adding."""
-        return list(self.actors_.values())
+        """All actors, in the order of adding; obstacles are not among them."""
+        return [a for a in list(self.actors_.values()) if not isinstance(a, Obstacle)]
+
+    @property
+    def obstacles(self):
+        """All obstacles, in the order of adding."""
+        return [a for a in list(self.actors_.values()) if isinstance(a, Obstacle)]
+
+    @property
+    def characters(self):
+        """The living controllers of this scene, in the order of their making."""
+        found = [r() for r in list(self.characters_.values())]
+        return [c for c in found if c is not None]
+
+    def character(self, id):
+        """The living controller of that id, or None."""
+        r = self.characters_.get(id)
+        return None if r is None else r()
 
     def actor(self, id):
-        """The actor of that id, or None."""
+        """The actor or obstacle of that id, or None."""
         return self.actors_.get(id)
 
     def __len__(self):

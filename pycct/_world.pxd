@@ -5,6 +5,7 @@ nearest hit among them. C structs only; whoever calls keeps the shapes alive.
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pycct._bvh cimport bvh
+from pycct._neighbours cimport character
 from pycct._overlap cimport push_out
 from pycct._shapes cimport mesh_data
 from pycct._sweep cimport capsule_cast, touched_triangle
@@ -23,6 +24,7 @@ cdef struct placed:
     quat rotation
     vec3 scale
     mat3 matrix             # of the rotation
+    bint obstacle           # 'user' geometry: analytic, no triangles
     bint plain              # no rotation, no scale: only moved
     bint mirrored           # the scale turns triangles inside out
     aabb bounds             # in the world
@@ -51,22 +53,42 @@ cdef enum group_kind:
     GROUP_SPHERE = 1
     GROUP_CAPSULE = 2
     GROUP_PLANE = 3
+    GROUP_BOX = 4           # a box obstacle
+
+
+cdef enum owner_kind:
+    OWNER_ACTOR = 0
+    OWNER_CONTROLLER = 1
+    OWNER_OBSTACLE = 2
+
+
+# Bit of ``recovers`` for obstacles and controllers; those below are body_kinds.
+cdef enum:
+    RECOVER_USER = 3
+
+
+cdef enum question:
+    ASK_FILTER = 0          # may the character meet it?
+    ASK_BEHAVIOR = 1        # what may it do there?
 
 
 # The candidates of one shape, side by side.
 cdef struct candidate_group:
-    int64_t id              # of the actor
-    int32_t item            # index in its part
-    int32_t part            # 0 static, 1 moving
+    int64_t id              # of the actor, obstacle or controller
+    int32_t item            # index in its part, or of the character
+    int32_t part            # 0 static, 1 moving, 2 characters
+    int32_t owner           # owner_kind
+    uint32_t behavior
     int32_t kind            # group_kind
     int32_t body            # body_kind
     bint closed             # the triangles bound a solid (box, hull)
     bint two_sided
     int32_t first           # range of triangles
     int32_t count
-    vec3 q0                 # sphere, capsule: ends of the axis; plane: normal
-    vec3 q1
+    vec3 q0                 # sphere, capsule: ends of the axis; plane: normal; box: centre
+    vec3 q1                 # box: half extents
     double radius           # plane: offset
+    quat rotation           # box
 
 
 # How triangles too steep to walk on become invisible walls; height 0: they do not.
@@ -74,6 +96,24 @@ cdef struct wall_rule:
     double height
     double slope_limit
     vec3 up
+
+
+# What the user said about a candidate during this move.
+cdef struct answer:
+    int32_t owner           # owner_kind
+    int32_t question
+    int64_t id
+    uint32_t value
+
+
+# Answers known so far. A move that needs one it has not got notes the question,
+# ends with STATUS_NEED_ANSWER and is run again from its start.
+cdef struct answer_book:
+    answer* answers
+    int32_t n
+    int32_t room
+    bint asking
+    answer wanted
 
 
 # Scratch memory of one controller or thread: grows, never shrinks.
@@ -92,6 +132,7 @@ cdef struct candidates:
     int32_t* items
     int32_t room_items
     int64_t tested          # triangles looked at
+    answer_book* filter     # NULL: everything may be met
 
 
 cdef struct world_hit:
@@ -108,7 +149,14 @@ cdef int candidates_gather(candidates* c, const world_part* part, int32_t part_i
 # Add one item, whatever its layer.
 cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t part_index, aabb box,
                         const wall_rule* walls) noexcept nogil
-# The nearest hit; overlaps with bodies outside of ``recovers`` (a bit per body_kind) are passed over.
+# Add another controller's capsule.
+cdef int candidates_add_character(candidates* c, const character* who, int32_t index) noexcept nogil
+# Looks an answer up; False, and the book asks, when it is not there.
+cdef bint book_answer(answer_book* book, int32_t question, int32_t owner, int64_t id, uint32_t* value) noexcept nogil
+cdef int book_add(answer_book* book, const answer* a) noexcept nogil
+cdef void book_free(answer_book* book) noexcept nogil
+# The nearest hit; overlaps with what is not in ``recovers`` (a bit per body_kind, bit 3:
+# obstacles and controllers) are passed over. Check c.filter.asking afterwards.
 cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil
 # The shape that is overlapped deepest, of the bodies in ``recovers``; group -1: none.
 cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius, int recovers,
@@ -119,3 +167,6 @@ cdef bint group_overlaps(candidates* c, const candidate_group* g, vec3 p0, vec3 
 cdef vec3 place_point(const placed* p, vec3 local) noexcept nogil
 cdef vec3 unplace_point(const placed* p, vec3 world) noexcept nogil
 cdef aabb capsule_bounds(vec3 p0, vec3 p1, double radius) noexcept nogil
+cdef inline bint group_recovers(const candidate_group* g, int recovers) noexcept nogil:
+    """Whether an overlap with the group counts."""
+    return (recovers >> (g.body if g.owner == OWNER_ACTOR else RECOVER_USER)) & 1

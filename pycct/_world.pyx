@@ -13,8 +13,9 @@ from pycct._overlap cimport (
     push_from_sphere,
     push_from_triangles,
 )
-from pycct._sweep cimport cast_capsule, cast_plane, cast_sphere, cast_triangles, latest_candidate, triangle_order
+from pycct._sweep cimport capsule_box, cast_capsule, cast_plane, cast_sphere, cast_triangles, latest_candidate, triangle_order
 from pycct._types cimport (
+    BODY_KINEMATIC,
     SHAPE_BOX,
     SHAPE_CAPSULE,
     SHAPE_HULL,
@@ -35,6 +36,7 @@ from pycct._vec cimport (
     f_min,
     m3_mul,
     m3_tmul,
+    q_rotate,
     v3,
     v3_add,
     v3_dot,
@@ -65,6 +67,7 @@ cdef void candidates_init(candidates* c) noexcept nogil:
     c.items = NULL
     c.n_groups = c.room_groups = c.n_tris = c.room_tris = c.room_places = c.room_items = 0
     c.tested = 0
+    c.filter = NULL
 
 
 cdef void candidates_free(candidates* c) noexcept nogil:
@@ -335,6 +338,8 @@ cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t pa
     g.id = p.id
     g.item = item
     g.part = part_index
+    g.owner = OWNER_OBSTACLE if p.obstacle else OWNER_ACTOR
+    g.behavior = p.behavior
     g.body = p.body
     g.kind = GROUP_TRIANGLES
     g.closed = False
@@ -352,6 +357,11 @@ cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t pa
     elif p.kind == SHAPE_PLANE:
         g.kind = GROUP_PLANE
         g.radius = p.offset
+    elif p.obstacle and p.kind == SHAPE_BOX:
+        g.kind = GROUP_BOX
+        g.q0 = p.position
+        g.q1 = v3(p.a.x * fabs(p.scale.x), p.a.y * fabs(p.scale.y), p.a.z * fabs(p.scale.z))
+        g.rotation = p.rotation
     else:
         if p.kind == SHAPE_MESH:
             g.two_sided = p.mesh.two_sided
@@ -375,6 +385,76 @@ cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t pa
             return STATUS_OK
     c.n_groups += 1
     return STATUS_OK
+
+
+cdef int candidates_add_character(candidates* c, const character* who, int32_t index) noexcept nogil:
+    cdef candidate_group* g
+    cdef int status = _room_for_groups(c, 1)
+    if status != STATUS_OK:
+        return status
+    g = &c.groups[c.n_groups]
+    g.id = who.id
+    g.item = index
+    g.part = 2
+    g.owner = OWNER_CONTROLLER
+    g.behavior = who.behavior
+    g.kind = GROUP_CAPSULE
+    g.body = BODY_KINEMATIC
+    g.closed = False
+    g.two_sided = False
+    g.first = c.n_tris
+    g.count = 0
+    g.q0 = who.p0
+    g.q1 = who.p1
+    g.radius = who.radius
+    c.n_groups += 1
+    return STATUS_OK
+
+
+cdef bint book_answer(answer_book* book, int32_t question, int32_t owner, int64_t id, uint32_t* value) noexcept nogil:
+    cdef int32_t i
+    cdef answer* a
+    for i in range(book.n):
+        a = &book.answers[i]
+        if a.id == id and a.owner == owner and a.question == question:
+            value[0] = a.value
+            return True
+    book.asking = True
+    book.wanted.question = question
+    book.wanted.owner = owner
+    book.wanted.id = id
+    return False
+
+
+cdef int book_add(answer_book* book, const answer* a) noexcept nogil:
+    cdef void* p
+    cdef int32_t room
+    if book.n == book.room:
+        room = 2 * book.room + 16
+        p = realloc(book.answers, <size_t>room * sizeof(answer))
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        book.answers = <answer*>p
+        book.room = room
+    book.answers[book.n] = a[0]
+    book.n += 1
+    book.asking = False
+    return STATUS_OK
+
+
+cdef void book_free(answer_book* book) noexcept nogil:
+    free(book.answers)
+    book.answers = NULL
+    book.n = book.room = 0
+    book.asking = False
+
+
+cdef inline bint _may_meet(candidates* c, const candidate_group* g) noexcept nogil:
+    """Whether the user's filter lets the group be met; False as well when it must be asked first."""
+    cdef uint32_t value
+    if c.filter == NULL:
+        return True
+    return book_answer(c.filter, ASK_FILTER, g.owner, g.id, &value) and value != 0
 
 
 cdef int candidates_gather(candidates* c, const world_part* part, int32_t part_index, aabb box, uint32_t mask,
@@ -443,7 +523,7 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
     cdef int32_t i
     for i in range(c.n_groups):
         g = &c.groups[i]
-        keeps = (recovers >> g.body) & 1
+        keeps = group_recovers(g, recovers)
         if g.kind == GROUP_TRIANGLES:
             struck = cast_triangles(&now, c.tris + g.first, g.count, g.two_sided, not keeps, c.touched, &c.tested, &one)
             if struck:
@@ -452,6 +532,8 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
             struck = cast_sphere(&now, g.q0, g.radius, &one)
         elif g.kind == GROUP_CAPSULE:
             struck = cast_capsule(&now, g.q0, g.q1, g.radius, &one)
+        elif g.kind == GROUP_BOX:
+            struck = capsule_box(now.p0, now.p1, now.radius, now.dir, g.q1, g.q0, g.rotation, now.limit, &one)
         else:
             struck = cast_plane(&now, g.q0, g.radius, &one)
         if not struck or (one.overlapping and not keeps):
@@ -465,12 +547,35 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
                         continue
                 elif _group_order(c, g, one.tri, &c.groups[hit.group], hit.base.tri) > 0:
                     continue
+        # Only what would be met is asked about.
+        if not _may_meet(c, g):
+            if c.filter.asking:
+                return False
+            continue
         found = True
         hit.base = one
         hit.group = i
         # Later shapes may still beat this one by a candidate of their own window.
         now.limit = f_min(q.limit, latest_candidate(one.distance))
     return found
+
+
+cdef push_out _push_from_box(const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil:
+    """The box of an obstacle, as the polytope of its twelve triangles."""
+    cdef triangle[12] tris
+    cdef vec3[8] corner
+    cdef int i, k
+    for i in range(8):
+        corner[i] = v3_add(q_rotate(g.rotation, v3(g.q1.x if i & 1 else -g.q1.x, g.q1.y if i & 2 else -g.q1.y,
+                                                   g.q1.z if i & 4 else -g.q1.z)), g.q0)
+    for i in range(6):
+        for k in range(2):
+            tris[2 * i + k].a = corner[BOX_FACES[i][0]]
+            tris[2 * i + k].b = corner[BOX_FACES[i][1 + k]]
+            tris[2 * i + k].c = corner[BOX_FACES[i][2 + k]]
+            tris[2 * i + k].n = triangle_normal(tris[2 * i + k].a, tris[2 * i + k].b, tris[2 * i + k].c)
+            tris[2 * i + k].d = v3_dot(tris[2 * i + k].n, tris[2 * i + k].a)
+    return push_from_polytope(p0, p1, radius, tris, 12)
 
 
 cdef push_out group_push(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil:
@@ -481,6 +586,8 @@ cdef push_out group_push(candidates* c, const candidate_group* g, vec3 p0, vec3 
         return push_from_capsule(p0, p1, radius, g.q0, g.q1, g.radius)
     if g.kind == GROUP_PLANE:
         return push_from_plane(p0, p1, radius, g.q0, g.radius)
+    if g.kind == GROUP_BOX:
+        return _push_from_box(g, p0, p1, radius)
     if g.closed:
         return push_from_polytope(p0, p1, radius, c.tris + g.first, g.count)
     r = push_from_triangles(p0, p1, radius, c.tris + g.first, g.count, g.two_sided, c.depths)
@@ -508,18 +615,24 @@ cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius,
     best.depth = 0.0
     group[0] = -1
     for i in range(c.n_groups):
-        if (recovers >> c.groups[i].body) & 1:
+        if group_recovers(&c.groups[i], recovers):
             one = group_push(c, &c.groups[i], p0, p1, radius)
-            if one.overlapping and one.depth > deepest:
+            if one.overlapping and one.depth > deepest and _may_meet(c, &c.groups[i]):
                 deepest = one.depth
+            if c.filter != NULL and c.filter.asking:
+                return best
     if deepest <= 0.0:
         return best
     for i in range(c.n_groups):
-        if (recovers >> c.groups[i].body) & 1:
+        if group_recovers(&c.groups[i], recovers):
             one = group_push(c, &c.groups[i], p0, p1, radius)
-            if one.overlapping and one.depth >= deepest - TIE and (
+            if one.overlapping and one.depth >= deepest - TIE and _may_meet(c, &c.groups[i]) and (
                     group[0] < 0
                     or _group_order(c, &c.groups[i], one.tri, &c.groups[group[0]], best.tri) < 0):
                 best = one
                 group[0] = i
+            if c.filter != NULL and c.filter.asking:
+                best.overlapping = False
+                group[0] = -1
+                return best
     return best

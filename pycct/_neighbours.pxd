@@ -1,0 +1,68 @@
+# cython: language_level=3
+"""Characters among characters: a spatial hash of capsules that move all the time."""
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+from pycct._vec cimport aabb, vec3
+
+
+# A character as others see it.
+cdef struct character:
+    int64_t id
+    vec3 p0             # lower and upper sphere centre
+    vec3 p1
+    double radius
+    uint32_t layer
+    uint32_t mask
+    uint32_t behavior   # what others may do on it
+    int32_t group       # characters of different groups never meet
+
+
+cdef struct neighbour_slot:
+    character who
+    int32_t cell        # index in heads, -1: slot is free
+    int32_t next
+    int32_t previous    # -1: first of its cell
+
+
+# Not locked: for one thread at a time, or readers only.
+cdef struct neighbour_grid:
+    neighbour_slot* slots
+    int32_t n_slots             # used and free
+    int32_t room
+    int32_t free_slot           # first free one (linked by next), -1: none
+    int32_t count               # used
+    int32_t* heads              # first slot of each cell
+    int32_t n_heads             # power of two
+    double cell_size
+    double largest              # largest half extent of any character so far
+
+
+cdef void grid_init(neighbour_grid* g) noexcept nogil
+cdef void grid_free(neighbour_grid* g) noexcept nogil
+# Slot of the new character, or a negative status.
+cdef int32_t grid_add(neighbour_grid* g, const character* who) noexcept nogil
+cdef int grid_update(neighbour_grid* g, int32_t slot, const character* who) noexcept nogil
+cdef void grid_remove(neighbour_grid* g, int32_t slot) noexcept nogil
+# Characters whose boxes touch ``box`` and that ``self`` may meet, in the order of ids;
+# writes at most ``room`` of them and returns how many there are.
+cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* self, character* out,
+                          int32_t room) noexcept nogil
+cdef bint characters_meet(const character* a, const character* b) noexcept nogil
+
+
+# The grid of a scene's single controllers, which many threads use: behind a spin
+# lock, held for the time of one short walk.
+cdef struct shared_grid:
+    neighbour_grid grid
+    long lock
+
+
+cdef int32_t shared_add(shared_grid* g, const character* who) noexcept nogil
+cdef int shared_update(shared_grid* g, int32_t slot, const character* who) noexcept nogil
+cdef void shared_remove(shared_grid* g, int32_t slot) noexcept nogil
+cdef int32_t shared_collect(shared_grid* g, aabb box, const character* self, character* out, int32_t room) noexcept nogil
+
+
+# Owns the memory.
+cdef class Neighbours:
+    cdef shared_grid shared

@@ -1,0 +1,291 @@
+# cython: language_level=3
+"""Characters among characters. See the header."""
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+
+cimport cython
+
+from pycct._types cimport STATUS_NO_MEMORY, STATUS_OK
+from pycct._vec cimport (
+    box_grow,
+    box_of,
+    box_overlap,
+    f_max,
+    v3_add,
+    v3_max,
+    v3_max_abs,
+    v3_min,
+    v3_scale,
+    v3_sub,
+)
+
+cdef extern from *:
+    """
+    #if defined(_MSC_VER)
+        #include <intrin.h>
+        #include <windows.h>
+        static void pycct_spin_lock(volatile long *lock) {
+            while (_InterlockedExchange(lock, 1)) SwitchToThread();
+        }
+        static void pycct_spin_unlock(volatile long *lock) { _InterlockedExchange(lock, 0); }
+    #else
+        #include <sched.h>
+        static void pycct_spin_lock(long *lock) {
+            int turns = 0;
+            while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)) {
+                /* Whoever holds it may have lost its core. */
+                if (++turns > 100) { sched_yield(); turns = 0; }
+            }
+        }
+        static void pycct_spin_unlock(long *lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
+    #endif
+    """
+    void spin_lock "pycct_spin_lock"(long* lock) noexcept nogil
+    void spin_unlock "pycct_spin_unlock"(long* lock) noexcept nogil
+
+
+# Cells are no smaller than this, metres.
+cdef double SMALLEST_CELL = 2.0
+# A query over more cells than this looks at every character instead.
+cdef double MANY_CELLS = 4096.0
+
+
+cdef void grid_init(neighbour_grid* g) noexcept nogil:
+    g.slots = NULL
+    g.heads = NULL
+    g.n_slots = g.room = g.count = g.n_heads = 0
+    g.free_slot = -1
+    g.cell_size = SMALLEST_CELL
+    g.largest = 0.0
+
+
+cdef void grid_free(neighbour_grid* g) noexcept nogil:
+    free(g.slots)
+    free(g.heads)
+    grid_init(g)
+
+
+cdef inline int64_t _floor_cell(double x, double size) noexcept nogil:
+    cdef double q = x / size
+    cdef int64_t i
+    # Far out all characters share the outermost cells; the box test decides.
+    if q > 1e9:
+        q = 1e9
+    elif q < -1e9:
+        q = -1e9
+    i = <int64_t>q
+    return i - 1 if q < <double>i else i
+
+
+cdef inline int32_t _bucket(int64_t x, int64_t y, int64_t z, int32_t n) noexcept nogil:
+    cdef uint64_t h = <uint64_t>x * 73856093u
+    h ^= <uint64_t>y * 19349663u
+    h ^= <uint64_t>z * 83492791u
+    h ^= h >> 17
+    return <int32_t>(h & <uint64_t>(n - 1))
+
+
+cdef inline aabb _bounds(const character* c) noexcept nogil:
+    return box_grow(box_of(v3_min(c.p0, c.p1), v3_max(c.p0, c.p1)), c.radius)
+
+
+cdef inline int32_t _bucket_of(const neighbour_grid* g, const character* c) noexcept nogil:
+    cdef vec3 p = v3_scale(v3_add(c.p0, c.p1), 0.5)
+    return _bucket(_floor_cell(p.x, g.cell_size), _floor_cell(p.y, g.cell_size), _floor_cell(p.z, g.cell_size),
+                   g.n_heads)
+
+
+cdef inline void _link(neighbour_grid* g, int32_t slot) noexcept nogil:
+    cdef int32_t cell = _bucket_of(g, &g.slots[slot].who)
+    cdef int32_t first = g.heads[cell]
+    g.slots[slot].cell = cell
+    g.slots[slot].next = first
+    g.slots[slot].previous = -1
+    if first >= 0:
+        g.slots[first].previous = slot
+    g.heads[cell] = slot
+
+
+cdef inline void _unlink(neighbour_grid* g, int32_t slot) noexcept nogil:
+    cdef int32_t before = g.slots[slot].previous
+    cdef int32_t after = g.slots[slot].next
+    if before >= 0:
+        g.slots[before].next = after
+    else:
+        g.heads[g.slots[slot].cell] = after
+    if after >= 0:
+        g.slots[after].previous = before
+
+
+cdef void _relink(neighbour_grid* g) noexcept nogil:
+    cdef int32_t i
+    for i in range(g.n_heads):
+        g.heads[i] = -1
+    for i in range(g.n_slots):
+        if g.slots[i].cell >= 0:
+            _link(g, i)
+
+
+cdef inline double _half_extent(const character* c) noexcept nogil:
+    return 0.5 * v3_max_abs(v3_sub(c.p1, c.p0)) + c.radius
+
+
+cdef void _fit(neighbour_grid* g, const character* who) noexcept nogil:
+    """Make the cells large enough for a character."""
+    cdef double h = _half_extent(who)
+    if h > g.largest:
+        g.largest = h
+        if g.cell_size < 2.0 * h:
+            g.cell_size = 4.0 * h
+            _relink(g)
+
+
+cdef int32_t grid_add(neighbour_grid* g, const character* who) noexcept nogil:
+    cdef int32_t slot, room
+    cdef void* p
+    if g.free_slot < 0:
+        if g.n_slots == g.room:
+            room = 2 * g.room + 64
+            p = realloc(g.slots, <size_t>room * sizeof(neighbour_slot))
+            if p == NULL:
+                return STATUS_NO_MEMORY
+            g.slots = <neighbour_slot*>p
+            g.room = room
+        if g.n_slots + 1 > g.n_heads:
+            room = 4 * g.n_heads if g.n_heads > 0 else 64
+            p = malloc(<size_t>room * sizeof(int32_t))
+            if p == NULL:
+                return STATUS_NO_MEMORY
+            free(g.heads)
+            g.heads = <int32_t*>p
+            g.n_heads = room
+            _relink(g)
+        slot = g.n_slots
+        g.n_slots += 1
+    else:
+        slot = g.free_slot
+        g.free_slot = g.slots[slot].next
+    g.slots[slot].who = who[0]
+    g.slots[slot].cell = -1
+    _fit(g, who)
+    _link(g, slot)
+    g.count += 1
+    return slot
+
+
+cdef int grid_update(neighbour_grid* g, int32_t slot, const character* who) noexcept nogil:
+    _fit(g, who)
+    _unlink(g, slot)
+    g.slots[slot].who = who[0]
+    _link(g, slot)
+    return STATUS_OK
+
+
+cdef void grid_remove(neighbour_grid* g, int32_t slot) noexcept nogil:
+    _unlink(g, slot)
+    g.slots[slot].cell = -1
+    g.slots[slot].next = g.free_slot
+    g.free_slot = slot
+    g.count -= 1
+
+
+cdef bint characters_meet(const character* a, const character* b) noexcept nogil:
+    """Each one's layer meets the other's mask; same group; not the same one."""
+    return a.id != b.id and a.group == b.group and (a.layer & b.mask) != 0 and (b.layer & a.mask) != 0
+
+
+cdef inline int32_t _take(const character* c, aabb box, const character* self, character* out, int32_t found,
+                          int32_t room) noexcept nogil:
+    cdef int32_t i
+    if not characters_meet(c, self) or not box_overlap(_bounds(c), box):
+        return found
+    if found < room:
+        # Kept in the order of ids: few at a time.
+        i = found
+        while i > 0 and out[i - 1].id > c.id:
+            out[i] = out[i - 1]
+            i -= 1
+        out[i] = c[0]
+    return found + 1
+
+
+cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* self, character* out,
+                          int32_t room) noexcept nogil:
+    cdef int32_t found = 0, slot, cell
+    cdef int64_t x, y, z, x0, x1, y0, y1, z0, z1
+    cdef aabb reach
+    cdef double cells
+    if g.count == 0:
+        return 0
+    reach = box_grow(box, g.largest)
+    x0 = _floor_cell(reach.lo.x, g.cell_size)
+    x1 = _floor_cell(reach.hi.x, g.cell_size)
+    y0 = _floor_cell(reach.lo.y, g.cell_size)
+    y1 = _floor_cell(reach.hi.y, g.cell_size)
+    z0 = _floor_cell(reach.lo.z, g.cell_size)
+    z1 = _floor_cell(reach.hi.z, g.cell_size)
+    cells = (x1 - x0 + 1.0) * (y1 - y0 + 1.0) * (z1 - z0 + 1.0)
+    if cells > MANY_CELLS or cells > 2.0 * g.n_slots + 64.0:
+        for slot in range(g.n_slots):
+            if g.slots[slot].cell >= 0:
+                found = _take(&g.slots[slot].who, box, self, out, found, room)
+        return found
+    for z in range(z0, z1 + 1):
+        for y in range(y0, y1 + 1):
+            for x in range(x0, x1 + 1):
+                cell = _bucket(x, y, z, g.n_heads)
+                slot = g.heads[cell]
+                while slot >= 0:
+                    # Two cells may share a bucket: take each character in its own cell only.
+                    if _in_cell(g, &g.slots[slot].who, x, y, z):
+                        found = _take(&g.slots[slot].who, box, self, out, found, room)
+                    slot = g.slots[slot].next
+    return found
+
+
+cdef inline bint _in_cell(const neighbour_grid* g, const character* c, int64_t x, int64_t y, int64_t z) noexcept nogil:
+    cdef vec3 p = v3_scale(v3_add(c.p0, c.p1), 0.5)
+    return (_floor_cell(p.x, g.cell_size) == x and _floor_cell(p.y, g.cell_size) == y
+            and _floor_cell(p.z, g.cell_size) == z)
+
+
+cdef int32_t shared_add(shared_grid* g, const character* who) noexcept nogil:
+    cdef int32_t r
+    spin_lock(&g.lock)
+    r = grid_add(&g.grid, who)
+    spin_unlock(&g.lock)
+    return r
+
+
+cdef int shared_update(shared_grid* g, int32_t slot, const character* who) noexcept nogil:
+    cdef int r
+    spin_lock(&g.lock)
+    r = grid_update(&g.grid, slot, who)
+    spin_unlock(&g.lock)
+    return r
+
+
+cdef void shared_remove(shared_grid* g, int32_t slot) noexcept nogil:
+    spin_lock(&g.lock)
+    grid_remove(&g.grid, slot)
+    spin_unlock(&g.lock)
+
+
+cdef int32_t shared_collect(shared_grid* g, aabb box, const character* self, character* out,
+                            int32_t room) noexcept nogil:
+    cdef int32_t r
+    spin_lock(&g.lock)
+    r = grid_collect(&g.grid, box, self, out, room)
+    spin_unlock(&g.lock)
+    return r
+
+
+@cython.final
+cdef class Neighbours:
+    def __cinit__(self):
+        grid_init(&self.shared.grid)
+        self.shared.lock = 0
+
+    def __dealloc__(self):
+        grid_free(&self.shared.grid)
