@@ -64,6 +64,8 @@ cdef struct bvh_walk:
     vec3 origin
     vec3 half
     vec3 inverse        # 1 / motion
+    bint near           # no motion: by distance
+    double factor       # what a unit of the tree's frame is worth
     int32_t top
     walk_entry[2 * BVH_MAX_DEPTH] entries
 
@@ -73,3 +75,6 @@ cdef void bvh_walk_start(bvh_walk* w, const bvh* tree, aabb box, vec3 motion) no
 # The next leaf that the box can touch by ``limit`` (which may shrink from call to
 # call): its places in ``order``. False: there are no more.
 cdef bint bvh_walk_next(bvh_walk* w, double limit, int32_t* first, int32_t* count) noexcept nogil
+# Leaves by their distance from the box instead: ``limit`` of bvh_walk_next is then a distance, in
+# units of which the tree's frame has ``factor`` (at least) each.
+cdef void bvh_walk_near(bvh_walk* w, const bvh* tree, aabb box, double factor) noexcept nogil

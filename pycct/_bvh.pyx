@@ -5,6 +5,7 @@ Built from the top by the surface-area heuristic over bins of the longest centro
 axis; the items themselves are moved, so each level reads memory in order. Two
 passes a level: one fills the bins, one parts the items and measures both halves.
 """
+from libc.math cimport sqrt
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
@@ -350,8 +351,18 @@ cdef int32_t bvh_collect(const bvh* tree, const box32* box, int32_t* places, int
     return found
 
 
+cdef inline double _apart(double lo, double hi, double origin, double half) noexcept nogil:
+    return f_max(0.0, f_max(lo - half - origin, origin - half - hi))
+
+
 cdef inline double _entry(const bvh_walk* w, const float* lo, const float* hi) noexcept nogil:
     """When the moving box first touches a node's box; negative: from the start; 1e300: never."""
+    cdef double x, y, z
+    if w.near:
+        x = _apart(lo[0], hi[0], w.origin.x, w.half.x)
+        y = _apart(lo[1], hi[1], w.origin.y, w.half.y)
+        z = _apart(lo[2], hi[2], w.origin.z, w.half.z)
+        return w.factor * sqrt(x * x + y * y + z * z) * (1.0 - MARGIN)
     cdef double a = (<double>lo[0] - w.half.x - w.origin.x) * w.inverse.x
     cdef double b = (<double>hi[0] + w.half.x - w.origin.x) * w.inverse.x
     cdef double enter = a if a < b else b
@@ -372,18 +383,17 @@ cdef inline double _inverse(double d) noexcept nogil:
     return 1e30 if -1e-30 < d < 1e-30 else 1.0 / d
 
 
-cdef void bvh_walk_start(bvh_walk* w, const bvh* tree, aabb box, vec3 motion) noexcept nogil:
+cdef void _walk_from(bvh_walk* w, const bvh* tree, aabb box) noexcept nogil:
     cdef const bvh_node* root
     cdef double span
     cdef int k
     w.tree = tree
     w.top = 0
+    w.near = False
+    w.factor = 1.0
     if tree.n_nodes == 0:
         return
     w.origin = box_centre(box)
-    w.inverse.x = _inverse(motion.x)
-    w.inverse.y = _inverse(motion.y)
-    w.inverse.z = _inverse(motion.z)
     root = &tree.nodes[0]
     span = v3_max_abs(v3_max(v3_abs(box.lo), v3_abs(box.hi)))
     for k in range(3):
@@ -399,6 +409,19 @@ cdef void bvh_walk_start(bvh_walk* w, const bvh* tree, aabb box, vec3 motion) no
     w.entries[0].count = 0
     w.entries[0].when = 0.0
     w.top = 1
+
+
+cdef void bvh_walk_start(bvh_walk* w, const bvh* tree, aabb box, vec3 motion) noexcept nogil:
+    _walk_from(w, tree, box)
+    w.inverse.x = _inverse(motion.x)
+    w.inverse.y = _inverse(motion.y)
+    w.inverse.z = _inverse(motion.z)
+
+
+cdef void bvh_walk_near(bvh_walk* w, const bvh* tree, aabb box, double factor) noexcept nogil:
+    _walk_from(w, tree, box)
+    w.near = True
+    w.factor = factor
 
 
 cdef bint bvh_walk_next(bvh_walk* w, double limit, int32_t* first, int32_t* count) noexcept nogil:

@@ -10,6 +10,7 @@ from libc.string cimport memset
 
 from pycct._bvh cimport box32, box32_around, bvh_build, bvh_free
 from pycct._convert cimport as_not_negative, as_quat, as_unit, as_vec3, from_quat, from_vec3, raise_status
+from pycct._hull cimport HullTables
 from pycct._neighbours cimport Neighbours
 from pycct._overlap cimport push_out
 from pycct._shapes cimport Box, Capsule, ConvexHull, Shape, Sphere
@@ -263,6 +264,7 @@ cdef class Actor:
                    and self.scale_.z == 1.0)
         p.mirrored = self.scale_.x * self.scale_.y * self.scale_.z < 0.0
         p.mesh = s.mesh()
+        p.field = s.field()
         p.hull = s.hull()
         p.a = s.a
         p.b = s.b
@@ -270,6 +272,7 @@ cdef class Actor:
         p.hull_scale = v3(1.0, 1.0, 1.0)
         if s.kind == SHAPE_HULL:
             p.hull_scale = (<ConvexHull>s).scale_
+            p.extra = &(<HullTables>(<ConvexHull>s).tables).extra
             k = p.hull_scale
             if k.x * k.y * k.z < 0.0:
                 p.mirrored = not p.mirrored
@@ -442,6 +445,8 @@ cdef class Scene:
         cdef quat q
         if not isinstance(shape, Shape):
             raise TypeError(f"shape must be a shape, not {type(shape).__name__}")
+        if (<Shape>shape).kind < 0:
+            raise ValueError("shape was never initialised")
         p = as_place(position, "position")
         q = as_quat(rotation, "rotation")
         s = as_vec3(scale, "scale")
