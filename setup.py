@@ -1,30 +1,43 @@
 """Extensions and compiler flags; everything else stands in pyproject.toml.
 
 Environment switches
-    PYCCT_DEBUG=1     bounds, wraparound and None checks on, for tests
+    PYCCT_DEBUG=1     bounds, wraparound and None checks on, undefined-behaviour sanitizer on Linux, for tests
     PYCCT_CFLAGS      replaces the default C flags
-    PYCCT_LDFLAGS     linker flags
+    PYCCT_LDFLAGS     replaces the default linker flags
     PYCCT_COVERAGE=1  line tracing for coverage of .pyx files
+
+Each set of switches builds in a folder of its own below build/, so that none takes up another's objects. An editable
+or in-place build has one place only, pycct/ itself: after a change of switches pass ``--force`` to build_ext.
 """
 import os
 import sys
+import zlib
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 DEBUG = os.environ.get("PYCCT_DEBUG") == "1"
 COVERAGE = os.environ.get("PYCCT_COVERAGE") == "1"
 
 # -ffp-contract=off: the same bits on every processor. -fno-math-errno: sqrt inline.
+# -g0: Python's own flags often have -g, which makes a module five times as large.
+LDFLAGS = []
 if sys.platform == "win32":
     CFLAGS = ["/O2", "/fp:precise"]
 else:
-    CFLAGS = ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"]
+    CFLAGS = ["-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"]
     CFLAGS += ["-Wno-unused-function", "-Wno-unreachable-code"]
+    CFLAGS += ["-O1", "-g"] if DEBUG else ["-O3", "-g0"]
+    if DEBUG and sys.platform == "linux":
+        SANITIZE = ["-fsanitize=undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
+        CFLAGS += SANITIZE
+        LDFLAGS += SANITIZE
 if "PYCCT_CFLAGS" in os.environ:
     CFLAGS = os.environ["PYCCT_CFLAGS"].split()
-LDFLAGS = os.environ.get("PYCCT_LDFLAGS", "").split()
+if "PYCCT_LDFLAGS" in os.environ:
+    LDFLAGS = os.environ["PYCCT_LDFLAGS"].split()
 
 DIRECTIVES = {
     "language_level": 3,
@@ -38,6 +51,32 @@ DIRECTIVES = {
     "linetrace": COVERAGE,
 }
 MACROS = [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")] if COVERAGE else []
+
+
+def build_base() -> str:
+    """Build folder of these switches: ``build``, ``build/debug``, ``build/flags-1a2b3c4d``, ..."""
+    parts = ["build"]
+    if DEBUG:
+        parts.append("debug")
+    if COVERAGE:
+        parts.append("coverage")
+    own_flags = os.environ.get("PYCCT_CFLAGS", ""), os.environ.get("PYCCT_LDFLAGS", "")
+    if any(own_flags):
+        parts.append(f"flags-{zlib.crc32(repr(own_flags).encode()):08x}")
+    return "/".join(parts)
+
+
+class BuildExt(build_ext):
+    """build_ext without the run paths that some Pythons (pyenv's) put into every module.
+
+    An extension does not link against libpython, so the path would only carry the builder's folder into the wheel.
+    """
+
+    def build_extensions(self):  # noqa: D102
+        if hasattr(self.compiler, "linker_so"):
+            self.compiler.linker_so = [a for a in self.compiler.linker_so if not a.startswith("-Wl,-rpath")]
+        super().build_extensions()
+
 
 extensions = [
     Extension(
@@ -54,8 +93,11 @@ setup(
     ext_modules=cythonize(
         extensions,
         compiler_directives=DIRECTIVES,
-        build_dir=None if COVERAGE else "build/cython",
+        # The coverage plugin needs each .c beside its .pyx.
+        build_dir=None if COVERAGE else build_base() + "/cython",
         emit_linenums=DEBUG,
         nthreads=0,
-    )
+    ),
+    cmdclass={"build_ext": BuildExt},
+    options={"build": {"build_base": build_base()}, "build_ext": {"parallel": min(4, os.cpu_count() or 1)}},
 )

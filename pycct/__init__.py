@@ -1,9 +1,10 @@
 """Kinematic character controller: a capsule that walks, slides, steps and falls by PhysX's rules."""
 
+from pycct._ask import ClosestArrays, ClosestPoints, HitArrays, Penetration, SceneHit, TouchArrays
 from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass
-from pycct._scene import Actor, Penetration, Scene, SceneHit
-from pycct._shapes import Box, Capsule, ConvexHull, Mesh, Plane, Shape, Sphere, Triangle
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
+from pycct._scene import Actor, Obstacle, Scene
+from pycct._shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
 from pycct._version import __version__
 
 __all__ = [
@@ -13,21 +14,28 @@ __all__ = [
     "Capsule",
     "CharacterController",
     "ClimbingMode",
+    "ClosestArrays",
+    "ClosestPoints",
     "CollisionFlags",
     "ConvexHull",
     "Ground",
+    "Heightfield",
     "Hit",
+    "HitArrays",
     "Mesh",
     "MoveStats",
     "NonWalkableMode",
+    "Obstacle",
     "Pass",
     "Penetration",
     "Plane",
+    "Rules",
     "Scene",
     "SceneHit",
     "Shape",
     "Sphere",
     "State",
+    "TouchArrays",
     "Triangle",
     "__version__",
     "decompose_movement",

@@ -13,6 +13,7 @@ from pycct._vec cimport (
     v3_len2,
     v3_lerp,
     v3_madd,
+    v3_neg,
     v3_scale,
     v3_sub,
     vec3,
@@ -25,6 +26,10 @@ cdef double NEARLY_PARALLEL2 = 1e-6
 # A triangle is degenerate when its cross product is no longer than this times
 # its longest edge squared (RULES 3).
 cdef double DEGENERATE = 1e-12
+
+# Below this ratio of cross product to longest edge squared a triangle's plain cross
+# product has lost too many digits.
+cdef double SLIVER = 1e-3
 
 
 cdef inline closest_pair _pair(vec3 on_a, vec3 on_b, double s, double t) noexcept nogil:
@@ -99,13 +104,27 @@ cdef closest_pair segment_segment(vec3 p0, vec3 p1, vec3 q0, vec3 q1) noexcept n
 
 
 cdef vec3 triangle_normal(vec3 a, vec3 b, vec3 c) noexcept nogil:
-    cdef vec3 ab = v3_sub(b, a)
-    cdef vec3 ac = v3_sub(c, a)
-    cdef vec3 n = v3_cross(ab, ac)
-    cdef double longest2 = f_max(v3_len2(ab), f_max(v3_len2(ac), v3_dist2(b, c)))
+    cdef vec3 u = v3_sub(b, a)
+    cdef vec3 v = v3_sub(c, a)
+    cdef vec3 w = v3_sub(c, b)
+    cdef double u2 = v3_len2(u)
+    cdef double v2 = v3_len2(v)
+    cdef double longest2 = f_max(u2, f_max(v2, v3_len2(w)))
+    cdef vec3 n = v3_cross(u, v)
     cdef double m = sqrt(v3_len2(n))
     if m <= DEGENERATE * longest2 or m == 0.0:
         return v3(0.0, 0.0, 0.0)
+    if m < SLIVER * longest2:
+        # Exactly across the longest edge, however thin the triangle.
+        if u2 == longest2:
+            w = u
+        else:
+            if v2 == longest2:
+                w = v
+            v = v3_neg(u)
+        # Here v leads from w to the third vertex, up to a multiple of w.
+        n = v3_cross(w, v3_madd(v, w, -v3_dot(v, w) / longest2))
+        m = sqrt(v3_len2(n))
     return v3(n.x / m, n.y / m, n.z / m)
 
 

@@ -135,6 +135,8 @@ cdef quat as_quat(object value, str name) except *:
 cdef object as_table(object value, str name, int columns, int least):
     try:
         array = np.array(value, dtype=np.float64, order="C", copy=True)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite") from None
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be an array of numbers of shape (n, {columns})") from None
     if np.asarray(value).dtype.kind not in "fiu":

@@ -7,10 +7,11 @@ only when the move ends well.
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from pycct._scene cimport Scene
+from pycct._neighbours cimport character, shared_grid
+from pycct._scene cimport Actor, Scene
 from pycct._types cimport triangle
 from pycct._vec cimport aabb, vec3
-from pycct._world cimport candidates, world_part
+from pycct._world cimport answer_book, candidates, world_part
 
 
 cdef enum collision_flag:       # MOVE 1.3
@@ -47,6 +48,23 @@ cdef enum state_mark:           # PhysX's STF flags
     IS_MOVING_UP = 128
 
 
+# Where the rule sets differ, one bit a row of RULES 9 ('document' sets it) ...
+cdef enum rule_bit:
+    RULE_FORCE_SLIDE_HORIZONTAL = 1 << 0    # row 1
+    RULE_SENSOR_DECIDES = 1 << 1            # row 2
+    RULE_SIDE_CHECK_AT_ONCE = 1 << 2        # row 3
+    RULE_STEEP_FACING_DOWN = 1 << 3         # row 4
+    RULE_RECOVERY_SUM = 1 << 4              # row 5
+    RULE_NORMALIZE_EXPERIMENT = 1 << 5      # row 6
+    RULE_STEP_BACK_IN_EXPERIMENT = 1 << 6   # row 7
+    RULE_CULL_PARALLEL = 1 << 7             # row 8
+    RULE_RECOVERY_SWEEP_AFTER = 1 << 8      # row 9
+    RULE_JUMP_VOLUME_UP = 1 << 9            # row 10
+    RULE_RIDE_WHOLE = 1 << 10               # row 11
+    RULE_RECOVER_USER_GEOMETRY = 1 << 11    # row 12
+    RULE_FLAGS_BY_COLLISION = 1 << 12       # row 13
+
+
 cdef struct controller_params:
     vec3 up                     # unit
     double radius               # m, > 0
@@ -60,8 +78,12 @@ cdef struct controller_params:
     int32_t non_walkable        # non_walkable_mode
     bint overlap_recovery
     bint prevent_vertical_sliding
+    bint collide                # meets other controllers
     uint32_t layer
     uint32_t mask
+    uint32_t rules              # rule_bit
+    uint32_t surface            # what others may do on it (behavior bits)
+    int64_t proxy               # id of the actor that follows it, which it never meets; -1: none
 
 
 # What the last DOWN pass found below.
@@ -69,7 +91,8 @@ cdef struct ground_contact:
     bint touching
     vec3 normal                 # contact normal
     vec3 point
-    int64_t actor
+    int32_t owner               # owner_kind
+    int64_t id                  # of the actor, controller or obstacle
     int32_t triangle            # as the user numbered it, -1: none
     bint has_data
     int64_t data
@@ -84,9 +107,12 @@ cdef struct controller_state:
     int32_t flags               # collision_flag bits of the last move
     uint32_t marks              # state_mark bits
     int64_t touched_actor       # what the last pass down ended on, -1: nothing
-    int32_t touched_triangle
+    int64_t touched_obstacle
+    int64_t touched_controller
     vec3 touched_point          # in the world
-    vec3 touched_local          # in the shape's frame
+    vec3 touched_local          # in the frame of the shape or obstacle
+    vec3 platform_delta         # how far that carried the character in the last move
+    vec3 separation             # to be added to the next displacement (RULES 8)
     vec3 down_normal            # of the triangle below (MOVE contactNormalDownPass)
     vec3 side_normal            # of the triangle aside (MOVE contactNormalSidePass)
     double touched_min          # lowest and highest point of the triangle below, along up
@@ -97,9 +123,10 @@ cdef struct controller_state:
 
 
 cdef struct hit_record:
-    int32_t kind                # 0 shape, 1 controller, 2 obstacle
+    int32_t owner               # owner_kind
     int32_t sweep_pass
-    int64_t actor
+    int64_t id
+    bint dynamic                # a dynamic body: yours to push
     int32_t triangle
     bint has_data
     int64_t data
@@ -132,14 +159,18 @@ cdef struct candidate_cache:
     aabb bounds
     uint64_t fixed_version
     uint64_t moving_version
+    uint32_t mask
     int32_t fixed_groups        # how many of the candidates are static
     int32_t fixed_tris
 
 
 cdef struct move_scratch:
     candidate_cache cache
-    candidates around           # for overlap recovery
+    candidates around           # for overlap recovery and the ray down
     hit_log log
+    character* others           # near controllers
+    int32_t room_others
+    answer_book book            # what callbacks said during this move
 
 
 # MOVE 2.4
@@ -159,10 +190,21 @@ cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) 
 cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side) noexcept nogil
 cdef vec3 collision_response(vec3 target, vec3 position, vec3 direction, vec3 normal, double bump, double friction,
                              bint normalize) noexcept nogil
+# What surrounds one move.
+cdef struct move_world:
+    const world_part* fixed
+    const world_part* moving
+    shared_grid* others         # NULL: meets no controllers
+    character self              # how they see this one
+    uint32_t mask               # layers to see in this move
+    bint filters                # ask the book who may be met
+    bint asks_behavior          # ask the book what may be done there
+
+
 # Move; ``state`` is changed in place and worth keeping only when STATUS_OK is returned.
-cdef int move_controller(const controller_params* p, controller_state* state, const world_part* fixed,
-                         const world_part* moving, move_scratch* scratch, vec3 displacement, double dt,
-                         double min_distance, move_stats* stats) noexcept nogil
+cdef int move_controller(const controller_params* p, controller_state* state, const move_world* world,
+                         move_scratch* scratch, vec3 displacement, double dt, double min_distance,
+                         move_stats* stats) noexcept nogil
 
 
 cdef class CharacterController:
@@ -173,9 +215,18 @@ cdef class CharacterController:
     cdef move_scratch scratch
     cdef move_stats last
     cdef public object user_data
+    cdef object on_hit_
+    cdef object behavior_
+    cdef object filter_
+    cdef Actor proxy_
+    cdef readonly int64_t id    # among the controllers of the scene
+    cdef int32_t slot           # in the scene's neighbours, -1: others do not meet it
     cdef int busy
     cdef bint removed
     cdef int enter(self) except -1
     cdef void leave(self) noexcept
+    cdef character as_character(self) noexcept
+    cdef int publish(self) except -1
+    cdef int answer(self, object filter) except -1
     cdef double _foot(self) noexcept
     cdef int _set(self, controller_params p) except -1

@@ -9,9 +9,11 @@ from libc.string cimport memset
 from pycct._closest cimport point_segment_parameter
 from pycct._convert cimport as_float, as_not_negative, as_positive, as_unit, as_vec3, from_vec3, raise_status
 from pycct._overlap cimport push_out
-from pycct._scene cimport Scene, Snapshot
+from pycct._neighbours cimport character, shared_add, shared_collect, shared_remove, shared_update
+from pycct._scene cimport Actor, Scene, Snapshot
+from pycct._shapes cimport Capsule
 from pycct._sweep cimport capsule_cast, capsule_cast_of
-from pycct._types cimport BODY_DYNAMIC, BODY_KINEMATIC, BODY_STATIC, SHAPE_MESH, STATUS_NO_MEMORY, STATUS_NOT_FINITE, STATUS_OK
+from pycct._types cimport BODY_DYNAMIC, BODY_KINEMATIC, BODY_STATIC, SHAPE_MESH, STATUS_NEED_ANSWER, STATUS_NO_MEMORY, STATUS_NOT_FINITE, STATUS_OK
 from pycct._vec cimport (
     box_grow,
     box_half,
@@ -37,7 +39,18 @@ from pycct._vec cimport (
     v3_unit,
 )
 from pycct._world cimport (
+    ASK_BEHAVIOR,
+    ASK_FILTER,
+    OWNER_ACTOR,
+    OWNER_CONTROLLER,
+    OWNER_OBSTACLE,
+    RECOVER_USER,
+    answer,
+    book_add,
+    book_answer,
+    book_free,
     candidate_group,
+    candidates_add_character,
     candidates_cast,
     candidates_cut,
     candidates_deepest,
@@ -45,16 +58,26 @@ from pycct._world cimport (
     candidates_gather,
     candidates_init,
     capsule_bounds,
+    group_push,
+    group_recovers,
+    place_point,
     placed,
     unplace_point,
     wall_rule,
     world_hit,
 )
 
-from pycct._enums import ClimbingMode, CollisionFlags, NonWalkableMode, Pass
+import weakref
+
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
 
 # Collision iterations of a pass that slides (MOVE 1.1; PhysX's MAX_ITER).
 cdef int MAX_ITERATIONS = 10
+# Bit of Behavior (pycct/_enums.py).
+cdef enum:
+    CAN_RIDE = 1
+    CAN_SLIDE = 2
+    USER_DEFINED_RIDE = 4
 # Further iterations after the first DOWN collision with something to slide on (MOVE 7.2.3k).
 cdef int SLIDE_ITERATIONS = 9
 # The cached volume is the temporal box times this (MOVE 1.1 VOLUME_GROWTH) ...
@@ -66,6 +89,8 @@ cdef double ALMOST_ZERO = 1e-6
 # A pass stops when its direction turns by a right angle or more from where it set
 # out; the margin settles what float32 leaves to chance (RULES 5).
 cdef double TURNED_BACK = 1e-6
+# A sum of pushes no longer than this is nothing (MOVE 9.2.3 EPSILON_DISTANCE).
+cdef double EPSILON_DISTANCE = 1e-6
 # Corrections of one overlap recovery (RULES 7.5).
 cdef int MAX_RECOVERIES = 4
 # Bodies that overlap recovery moves out of, one bit per body_kind (MOVE 9.3).
@@ -76,8 +101,7 @@ cdef int RECOVERS = (1 << BODY_STATIC) | (1 << BODY_KINEMATIC)
 cdef struct move_job:
     const controller_params* p
     controller_state s
-    const world_part* fixed
-    const world_part* moving
+    const move_world* world
     move_scratch* scratch
     move_stats* stats
     wall_rule walls
@@ -98,6 +122,8 @@ cdef void scratch_free(move_scratch* s) noexcept nogil:
     candidates_free(&s.cache.near)
     candidates_free(&s.around)
     free(s.log.records)
+    free(s.others)
+    book_free(&s.book)
     scratch_init(s)
 
 
@@ -127,7 +153,7 @@ cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) 
     cdef vec3 low
     cdef aabb box = box_of(v3_sub(v3_min(centre, end), half), v3_add(v3_max(centre, end), half))
     if p.max_jump_height > 0.0:
-        low = v3_madd(centre, p.up, -p.max_jump_height)
+        low = v3_madd(centre, p.up, p.max_jump_height if p.rules & RULE_JUMP_VOLUME_UP else -p.max_jump_height)
         box = box_union(box, box_of(v3_sub(low, half), v3_add(low, half)))
     return box
 
@@ -156,24 +182,70 @@ cdef vec3 collision_response(vec3 target, vec3 position, vec3 direction, vec3 no
     return r
 
 
-cdef inline bint _too_steep(vec3 normal, vec3 up, double slope_limit) noexcept nogil:
-    """A normal that faces down is not too steep (RULES 6)."""
-    cdef double c = v3_dot(normal, up)
-    return 0.0 <= c < slope_limit
+cdef inline bint _too_steep(const controller_params* p, vec3 normal) noexcept nogil:
+    """A normal that faces down is not too steep (RULES 6, 9 row 4)."""
+    cdef double c = v3_dot(normal, p.up)
+    return c < p.slope_limit and (c >= 0.0 or p.rules & RULE_STEEP_FACING_DOWN)
+
+
+cdef void _drop_proxy(candidates* c, int32_t first, int64_t proxy) noexcept nogil:
+    """The actor that follows the character is never met by it."""
+    cdef int32_t i, n = first
+    for i in range(first, c.n_groups):
+        if c.groups[i].owner != OWNER_ACTOR or c.groups[i].id != proxy:
+            c.groups[n] = c.groups[i]
+            n += 1
+    c.n_groups = n
+
+
+cdef int _gather_others(move_job* m, candidates* c, aabb box) noexcept nogil:
+    """Other controllers in the box, in the order of their ids (RULES 8)."""
+    cdef move_scratch* k = m.scratch
+    cdef int32_t n, i
+    cdef void* p
+    cdef int status
+    if m.world.others == NULL:
+        return STATUS_OK
+    n = shared_collect(m.world.others, box, &m.world.self, k.others, k.room_others)
+    while n > k.room_others:
+        # Room for more: others may come by while the lock is open.
+        p = realloc(k.others, <size_t>(2 * <int64_t>n) * sizeof(character))
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        k.others = <character*>p
+        k.room_others = 2 * n
+        n = shared_collect(m.world.others, box, &m.world.self, k.others, k.room_others)
+    for i in range(n):
+        status = candidates_add_character(c, &k.others[i], i)
+        if status != STATUS_OK:
+            return status
+    return STATUS_OK
+
+
+cdef int _gather_moving(move_job* m, candidates* c, aabb box, const wall_rule* walls) noexcept nogil:
+    """Kinematic and dynamic actors, obstacles, other controllers."""
+    cdef int32_t first = c.n_groups
+    cdef int status = candidates_gather(c, m.world.moving, 1, box, m.world.mask, walls)
+    if status != STATUS_OK:
+        return status
+    if m.p.proxy >= 0:
+        _drop_proxy(c, first, m.p.proxy)
+    return _gather_others(m, c, box)
 
 
 cdef int _update_candidates(move_job* m, aabb temporal) noexcept nogil:
     """Make sure that all shapes that touch the temporal box are at hand (RULES 4, SWEEP 11)."""
     cdef candidate_cache* c = &m.scratch.cache
     cdef int status
-    if c.valid and c.fixed_version == m.fixed.version and box_inside(temporal, c.bounds):
-        if m.first_query and c.moving_version != m.moving.version:
+    if (c.valid and c.fixed_version == m.world.fixed.version and c.mask == m.world.mask
+            and box_inside(temporal, c.bounds)):
+        if m.first_query and (c.moving_version != m.world.moving.version or m.world.others != NULL):
             candidates_cut(&c.near, c.fixed_groups, c.fixed_tris)
             c.valid = False
-            status = candidates_gather(&c.near, m.moving, 1, c.bounds, m.p.mask, &m.walls)
+            status = _gather_moving(m, &c.near, c.bounds, &m.walls)
             if status != STATUS_OK:
                 return status
-            c.moving_version = m.moving.version
+            c.moving_version = m.world.moving.version
             c.valid = True
             m.stats.partial_updates += 1
         m.first_query = False
@@ -181,19 +253,71 @@ cdef int _update_candidates(move_job* m, aabb temporal) noexcept nogil:
     c.valid = False
     c.bounds = cached_volume(m.p, temporal, m.side)
     candidates_cut(&c.near, 0, 0)
-    status = candidates_gather(&c.near, m.fixed, 0, c.bounds, m.p.mask, &m.walls)
+    status = candidates_gather(&c.near, m.world.fixed, 0, c.bounds, m.world.mask, &m.walls)
     if status != STATUS_OK:
         return status
-    c.fixed_version = m.fixed.version
+    c.fixed_version = m.world.fixed.version
+    c.mask = m.world.mask
     c.fixed_groups = c.near.n_groups
     c.fixed_tris = c.near.n_tris
-    status = candidates_gather(&c.near, m.moving, 1, c.bounds, m.p.mask, &m.walls)
+    status = _gather_moving(m, &c.near, c.bounds, &m.walls)
     if status != STATUS_OK:
         return status
-    c.moving_version = m.moving.version
+    c.moving_version = m.world.moving.version
     c.valid = True
     m.first_query = False
     m.stats.full_updates += 1
+    return STATUS_OK
+
+
+cdef inline int _recovers(const controller_params* p) noexcept nogil:
+    """The kinds of things that overlap recovery moves out of, as bits."""
+    if not p.overlap_recovery:
+        return 0
+    return RECOVERS | (1 << RECOVER_USER) if p.rules & RULE_RECOVER_USER_GEOMETRY else RECOVERS
+
+
+cdef int _gather_around(move_job* m, vec3 position, double radius) noexcept nogil:
+    """All that recovery may have to leave: looked up anew, so that no cache has a say."""
+    cdef candidates* c = &m.scratch.around
+    # Leaving a mesh takes several pushes: look that far around.
+    cdef aabb box = box_grow(capsule_bounds(v3_sub(position, m.half_axis), v3_add(position, m.half_axis), radius),
+                             radius)
+    cdef int status
+    candidates_cut(c, 0, 0)
+    status = candidates_gather(c, m.world.fixed, 0, box, m.world.mask, NULL)
+    if status == STATUS_OK:
+        status = _gather_moving(m, c, box, NULL)
+    return status
+
+
+cdef int _recover_at_once(move_job* m, vec3* position) noexcept nogil:
+    """One sum over all overlaps (RULES 9 row 5, MOVE 9.2)."""
+    cdef candidates* c = &m.scratch.around
+    cdef vec3 p0 = v3_sub(position[0], m.half_axis), p1 = v3_add(position[0], m.half_axis)
+    cdef vec3 total = v3(0.0, 0.0, 0.0)
+    cdef push_out push
+    cdef int32_t i
+    cdef uint32_t value
+    cdef int recovers = _recovers(m.p)
+    cdef int status = _gather_around(m, position[0], m.p.radius + m.p.contact_offset)
+    if status != STATUS_OK:
+        return status
+    for i in range(c.n_groups):
+        if not group_recovers(&c.groups[i], recovers):
+            continue
+        push = group_push(c, &c.groups[i], p0, p1, m.p.radius)
+        if not push.overlapping:
+            continue
+        if m.world.filters:
+            if not book_answer(&m.scratch.book, ASK_FILTER, c.groups[i].owner, c.groups[i].id, &value):
+                return STATUS_NEED_ANSWER
+            if value == 0:
+                continue
+        total = v3_madd(total, push.dir, push.depth + m.p.contact_offset)
+        m.stats.recoveries += 1
+    if v3_len(total) > EPSILON_DISTANCE:
+        position[0] = v3_add(position[0], total)
     return STATUS_OK
 
 
@@ -202,34 +326,39 @@ cdef int _recover(move_job* m, vec3* position) noexcept nogil:
     cdef candidates* c = &m.scratch.around
     cdef double radius = m.p.radius + m.p.contact_offset
     cdef vec3 p0, p1
-    cdef aabb box
     cdef push_out push
     cdef int32_t group
-    cdef int status
+    cdef int status, recovers = _recovers(m.p)
     cdef int turn
     m.s.overlap = 0.0
-    for turn in range(MAX_RECOVERIES + 1):
-        p0 = v3_sub(position[0], m.half_axis)
-        p1 = v3_add(position[0], m.half_axis)
-        # Leaving a mesh takes several pushes: look that far around, and look anew
-        # each time, so that no cache has a say.
-        box = box_grow(capsule_bounds(p0, p1, radius), radius)
-        candidates_cut(c, 0, 0)
-        status = candidates_gather(c, m.fixed, 0, box, m.p.mask, NULL)
-        if status == STATUS_OK:
-            status = candidates_gather(c, m.moving, 1, box, m.p.mask, NULL)
+    if m.p.rules & RULE_RECOVERY_SUM:
+        status = _recover_at_once(m, position)
         if status != STATUS_OK:
             return status
-        if turn == MAX_RECOVERIES:
-            push = candidates_deepest(c, p0, p1, m.p.radius, RECOVERS, &group)
-            if push.overlapping:
-                m.s.overlap = push.depth
-            return STATUS_OK
-        push = candidates_deepest(c, p0, p1, radius, RECOVERS, &group)
-        if not push.overlapping:
-            return STATUS_OK
-        position[0] = v3_madd(position[0], push.dir, push.depth)
-        m.stats.recoveries += 1
+    else:
+        for turn in range(MAX_RECOVERIES):
+            status = _gather_around(m, position[0], radius)
+            if status != STATUS_OK:
+                return status
+            p0 = v3_sub(position[0], m.half_axis)
+            p1 = v3_add(position[0], m.half_axis)
+            push = candidates_deepest(c, p0, p1, radius, recovers, &group)
+            if m.scratch.book.asking:
+                return STATUS_NEED_ANSWER
+            if not push.overlapping:
+                return STATUS_OK
+            position[0] = v3_madd(position[0], push.dir, push.depth)
+            m.stats.recoveries += 1
+    # What is left: more than nothing means that the character is crushed.
+    status = _gather_around(m, position[0], radius)
+    if status != STATUS_OK:
+        return status
+    push = candidates_deepest(c, v3_sub(position[0], m.half_axis), v3_add(position[0], m.half_axis), m.p.radius,
+                              recovers, &group)
+    if m.scratch.book.asking:
+        return STATUS_NEED_ANSWER
+    if push.overlapping:
+        m.s.overlap = push.depth
     return STATUS_OK
 
 
@@ -257,22 +386,23 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     cdef candidates* near = &m.scratch.cache.near
     cdef vec3 position = s.position, target, way, normal, axis
     cdef double length, asked
-    cdef bint moved = False, upright
+    cdef bint moved = False, upright, sliding
     cdef capsule_cast cast
     cdef world_hit hit
     cdef const candidate_group* g
     cdef const placed* item
     cdef const triangle* t
     cdef hit_record record
+    cdef vec3 face
     cdef double h
-    cdef int recovers = RECOVERS if m.p.overlap_recovery else 0
+    cdef uint32_t behavior
+    cdef int recovers = _recovers(m.p)
     collisions[0] = 0
     if v3_is_zero(direction):
         return False
     # RULES 5: a pass that sets out forgets what the one before touched.
     s.marks &= ~<uint32_t>(VALIDATE_TRIANGLE_DOWN | TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
-    s.touched_actor = -1
-    s.touched_triangle = -1
+    s.touched_actor = s.touched_obstacle = s.touched_controller = -1
     asked = v3_len(direction)
     target = v3_add(position, direction)
     while max_iterations > 0:
@@ -291,7 +421,12 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         m.stats.iterations += 1
         cast = capsule_cast_of(v3_sub(position, m.half_axis), v3_add(position, m.half_axis), m.p.radius, way,
                                length + m.p.contact_offset, True, True)
+        if m.p.rules & RULE_CULL_PARALLEL:
+            cast.culls_parallel = True
         if not candidates_cast(near, &cast, recovers, &hit):
+            if m.scratch.book.asking:
+                m.status = STATUS_NEED_ANSWER
+                return moved
             position = target
             break
         if hit.base.overlapping:
@@ -300,12 +435,18 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             s.position = position
             return moved
         g = &near.groups[hit.group]
-        item = &m.fixed.items[g.item] if g.part == 0 else &m.moving.items[g.item]
+        item = NULL
+        if g.part < 2:
+            item = &m.world.fixed.items[g.item] if g.part == 0 else &m.world.moving.items[g.item]
         t = &near.tris[hit.base.tri] if hit.base.tri >= 0 else NULL
-        upright = False
-        record.kind = 0
+        face = hit.base.normal
+        if t != NULL:
+            face = v3_scale(t.n, -1.0) if g.two_sided and v3_dot(t.n, way) > 0.0 else t.n
+        upright = sliding = False
+        record.owner = g.owner
         record.sweep_pass = sweep_pass
-        record.actor = g.id
+        record.id = g.id
+        record.dynamic = g.owner == OWNER_ACTOR and g.body == BODY_DYNAMIC
         record.triangle = near.source[hit.base.tri] if t != NULL else -1
         record.has_data = record.triangle >= 0 and item.kind == SHAPE_MESH and item.mesh.data != NULL
         record.data = item.mesh.data[record.triangle] if record.has_data else 0
@@ -317,48 +458,59 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         axis = v3_madd(position, way, hit.base.distance)
         record.along = point_segment_parameter(hit.base.point, v3_sub(axis, m.half_axis), v3_add(axis, m.half_axis))
         if sweep_pass == PASS_DOWN:
-            s.marks &= ~<uint32_t>(TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
-            s.touched_actor = g.id
-            s.touched_triangle = record.triangle
-            s.touched_point = hit.base.point
-            s.touched_local = unplace_point(item, hit.base.point)
-            if g.body == BODY_STATIC and t != NULL:
-                s.marks |= VALIDATE_TRIANGLE_DOWN
-                s.down_normal = t.n
-                if g.two_sided and v3_dot(t.n, way) > 0.0:
-                    s.down_normal = v3_scale(t.n, -1.0)
-                h = v3_dot(t.a, m.p.up)
-                s.touched_min = s.touched_max = h
-                h = v3_dot(t.b, m.p.up)
-                s.touched_min = f_min(s.touched_min, h)
-                s.touched_max = f_max(s.touched_max, h)
-                h = v3_dot(t.c, m.p.up)
-                s.touched_min = f_min(s.touched_min, h)
-                s.touched_max = f_max(s.touched_max, h)
+            behavior = g.behavior
+            if m.world.asks_behavior and not book_answer(&m.scratch.book, ASK_BEHAVIOR, g.owner, g.id, &behavior):
+                m.status = STATUS_NEED_ANSWER
+                return moved
+            sliding = (behavior & CAN_SLIDE) != 0
+            if g.owner == OWNER_ACTOR:
+                s.marks &= ~<uint32_t>(TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
+                s.touched_actor = g.id
+                s.touched_point = hit.base.point
+                s.touched_local = unplace_point(item, hit.base.point)
+                if g.body == BODY_STATIC and t != NULL:
+                    s.marks |= VALIDATE_TRIANGLE_DOWN
+                    s.down_normal = face
+                    h = v3_dot(t.a, m.p.up)
+                    s.touched_min = s.touched_max = h
+                    h = v3_dot(t.b, m.p.up)
+                    s.touched_min = f_min(s.touched_min, h)
+                    s.touched_max = f_max(s.touched_max, h)
+                    h = v3_dot(t.c, m.p.up)
+                    s.touched_min = f_min(s.touched_min, h)
+                    s.touched_max = f_max(s.touched_max, h)
+            elif g.owner == OWNER_OBSTACLE:
+                s.marks |= TOUCH_OBSTACLE
+                s.touched_obstacle = g.id
+                if s.touched_actor < 0:
+                    s.touched_point = hit.base.point
+                    s.touched_local = unplace_point(item, hit.base.point)
+            else:
+                s.marks |= TOUCH_OTHER_CONTROLLER
+                s.touched_controller = g.id
             s.ground.touching = True
             s.ground.normal = hit.base.normal
             s.ground.point = hit.base.point
-            s.ground.actor = g.id
+            s.ground.owner = g.owner
+            s.ground.id = g.id
             s.ground.triangle = record.triangle
             s.ground.has_data = record.has_data
             s.ground.data = record.data
             s.ground.has_face = t != NULL
-            s.ground.face_normal = t.n if t != NULL else hit.base.normal
-            if t != NULL and g.two_sided and v3_dot(t.n, way) > 0.0:
-                s.ground.face_normal = v3_scale(t.n, -1.0)
+            s.ground.face_normal = face
             s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
         elif sweep_pass == PASS_SIDE or sweep_pass == PASS_SENSOR:
-            if g.body == BODY_STATIC and t != NULL:
+            if g.owner == OWNER_ACTOR and g.body == BODY_STATIC and t != NULL:
                 s.marks |= VALIDATE_TRIANGLE_SIDE
-                s.side_normal = t.n
-                if g.two_sided and v3_dot(t.n, way) > 0.0:
-                    s.side_normal = v3_scale(t.n, -1.0)
-                if m.p.prevent_vertical_sliding and v3_dot(s.side_normal, m.p.up) < 0.0:
+                s.side_normal = face
+                if m.p.prevent_vertical_sliding and v3_dot(face, m.p.up) < 0.0:
                     upright = True
         if sweep_pass != PASS_SENSOR:
             m.status = _log_hit(&m.scratch.log, &record)
             if m.status != STATUS_OK:
                 return moved
+        if sliding and collisions[0] == 0:
+            max_iterations += SLIDE_ITERATIONS
         collisions[0] += 1
         s.contact_height = v3_dot(hit.base.point, m.p.up)
         if hit.base.distance > m.p.contact_offset:
@@ -381,10 +533,12 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
     cdef double bottom = start_height - (0.5 * p.height + p.radius)
     cdef double gained, recover
     cdef bint experiment = (s.marks & WALK_EXPERIMENT) != 0
-    cdef bint handles_slopes = p.slope_limit > 0.0
+    cdef bint handles_slopes = p.slope_limit > 0.0, constrained
     cdef int flags = 0, collisions = 0, iterations
     cdef decomposition d = decompose(displacement, up, p.step_offset, m.standing_on_moving)
     s.marks &= ~<uint32_t>(HIT_NON_WALKABLE | IS_MOVING_UP | NORMALIZE_RESPONSE)
+    if experiment and p.rules & RULE_NORMALIZE_EXPERIMENT:
+        s.marks |= NORMALIZE_RESPONSE
     s.ground.touching = False
     if d.is_moving_up:
         s.marks |= IS_MOVING_UP
@@ -411,16 +565,27 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
     if m.status != STATUS_OK:
         return 0
 
-    if p.climbing == CLIMBING_CONSTRAINED and not s.marks & VALIDATE_TRIANGLE_SIDE:
+    constrained = p.climbing == CLIMBING_CONSTRAINED
+    if (p.rules & RULE_SIDE_CHECK_AT_ONCE and handles_slopes and constrained and s.marks & VALIDATE_TRIANGLE_SIDE
+            and _too_steep(p, s.side_normal) and s.contact_height > bottom + d.step_offset):
+        s.marks |= HIT_NON_WALKABLE
+        if not experiment:
+            return flags
+
+    if constrained and (p.rules & RULE_SENSOR_DECIDES or not s.marks & VALIDATE_TRIANGLE_SIDE):
         if v3_len(d.side_vector) < p.radius:
             saved = s.position
             _sweep_test(m, v3_scale(v3_unit(d.side_vector), p.radius), 1, min_distance, PASS_SENSOR, &collisions)
             s.position = saved
             if m.status != STATUS_OK:
                 return 0
+            if (p.rules & RULE_SENSOR_DECIDES and handles_slopes and collisions > 0
+                    and s.marks & VALIDATE_TRIANGLE_SIDE and _too_steep(p, s.side_normal)
+                    and s.contact_height > bottom + d.step_offset):
+                s.marks |= HIT_NON_WALKABLE
 
     down = d.down_vector
-    if d.has_side_movement and not experiment:
+    if d.has_side_movement and (not experiment or p.rules & RULE_STEP_BACK_IN_EXPERIMENT):
         down = v3_madd(down, up, -d.step_offset)
     iterations = 1
     if experiment and p.non_walkable == NON_WALKABLE_FORCE_SLIDING:
@@ -429,8 +594,8 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
         if rise <= 0.0:
             flags |= COLLISION_DOWN
         if handles_slopes and not s.marks & (TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE):
-            if (s.marks & VALIDATE_TRIANGLE_SIDE and _too_steep(s.side_normal, up, p.slope_limit)
-                    and p.climbing == CLIMBING_CONSTRAINED and s.contact_height > bottom + d.step_offset):
+            if (constrained and not p.rules & RULE_SIDE_CHECK_AT_ONCE and s.marks & VALIDATE_TRIANGLE_SIDE
+                    and _too_steep(p, s.side_normal) and s.contact_height > bottom + d.step_offset):
                 s.marks |= HIT_NON_WALKABLE
                 if not experiment:
                     return flags
@@ -439,9 +604,11 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
 
     if (handles_slopes and not s.marks & (TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
             and s.marks & VALIDATE_TRIANGLE_DOWN and rise <= 0.0
-            and s.touched_max - bottom > p.step_offset and _too_steep(s.down_normal, up, p.slope_limit)):
+            and s.touched_max - bottom > p.step_offset and _too_steep(p, s.down_normal)):
         s.marks |= HIT_NON_WALKABLE
         if not experiment:
+            return flags
+        if p.rules & RULE_RECOVERY_SWEEP_AFTER:
             return flags
         s.marks |= NORMALIZE_RESPONSE
         gained = v3_dot(s.position, up) - start_height
@@ -450,24 +617,141 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
             min_distance = recover / MAX_ITERATIONS
         # PhysX calls this motion down an UP pass; hits are reported as such.
         _sweep_test(m, v3_scale(up, -recover), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
-        s.marks &= ~<uint32_t>NORMALIZE_RESPONSE
+        if not p.rules & RULE_NORMALIZE_EXPERIMENT:
+            s.marks &= ~<uint32_t>NORMALIZE_RESPONSE
     return flags
 
 
-cdef int move_controller(const controller_params* p, controller_state* state, const world_part* fixed,
-                         const world_part* moving, move_scratch* scratch, vec3 displacement, double dt,
-                         double min_distance, move_stats* stats) noexcept nogil:
+cdef const placed* _find(const world_part* part, int64_t id) noexcept nogil:
+    """The item of that id; items stand in the order of ids."""
+    cdef int32_t lo = 0, hi = part.n - 1, mid
+    while lo <= hi:
+        mid = (lo + hi) >> 1
+        if part.items[mid].id == id:
+            return &part.items[mid]
+        if part.items[mid].id < id:
+            lo = mid + 1
+        else:
+            hi = mid - 1
+    return NULL
+
+
+cdef bint _still_there(move_job* m, const placed* item) noexcept nogil:
+    """Whether a remembered thing may still be met; may set m.status to STATUS_NEED_ANSWER."""
+    cdef uint32_t value
+    if item == NULL or not item.layer & m.world.mask:
+        return False
+    if not m.world.filters:
+        return True
+    if not book_answer(&m.scratch.book, ASK_FILTER, OWNER_OBSTACLE if item.obstacle else OWNER_ACTOR, item.id, &value):
+        m.status = STATUS_NEED_ANSWER
+        return False
+    return value != 0
+
+
+cdef const placed* _look_below(move_job* m) noexcept nogil:
+    """What stands below the centre, no farther than half the height: moving things only (RULES 7.2)."""
+    cdef candidates* c = &m.scratch.around
+    cdef controller_state* s = &m.s
+    cdef vec3 down = v3_scale(m.p.up, -1.0)
+    cdef double reach = 0.5 * m.p.height + m.p.radius
+    cdef capsule_cast ray
+    cdef world_hit hit
+    cdef const placed* item
+    candidates_cut(c, 0, 0)
+    m.status = candidates_gather(c, m.world.moving, 1, capsule_bounds(s.position, v3_madd(s.position, down, reach), 0.0),
+                                 m.world.mask, NULL)
+    if m.status != STATUS_OK:
+        return NULL
+    if m.p.proxy >= 0:
+        _drop_proxy(c, 0, m.p.proxy)
+    ray = capsule_cast_of(s.position, s.position, 0.0, down, reach, False, True)
+    if not candidates_cast(c, &ray, 0xF, &hit):
+        if m.scratch.book.asking:
+            m.status = STATUS_NEED_ANSWER
+        return NULL
+    item = &m.world.moving.items[c.groups[hit.group].item]
+    s.touched_point = hit.base.point
+    s.touched_local = unplace_point(item, hit.base.point)
+    if item.obstacle:
+        s.touched_obstacle = item.id
+    else:
+        s.touched_actor = item.id
+    return item
+
+
+cdef vec3 _ride(move_job* m, vec3 displacement) noexcept nogil:
+    """Be carried by what one stands on (RULES 7.2 and 7.3, MOVE 13); the displacement that is left to make."""
+    cdef controller_state* s = &m.s
+    cdef const placed* item = NULL
+    cdef vec3 now, delta, along
+    cdef uint32_t behavior
+    s.platform_delta = v3(0.0, 0.0, 0.0)
+    m.standing_on_moving = False
+    if s.touched_actor >= 0:
+        item = _find(m.world.moving, s.touched_actor)
+        if item == NULL:
+            item = _find(m.world.fixed, s.touched_actor)
+        if not _still_there(m, item):
+            if m.status != STATUS_OK:
+                return displacement
+            s.touched_actor = -1
+            item = NULL
+    if s.touched_actor < 0 and s.touched_obstacle >= 0:
+        item = _find(m.world.moving, s.touched_obstacle)
+        if not _still_there(m, item):
+            if m.status != STATUS_OK:
+                return displacement
+            s.touched_obstacle = -1
+            item = NULL
+    if item == NULL and m.world.moving.n > 0:
+        item = _look_below(m)
+        if m.status != STATUS_OK:
+            return displacement
+    if item == NULL or item.body == BODY_STATIC:
+        return displacement
+    behavior = item.behavior
+    if m.world.asks_behavior and not book_answer(
+            &m.scratch.book, ASK_BEHAVIOR, OWNER_OBSTACLE if item.obstacle else OWNER_ACTOR, item.id, &behavior):
+        m.status = STATUS_NEED_ANSWER
+        return displacement
+    now = place_point(item, s.touched_local)
+    delta = v3_sub(now, s.touched_point)
+    s.touched_point = now
+    if m.p.rules & RULE_RIDE_WHOLE:
+        s.position = v3_add(s.position, delta)
+        s.platform_delta = delta
+        m.standing_on_moving = v3_max_abs(delta) > ALMOST_ZERO
+        return displacement
+    if behavior & USER_DEFINED_RIDE or v3_max_abs(delta) <= ALMOST_ZERO:
+        return displacement
+    m.standing_on_moving = True
+    along = v3_along(delta, m.p.up)
+    s.platform_delta = along
+    if v3_dot(delta, m.p.up) > 0.0:
+        s.position = v3_add(s.position, along)
+    else:
+        displacement = v3_add(displacement, along)
+    if behavior & CAN_RIDE:
+        displacement = v3_add(displacement, v3_sub(delta, along))
+        s.platform_delta = delta
+    return displacement
+
+
+cdef int move_controller(const controller_params* p, controller_state* state, const move_world* world,
+                         move_scratch* scratch, vec3 displacement, double dt, double min_distance,
+                         move_stats* stats) noexcept nogil:
     """Controller::move (MOVE 3.2, RULES 7)."""
     cdef move_job m
-    cdef vec3 start = state.position
+    cdef vec3 start = state.position, carried, whole
     cdef int64_t tested = scratch.cache.near.tested
-    cdef int flags
+    cdef double recover
+    cdef int flags, collisions
     memset(&m, 0, sizeof(move_job))
     memset(stats, 0, sizeof(move_stats))
     m.p = p
     m.s = state[0]
-    m.fixed = fixed
-    m.moving = moving
+    m.world = world
     m.scratch = scratch
     m.stats = stats
     m.walls.height = p.invisible_wall_height
@@ -477,15 +761,31 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     m.first_query = True
     m.s.overlap = 0.0
     scratch.log.n = 0
+    scratch.book.asking = False
+    scratch.cache.near.filter = scratch.around.filter = &scratch.book if world.filters else NULL
+    displacement = v3_add(displacement, m.s.separation)
+    m.s.separation = v3(0.0, 0.0, 0.0)
+    displacement = _ride(&m, displacement)
+    if m.status != STATUS_OK:
+        return m.status
+    carried = m.s.position
+    whole = displacement
     flags = _move_character(&m, displacement, min_distance)
     if m.status == STATUS_OK and m.s.marks & HIT_NON_WALKABLE:
-        # Once more from the start, as the walk experiment (MOVE 3.2.5, RULES 7.4).
+        # Once more from where it stood after riding, as the walk experiment (MOVE 3.2.5, RULES 7.4).
         m.s.marks |= WALK_EXPERIMENT
-        m.s.position = start
+        m.s.position = carried
         if p.non_walkable == NON_WALKABLE_FORCE_SLIDING:
-            displacement = v3_along(displacement, p.up)
+            displacement = v3_along(whole, p.up)
+            if p.rules & RULE_FORCE_SLIDE_HORIZONTAL:
+                displacement = v3_sub(whole, displacement)
         flags = _move_character(&m, displacement, min_distance)
-        m.s.marks &= ~<uint32_t>WALK_EXPERIMENT
+        if (m.status == STATUS_OK and p.rules & RULE_RECOVERY_SWEEP_AFTER and m.s.marks & VALIDATE_TRIANGLE_DOWN
+                and _too_steep(p, m.s.down_normal)):
+            recover = v3_dot(m.s.position, p.up) - v3_dot(carried, p.up)
+            recover = f_max(0.0, recover) + fabs(v3_dot(whole, p.up))
+            _sweep_test(&m, v3_scale(p.up, -recover), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
+        m.s.marks &= ~<uint32_t>(WALK_EXPERIMENT | NORMALIZE_RESPONSE)
     stats.triangles_tested = scratch.cache.near.tested - tested
     if m.status != STATUS_OK:
         return m.status
@@ -507,6 +807,8 @@ cdef dict NON_WALKABLE = {"prevent_climbing": NON_WALKABLE_PREVENT_CLIMBING,
                           "force_sliding": NON_WALKABLE_FORCE_SLIDING}
 # A displacement or position component may not be larger, metres (see Scene).
 cdef double FARTHEST = 1e12
+# A shorter time would make the velocity overflow, seconds.
+cdef double SHORTEST = 1e-100
 
 
 cdef vec3 _as_place(object value, str name) except *:
@@ -542,6 +844,25 @@ cdef uint32_t _as_bits(object value, str name) except? 0:
     if not 0 <= bits <= 0xFFFFFFFF:
         raise ValueError(f"{name} must fit into 32 bits, got {bits}")
     return <uint32_t>bits
+
+
+cdef dict RULE_SETS = {"physx": Rules.PHYSX, "document": Rules.DOCUMENT}
+
+
+cdef uint32_t _as_rules(object value) except? 0:
+    if isinstance(value, str):
+        if value not in RULE_SETS:
+            raise ValueError(f"rules must be one of {sorted(RULE_SETS)} or Rules flags, not {value!r}")
+        return <uint32_t>int(RULE_SETS[value])
+    if not isinstance(value, Rules):
+        raise TypeError(f"rules must be one of {sorted(RULE_SETS)} or Rules flags, not {value!r}")
+    return _as_bits(value, "rules")
+
+
+cdef object _as_callback(object value, str name):
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be callable or None, not {type(value).__name__}")
+    return value
 
 
 cdef int _check(const controller_params* p) except -1:
@@ -590,19 +911,23 @@ cdef class Hit:
     """One collision of a move."""
 
     cdef readonly object actor
+    cdef readonly object controller
+    cdef readonly object obstacle
     cdef readonly object triangle
     cdef readonly object data
     cdef hit_record r
 
     @property
-    def controller(self):
-        """The other character that was hit, or None."""
-        return None
+    def other(self):
+        """The actor, controller or obstacle that was hit; None when it is gone."""
+        if self.actor is not None:
+            return self.actor
+        return self.controller if self.controller is not None else self.obstacle
 
     @property
-    def obstacle(self):
-        """The obstacle that was hit, or None."""
-        return None
+    def dynamic(self):
+        """True for a dynamic body, which is yours to push: at position, along direction."""
+        return bool(self.r.dynamic)
 
     @property
     def position(self):
@@ -635,7 +960,7 @@ cdef class Hit:
         return PASSES[self.r.sweep_pass]
 
     def __repr__(self):
-        return (f"<Hit: {self.actor!r}, triangle {self.triangle}, pass {self.pass_.name}, position {self.position}, "
+        return (f"<Hit: {self.other!r}, triangle {self.triangle}, pass {self.pass_.name}, position {self.position}, "
                 f"normal {self.normal}>")
 
 
@@ -644,6 +969,8 @@ cdef class Ground:
     """What a character stands on."""
 
     cdef readonly object actor
+    cdef readonly object controller
+    cdef readonly object obstacle
     cdef readonly object triangle
     cdef readonly object data
     cdef readonly bint walkable
@@ -670,7 +997,8 @@ cdef class Ground:
         return self.g.distance
 
     def __repr__(self):
-        return (f"<Ground: {self.actor!r}, triangle {self.triangle}, normal {self.normal}, "
+        what = self.actor if self.actor is not None else self.controller or self.obstacle
+        return (f"<Ground: {what!r}, triangle {self.triangle}, normal {self.normal}, "
                 f"walkable {bool(self.walkable)}>")
 
 
@@ -744,8 +1072,8 @@ cdef class CharacterController:
         'constrained' never climbs higher than the step offset.
     non_walkable_mode : {'prevent_climbing', 'force_sliding'} or NonWalkableMode
         On slopes that are too steep: stand but do not climb, or slide down.
-    rules : str
-        'physx'.
+    rules : {'physx', 'document'} or Rules
+        The rule set (RULES 9).
     overlap_recovery : bool
         Move out of static and kinematic shapes found overlapping.
     prevent_vertical_sliding : bool
@@ -756,6 +1084,19 @@ cdef class CharacterController:
         Widens the volume that is looked up downwards, metres (for invisible walls).
     layer, mask : int
         Bit sets: the layer others see it on, the layers it sees.
+    collide : bool
+        Meet other controllers that have it too, where each one's layer meets the
+        other's mask.
+    on_hit : callable, optional
+        ``on_hit(hit)`` for each collision of a move, before the move takes effect.
+    behavior : callable, optional
+        ``behavior(other) -> Behavior``: what may be done on an actor, obstacle or
+        controller; the default is the other's own flags.
+    filter : callable, optional
+        ``filter(other) -> bool``: whether it may be met; asked at most once per thing
+        and move, and only about what would be met.
+    surface : Behavior
+        What other characters may do on this one.
     user_data : object
         Yours.
 
@@ -775,14 +1116,20 @@ cdef class CharacterController:
         memset(&self.last, 0, sizeof(move_stats))
         self.busy = 0
         self.removed = False
+        self.slot = -1
+        self.id = -1
+        self.scratch.cache.valid = False
 
     def __dealloc__(self):
+        if self.slot >= 0 and self.scene is not None:
+            shared_remove(&self.scene.neighbours.shared, self.slot)
         scratch_free(&self.scratch)
 
     def __init__(self, scene, position=(0.0, 0.0, 0.0), radius=0.4, height=1.0, up=(0.0, 0.0, 1.0), step_offset=0.5,
                  contact_offset=0.01, slope_limit=0.707, climbing_mode="easy", non_walkable_mode="prevent_climbing",
                  rules="physx", overlap_recovery=True, prevent_vertical_sliding=False, invisible_wall_height=0.0,
-                 max_jump_height=0.0, layer=1, mask=0xFFFFFFFF, user_data=None):
+                 max_jump_height=0.0, layer=1, mask=0xFFFFFFFF, collide=False, on_hit=None, behavior=None,
+                 filter=None, surface=Behavior.NONE, user_data=None):
         cdef controller_params p
         cdef vec3 place
         if not isinstance(scene, Scene):
@@ -797,26 +1144,80 @@ cdef class CharacterController:
         p.slope_limit = _as_slope_limit(slope_limit)
         p.climbing = _as_mode(climbing_mode, CLIMBING, ClimbingMode, "climbing_mode")
         p.non_walkable = _as_mode(non_walkable_mode, NON_WALKABLE, NonWalkableMode, "non_walkable_mode")
-        if rules != "physx":
-            raise ValueError(f"rules must be 'physx', not {rules!r}")
+        p.rules = _as_rules(rules)
+        p.collide = _as_bool(collide, "collide")
+        p.surface = _as_bits(surface, "surface")
+        p.proxy = -1
         p.overlap_recovery = _as_bool(overlap_recovery, "overlap_recovery")
         p.prevent_vertical_sliding = _as_bool(prevent_vertical_sliding, "prevent_vertical_sliding")
         p.invisible_wall_height = as_not_negative(invisible_wall_height, "invisible_wall_height")
         p.max_jump_height = as_not_negative(max_jump_height, "max_jump_height")
         p.layer = _as_bits(layer, "layer")
         p.mask = _as_bits(mask, "mask")
+        on_hit = _as_callback(on_hit, "on_hit")
+        behavior = _as_callback(behavior, "behavior")
+        filter = _as_callback(filter, "filter")
         _check_size(&p)
         _check(&p)
+        if self.scene is not None:
+            raise RuntimeError("a CharacterController is initialised once")
         self.scene = scene
         self.params = p
+        self.on_hit_ = on_hit
+        self.behavior_ = behavior
+        self.filter_ = filter
         self.user_data = user_data
-        self.scratch.cache.valid = False
-        memset(&self.st, 0, sizeof(controller_state))
-        self.st.position = place
-        self.st.touched_actor = -1
-        self.st.touched_triangle = -1
-        self.st.ground.actor = -1
-        self.st.ground.triangle = -1
+        _forget(&self.st, place)
+        with self.scene.lock:
+            self.id = self.scene.next_character
+            self.scene.next_character += 1
+            self.scene.characters_[self.id] = weakref.ref(self, _Unlist(scene, self.id))
+        self.publish()
+
+    cdef character as_character(self) noexcept:
+        """How others see it."""
+        cdef character c
+        cdef vec3 half = v3_scale(self.params.up, 0.5 * self.params.height)
+        c.id = self.id
+        c.p0 = v3_sub(self.st.position, half)
+        c.p1 = v3_add(self.st.position, half)
+        c.radius = self.params.radius
+        c.layer = self.params.layer
+        c.mask = self.params.mask
+        c.behavior = self.params.surface
+        c.group = 0
+        return c
+
+    cdef int publish(self) except -1:
+        """Tell others where it is."""
+        cdef character c = self.as_character()
+        if self.params.collide:
+            if self.slot < 0:
+                self.slot = shared_add(&self.scene.neighbours.shared, &c)
+                if self.slot < 0:
+                    raise_status(self.slot)
+            else:
+                shared_update(&self.scene.neighbours.shared, self.slot, &c)
+        elif self.slot >= 0:
+            shared_remove(&self.scene.neighbours.shared, self.slot)
+            self.slot = -1
+        if self.proxy_ is not None:
+            self.proxy_.move_to(from_vec3(self.st.position))
+        return 0
+
+    cdef int answer(self, object filter) except -1:
+        """Ask the user what the move wants to know."""
+        cdef answer a = self.scratch.book.wanted
+        cdef object other = _other(self.scene, a.owner, a.id)
+        a.value = 0
+        if other is not None:
+            if a.question == ASK_FILTER:
+                a.value = 1 if filter(other) else 0
+            else:
+                said = self.behavior_(other)
+                a.value = _as_bits(0 if said is None else said, "the answer of behavior")
+        raise_status(book_add(&self.scratch.book, &a))
+        return 0
 
     cdef int enter(self) except -1:
         """Take the controller for this thread; RuntimeError when another has it."""
@@ -833,7 +1234,7 @@ cdef class CharacterController:
     cdef void leave(self) noexcept:
         self.busy = 0
 
-    def move(self, displacement, double dt, *, double min_distance=0.0):
+    def move(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
         """Move by a displacement, sliding along what is in the way.
 
         Parameters
@@ -844,6 +1245,10 @@ cdef class CharacterController:
             Time that passes, seconds, >= 0; for the velocity.
         min_distance : float
             A motion no longer than this is not begun, metres.
+        mask : int, optional
+            Layers to see in this move; the default is the character's mask.
+        filter : callable, optional
+            For this move, instead of the character's filter.
 
         Returns
         -------
@@ -855,25 +1260,55 @@ cdef class CharacterController:
         ValueError, TypeError
             An argument makes no sense; nothing has changed.
         RuntimeError
-            Another thread moves the controller, or it has been removed.
+            Another thread moves the controller, a callback of its own move does, or it
+            has been removed.
+
+        Notes
+        -----
+        What a callback raises reaches the caller, and the controller stays as it was.
         """
         cdef vec3 d = _as_place(displacement, "displacement")
+        cdef double time = as_not_negative(dt, "dt"), least = as_not_negative(min_distance, "min_distance")
         cdef Snapshot snap
+        cdef move_world w
+        cdef controller_state trial
+        cdef move_stats cost
         cdef int status
-        if dt - dt != 0.0 or dt < 0.0:
-            raise ValueError(f"dt must be finite and >= 0, got {dt}")
-        if min_distance - min_distance != 0.0 or min_distance < 0.0:
-            raise ValueError(f"min_distance must be finite and >= 0, got {min_distance}")
+        w.mask = self.params.mask if mask is None else _as_bits(mask, "mask")
+        if filter is None:
+            filter = self.filter_
+        elif not callable(filter):
+            raise TypeError(f"filter must be callable or None, not {type(filter).__name__}")
         self.enter()
         try:
             snap = self.scene.snapshot()
-            with nogil:
-                status = move_controller(&self.params, &self.st, &snap.fixed.data, &snap.moving.data, &self.scratch,
-                                         d, dt, min_distance, &self.last)
+            w.fixed = &snap.fixed.data
+            w.moving = &snap.moving.data
+            w.others = NULL
+            if self.params.collide:
+                w.others = &self.scene.neighbours.shared
+                w.self = self.as_character()
+                w.self.mask = w.mask
+            w.filters = filter is not None
+            w.asks_behavior = self.behavior_ is not None
+            self.scratch.book.n = 0
+            while True:
+                trial = self.st
+                with nogil:
+                    status = move_controller(&self.params, &trial, &w, &self.scratch, d, time, least, &cost)
+                if status != STATUS_NEED_ANSWER:
+                    break
+                self.answer(filter)
+            raise_status(status)
+            if self.on_hit_ is not None:
+                for hit in _hits(self.scene, &self.scratch.log):
+                    self.on_hit_(hit)
+            self.st = trial
+            self.last = cost
+            if self.slot >= 0 or self.proxy_ is not None:
+                self.publish()
         finally:
             self.leave()
-        if status != STATUS_OK:
-            raise_status(status)
         return FLAGS[self.st.flags]
 
     @property
@@ -885,8 +1320,11 @@ cdef class CharacterController:
     def position(self, value):
         cdef vec3 p = _as_place(value, "position")
         self.enter()
-        self.st.position = p
-        self.leave()
+        try:
+            self.st.position = p
+            self.publish()
+        finally:
+            self.leave()
 
     cdef double _foot(self) noexcept:
         return 0.5 * self.params.height + self.params.radius + self.params.contact_offset
@@ -900,8 +1338,11 @@ cdef class CharacterController:
     def foot_position(self, value):
         cdef vec3 p = _as_place(value, "foot_position")
         self.enter()
-        self.st.position = v3_madd(p, self.params.up, self._foot())
-        self.leave()
+        try:
+            self.st.position = v3_madd(p, self.params.up, self._foot())
+            self.publish()
+        finally:
+            self.leave()
 
     def teleport(self, position):
         """Put the character elsewhere; it forgets what it stands on.
@@ -913,21 +1354,72 @@ cdef class CharacterController:
         """
         cdef vec3 p = _as_place(position, "position")
         self.enter()
-        memset(&self.st, 0, sizeof(controller_state))
-        self.st.position = p
-        self.st.touched_actor = -1
-        self.st.touched_triangle = -1
-        self.st.ground.actor = -1
-        self.st.ground.triangle = -1
-        self.scratch.log.n = 0
-        self.leave()
+        try:
+            _forget(&self.st, p)
+            self.scratch.log.n = 0
+            self.publish()
+        finally:
+            self.leave()
 
     def remove(self):
-        """Take the character out of the game; it cannot be moved any more."""
+        """Take the character out of the scene; it cannot be moved any more."""
         self.enter()
-        self.removed = True
-        scratch_free(&self.scratch)
-        self.leave()
+        try:
+            self.removed = True
+            if self.slot >= 0:
+                shared_remove(&self.scene.neighbours.shared, self.slot)
+                self.slot = -1
+            self.scene.characters_.pop(self.id, None)
+            if self.proxy_ is not None and self.proxy_.scene_ is not None:
+                self.scene.remove(self.proxy_)
+            self.proxy_ = None
+            scratch_free(&self.scratch)
+        finally:
+            self.leave()
+
+    def add_proxy(self, layer=1, user_data=None):
+        """Give the character a kinematic capsule actor that follows it after each move (MOVE 3.2.6).
+
+        Questions to the world and other characters see it; its owner never meets it.
+
+        Parameters
+        ----------
+        layer : int
+            Of the actor.
+        user_data : object
+            Of the actor.
+
+        Returns
+        -------
+        Actor
+        """
+        if self.proxy_ is not None and self.proxy_.scene_ is not None:
+            raise RuntimeError("the controller has a proxy already")
+        shape = Capsule(self.params.radius, self.params.height)
+        self.enter()
+        try:
+            self.proxy_ = self.scene.add(shape, from_vec3(self.st.position), _z_to(self.params.up), body="kinematic",
+                                         layer=layer, user_data=user_data)
+            self.params.proxy = self.proxy_.id
+            self.scratch.cache.valid = False
+        finally:
+            self.leave()
+        return self.proxy_
+
+    @property
+    def proxy(self):
+        """The actor that follows the character, or None."""
+        return self.proxy_
+
+    @property
+    def shape(self):
+        """The capsule (Capsule), its axis along local z."""
+        return Capsule(self.params.radius, self.params.height)
+
+    @property
+    def pose(self):
+        """(position, rotation) that puts ``shape`` where the character is."""
+        return from_vec3(self.st.position), _z_to(self.params.up)
 
     @property
     def collision_flags(self):
@@ -968,7 +1460,10 @@ cdef class CharacterController:
             return None
         r = Ground.__new__(Ground)
         r.g = g[0]
-        r.actor = self.scene.actor(g.actor)
+        other = _other(self.scene, g.owner, g.id)
+        r.actor = other if g.owner == OWNER_ACTOR else None
+        r.controller = other if g.owner == OWNER_CONTROLLER else None
+        r.obstacle = other if g.owner == OWNER_OBSTACLE else None
         r.triangle = g.triangle if g.triangle >= 0 else None
         r.data = g.data if g.has_data else None
         r.walkable = v3_dot(g.face_normal, self.params.up) >= self.params.slope_limit
@@ -978,7 +1473,13 @@ cdef class CharacterController:
     def state(self):
         """What the character remembers of its last move (State)."""
         cdef State r = State.__new__(State)
-        r.standing_on = self.scene.actor(self.st.touched_actor) if self.st.touched_actor >= 0 else None
+        r.standing_on = None
+        if self.st.touched_actor >= 0:
+            r.standing_on = self.scene.actor(self.st.touched_actor)
+        elif self.st.touched_obstacle >= 0:
+            r.standing_on = self.scene.actor(self.st.touched_obstacle)
+        elif self.st.touched_controller >= 0:
+            r.standing_on = self.scene.character(self.st.touched_controller)
         r.on_controller = (self.st.marks & TOUCH_OTHER_CONTROLLER) != 0
         r.on_obstacle = (self.st.marks & TOUCH_OBSTACLE) != 0
         r.moving_up = (self.st.marks & IS_MOVING_UP) != 0
@@ -987,23 +1488,13 @@ cdef class CharacterController:
         r.contact_point_height = self.st.contact_height
         r.ground_triangle = self.st.ground.triangle if self.st.ground.triangle >= 0 else None
         r.velocity_ = self.st.velocity
-        r.platform_delta_ = v3(0.0, 0.0, 0.0)
+        r.platform_delta_ = self.st.platform_delta
         return r
 
     @property
     def hits(self):
         """Collisions of the last move (list of Hit), in the order in which they happened."""
-        cdef int32_t i
-        cdef Hit h
-        cdef list result = []
-        for i in range(self.scratch.log.n):
-            h = Hit.__new__(Hit)
-            h.r = self.scratch.log.records[i]
-            h.actor = self.scene.actor(h.r.actor)
-            h.triangle = h.r.triangle if h.r.triangle >= 0 else None
-            h.data = h.r.data if h.r.has_data else None
-            result.append(h)
-        return result
+        return _hits(self.scene, &self.scratch.log)
 
     @property
     def stats(self):
@@ -1021,9 +1512,12 @@ cdef class CharacterController:
         _check_size(&p)
         _check(&p)
         self.enter()
-        self.params = p
-        self.scratch.cache.valid = False
-        self.leave()
+        try:
+            self.params = p
+            self.scratch.cache.valid = False
+            self.publish()
+        finally:
+            self.leave()
         return 0
 
     @property
@@ -1118,8 +1612,63 @@ cdef class CharacterController:
 
     @property
     def rules(self):
-        """The rule set: 'physx'."""
-        return "physx"
+        """The rule set, as Rules flags. Settable, by name too."""
+        return Rules(self.params.rules)
+
+    @rules.setter
+    def rules(self, value):
+        cdef controller_params p = self.params
+        p.rules = _as_rules(value)
+        self._set(p)
+
+    @property
+    def collide(self):
+        """Whether it meets other controllers. Settable."""
+        return bool(self.params.collide)
+
+    @collide.setter
+    def collide(self, value):
+        cdef controller_params p = self.params
+        p.collide = _as_bool(value, "collide")
+        self._set(p)
+
+    @property
+    def surface(self):
+        """What other characters may do on this one (Behavior). Settable."""
+        return Behavior(self.params.surface)
+
+    @surface.setter
+    def surface(self, value):
+        cdef controller_params p = self.params
+        p.surface = _as_bits(value, "surface")
+        self._set(p)
+
+    @property
+    def on_hit(self):
+        """Called with each Hit of a move before the move takes effect. Settable."""
+        return self.on_hit_
+
+    @on_hit.setter
+    def on_hit(self, value):
+        self.on_hit_ = _as_callback(value, "on_hit")
+
+    @property
+    def behavior(self):
+        """Asked what the character may do on something; instead of its own flags. Settable."""
+        return self.behavior_
+
+    @behavior.setter
+    def behavior(self, value):
+        self.behavior_ = _as_callback(value, "behavior")
+
+    @property
+    def filter(self):
+        """Asked whether an actor, obstacle or controller may be met. Settable."""
+        return self.filter_
+
+    @filter.setter
+    def filter(self, value):
+        self.filter_ = _as_callback(value, "filter")
 
     @property
     def overlap_recovery(self):
@@ -1190,6 +1739,65 @@ cdef class CharacterController:
     def __repr__(self):
         return (f"<{type(self).__name__} at {self.position}, radius {self.params.radius}, "
                 f"height {self.params.height}>")
+
+
+cdef void _forget(controller_state* st, vec3 position) noexcept:
+    """The state of a character that has just appeared."""
+    memset(st, 0, sizeof(controller_state))
+    st.position = position
+    st.touched_actor = st.touched_obstacle = st.touched_controller = -1
+    st.ground.id = -1
+    st.ground.triangle = -1
+
+
+cdef object _other(Scene scene, int32_t owner, int64_t id):
+    """The actor, obstacle or controller of that id, or None."""
+    return scene.character(id) if owner == OWNER_CONTROLLER else scene.actor(id)
+
+
+cdef list _hits(Scene scene, const hit_log* log):
+    cdef int32_t i
+    cdef Hit h
+    cdef list result = []
+    for i in range(log.n):
+        h = Hit.__new__(Hit)
+        h.r = log.records[i]
+        other = _other(scene, h.r.owner, h.r.id)
+        h.actor = other if h.r.owner == OWNER_ACTOR else None
+        h.controller = other if h.r.owner == OWNER_CONTROLLER else None
+        h.obstacle = other if h.r.owner == OWNER_OBSTACLE else None
+        h.triangle = h.r.triangle if h.r.triangle >= 0 else None
+        h.data = h.r.data if h.r.has_data else None
+        result.append(h)
+    return result
+
+
+cdef tuple _z_to(vec3 up):
+    """Shortest rotation (x, y, z, w) that turns z to the unit vector up."""
+    cdef double w = 1.0 + up.z, m
+    if w < 1e-9:
+        return (1.0, 0.0, 0.0, 0.0)
+    m = sqrt(up.x * up.x + up.y * up.y + w * w)
+    return (-up.y / m, up.x / m, 0.0, w / m)
+
+
+class _Unlist:
+    """Takes a dead controller off its scene's list; holds neither alive."""
+
+    __slots__ = ("id", "scene")
+
+    def __init__(self, scene, id):
+        self.scene = weakref.ref(scene)
+        self.id = id
+
+    def __call__(self, _):
+        scene = self.scene()
+        if scene is not None:
+            _unlist(scene, self.id)
+
+
+cdef _unlist(Scene scene, int64_t id):
+    scene.characters_.pop(id, None)
 
 
 cdef double _as_slope_limit(object value) except? -1.0:

@@ -265,10 +265,12 @@ cdef inline double _width(const polytope* a, const polytope* b, vec3 n) noexcept
 cdef void _face_axes(const polytope* p, const polytope* q, bint p_is_a, double tie, best_axis* best,
                      axis_work* work) noexcept nogil:
     """Faces of p against the vertices of q."""
-    cdef int32_t i, f, k
+    cdef int32_t i, f, k, first = 0
     cdef vec3 m, probe = q.centre
-    cdef double d, depth
+    cdef double d, depth, least = 1e300
     cdef int32_t[6] order
+    if p.n_faces == 0:
+        return
     order[0], order[1], order[2], order[3], order[4], order[5] = 1, 4, 2, 5, 0, 3
     for i in range(p.n_faces):
         f = order[i] if p.boxlike else i
@@ -277,8 +279,18 @@ cdef void _face_axes(const polytope* p, const polytope* q, bint p_is_a, double t
         work.normal[f] = m
         work.offset[f] = d
         work.deepest[f] = -1
+        depth = d - v3_dot(m, q.centre)
+        if depth < least - tie:
+            least = depth
+            first = i
+    # The face that q's centre is nearest to comes first: it is often the answer, and always a good bound.
+    for i in range(-1, p.n_faces):
+        k = first if i < 0 else i
+        f = order[k] if p.boxlike else k
+        m = work.normal[f]
+        d = work.offset[f]
         # A point of q that lies deep enough below the face settles it.
-        if d - v3_dot(m, probe) >= best.depth or d - v3_dot(m, q.centre) >= best.depth:
+        if i == first or d - v3_dot(m, probe) >= best.depth or d - v3_dot(m, q.centre) >= best.depth:
             continue
         k = support(q, v3_neg(m))
         work.deepest[f] = k
@@ -328,13 +340,17 @@ cdef void _edge_axes(const polytope* a, const polytope* b, double scale, best_ax
                      const axis_work* wb) noexcept nogil:
     cdef int32_t[MAX_EDGES] ea
     cdef int32_t[MAX_EDGES] eb
+    cdef vec3[MAX_EDGES] dbs
     cdef int32_t na, nb, i, j, u, v, al, ar, bl, br
     cdef vec3 da, db, pa, pb, n, nal, nar, zero = v3(0.0, 0.0, 0.0)
-    cdef double l, r, m, depth, slack, tie = TIE * scale
+    cdef double l, r, x, y, m, depth, slack, sign, tie = TIE * scale
     na = _edges_worth_trying(a, b, wa, best.depth, ea)
     nb = _edges_worth_trying(b, a, wb, best.depth, eb)
     # A looser test only lets more axes in; each is measured in full before it counts.
     slack = 1e-12 * scale
+    for j in range(nb):
+        edge_ends(b, eb[j], &u, &v)
+        dbs[j] = v3_sub(vertex_at(b, v), vertex_at(b, u))
     for i in range(na):
         edge_ends(a, ea[i], &u, &v)
         edge_sides(a, ea[i], &al, &ar)
@@ -343,9 +359,7 @@ cdef void _edge_axes(const polytope* a, const polytope* b, double scale, best_ax
         nal = wa.normal[al] if al >= 0 else zero
         nar = wa.normal[ar] if ar >= 0 else zero
         for j in range(nb):
-            edge_ends(b, eb[j], &u, &v)
-            pb = vertex_at(b, u)
-            db = v3_sub(vertex_at(b, v), pb)
+            db = dbs[j]
             # da x db is an outward axis of both edges when it lies between the normals of the
             # faces beside each; here that is a matter of signs.
             l = v3_dot(nal, db)
@@ -353,23 +367,21 @@ cdef void _edge_axes(const polytope* a, const polytope* b, double scale, best_ax
             if not ((l >= -slack and r <= slack) or (l <= slack and r >= -slack)):
                 continue
             edge_sides(b, eb[j], &bl, &br)
+            sign = 1.0 if l >= -slack and r <= slack else -1.0
+            if bl >= 0:
+                x = v3_dot(wb.normal[bl], da)
+                y = v3_dot(wb.normal[br], da)
+                if not (l >= -slack and r <= slack and x >= -slack and y <= slack):
+                    if not (l <= slack and r >= -slack and x <= slack and y >= -slack):
+                        continue
+                    sign = -1.0
             n = v3_cross(da, db)
             m = v3_len2(n)
             if m <= 1e-28 * v3_len2(da) * v3_len2(db) or m <= 0.0:
                 continue
-            if bl >= 0:
-                if l >= -slack and r <= slack and v3_dot(wb.normal[bl], da) >= -slack and v3_dot(
-                        wb.normal[br], da) <= slack:
-                    n = v3_scale(n, 1.0 / sqrt(m))
-                elif l <= slack and r >= -slack and v3_dot(wb.normal[bl], da) <= slack and v3_dot(
-                        wb.normal[br], da) >= -slack:
-                    n = v3_scale(n, -1.0 / sqrt(m))
-                else:
-                    continue
-            elif al >= 0:
-                n = v3_scale(n, (1.0 if l >= -slack and r <= slack else -1.0) / sqrt(m))
-            else:
-                n = v3_scale(n, 1.0 / sqrt(m))
+            n = v3_scale(n, sign / sqrt(m))
+            edge_ends(b, eb[j], &u, &v)
+            pb = vertex_at(b, u)
             # n looks out of A here; along it, B's edge lies below A's by the depth.
             depth = v3_dot(n, v3_sub(pa, pb))
             if depth >= best.depth - tie:

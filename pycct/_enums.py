@@ -21,6 +21,26 @@ class Behavior(IntFlag):
     USER_DEFINED_RIDE = 4
 
 
+class Rules(IntFlag):
+    """Where the rule sets differ: one bit a row of RULES 9. ``PHYSX`` has none, ``DOCUMENT`` all."""
+
+    PHYSX = 0
+    FORCE_SLIDE_HORIZONTAL = 1 << 0
+    SENSOR_DECIDES = 1 << 1
+    SIDE_CHECK_AT_ONCE = 1 << 2
+    STEEP_FACING_DOWN = 1 << 3
+    RECOVERY_SUM = 1 << 4
+    NORMALIZE_EXPERIMENT = 1 << 5
+    STEP_BACK_IN_EXPERIMENT = 1 << 6
+    CULL_PARALLEL = 1 << 7
+    RECOVERY_SWEEP_AFTER = 1 << 8
+    JUMP_VOLUME_UP = 1 << 9
+    RIDE_WHOLE = 1 << 10
+    RECOVER_USER_GEOMETRY = 1 << 11
+    FLAGS_BY_COLLISION = 1 << 12
+    DOCUMENT = (1 << 13) - 1
+
+
 class ClimbingMode(Enum):
     """How eagerly a capsule climbs (MOVE 3.2.2)."""
 

@@ -130,11 +130,10 @@ cdef double _axis_to_surface(vec3 s0, vec3 s1, double radius, vec3 p, vec3 direc
     k = v3_dot(d, direction)
     sin2 = 1.0 - k * k
     s = v3_dot(v3_sub(p, s0), d)
-    if sin2 > 1e-12:
-        t = radius / sqrt(sin2)
-        if 0.0 <= s + k * t <= length:
-            return t
-    m = v3_sub(p, s1 if k > 0.0 else s0)
+    t = radius / sqrt(sin2) if sin2 > 1e-12 else 1e6 * (radius + length)
+    if 0.0 <= s + k * t <= length:
+        return t
+    m = v3_sub(p, s0 if s + k * t < 0.0 else s1)
     b = v3_dot(m, direction)
     c = b * b - v3_len2(m) + radius * radius
     return sqrt(c if c > 0.0 else 0.0) - b

@@ -10,15 +10,14 @@ from pycct._vec cimport (
     v3,
     v3_add,
     v3_cross,
+    v3_dist2,
     v3_dot,
-    v3_is_zero,
     v3_len,
     v3_len2,
     v3_madd,
     v3_neg,
     v3_scale,
     v3_sub,
-    v3_unit,
 )
 
 # Most pushes out of a mesh in one correction (RULES 7.5).
@@ -51,17 +50,17 @@ cdef inline push_out _push(vec3 dir, double depth) noexcept nogil:
 
 cdef vec3 _across(vec3 axis) noexcept nogil:
     """A unit vector at right angles to axis: from the coordinate axis most across it."""
-    cdef vec3 a = v3_unit(axis)
-    cdef vec3 k
-    if v3_is_zero(a):
-        return v3(0.0, 0.0, 1.0)
-    if fabs(a.x) <= fabs(a.y) and fabs(a.x) <= fabs(a.z):
-        k = v3(1.0, 0.0, 0.0)
-    elif fabs(a.y) <= fabs(a.z):
-        k = v3(0.0, 1.0, 0.0)
+    cdef double x = fabs(axis.x), y = fabs(axis.y), z = fabs(axis.z)
+    cdef double length
+    cdef vec3 u
+    if x <= y and x <= z:
+        u = v3(0.0, axis.z, -axis.y)
+    elif y <= z:
+        u = v3(-axis.z, 0.0, axis.x)
     else:
-        k = v3(0.0, 0.0, 1.0)
-    return v3_unit(v3_cross(a, k))
+        u = v3(axis.y, -axis.x, 0.0)
+    length = v3_len(u)
+    return v3_scale(u, 1.0 / length) if length > 0.0 else v3(0.0, 0.0, 1.0)
 
 
 cdef push_out _push_round(closest_pair near, double sum, vec3 fallback) noexcept nogil:
@@ -113,20 +112,22 @@ cdef double _support(const triangle* tris, int32_t n, vec3 u) noexcept nogil:
     return best
 
 
-cdef inline void _try_edge(const triangle* tris, int32_t n, vec3 p0, vec3 axis, vec3 e, double* best,
+cdef inline void _try_edge(const triangle* tris, int32_t n, vec3 p0, vec3 p1, vec3 e, double* best,
                            vec3* dir) noexcept nogil:
+    cdef vec3 axis = v3_sub(p1, p0)
     cdef vec3 u = v3_cross(e, axis)
     cdef double m2 = v3_len2(u)
     cdef double x
     if m2 <= PARALLEL2 * v3_len2(e) * v3_len2(axis) or m2 == 0.0:
         return
+    # The lower end: where edge and axis are nearly parallel, u is not quite across them.
     u = v3_scale(u, 1.0 / sqrt(m2))
-    x = v3_dot(u, p0) - _support(tris, n, u)
+    x = f_min(v3_dot(u, p0), v3_dot(u, p1)) - _support(tris, n, u)
     if x > best[0]:
         best[0] = x
         dir[0] = u
     u = v3_neg(u)
-    x = v3_dot(u, p0) - _support(tris, n, u)
+    x = f_min(v3_dot(u, p0), v3_dot(u, p1)) - _support(tris, n, u)
     if x > best[0]:
         best[0] = x
         dir[0] = u
@@ -135,7 +136,6 @@ cdef inline void _try_edge(const triangle* tris, int32_t n, vec3 p0, vec3 axis, 
 cdef double polytope_separation(vec3 p0, vec3 p1, const triangle* tris, int32_t n, vec3* dir) noexcept nogil:
     # The faces of (surface - segment) are the surface's own and those that an
     # edge and the segment span: the largest signed distance to any is the answer.
-    cdef vec3 axis = v3_sub(p1, p0)
     cdef double best = -1e300, x
     cdef int32_t i
     dir[0] = v3(0.0, 0.0, 1.0)
@@ -144,11 +144,11 @@ cdef double polytope_separation(vec3 p0, vec3 p1, const triangle* tris, int32_t 
         if x > best:
             best = x
             dir[0] = tris[i].n
-    if v3_len2(axis) > 0.0:
+    if v3_dist2(p0, p1) > 0.0:
         for i in range(n):
-            _try_edge(tris, n, p0, axis, v3_sub(tris[i].b, tris[i].a), &best, dir)
-            _try_edge(tris, n, p0, axis, v3_sub(tris[i].c, tris[i].b), &best, dir)
-            _try_edge(tris, n, p0, axis, v3_sub(tris[i].a, tris[i].c), &best, dir)
+            _try_edge(tris, n, p0, p1, v3_sub(tris[i].b, tris[i].a), &best, dir)
+            _try_edge(tris, n, p0, p1, v3_sub(tris[i].c, tris[i].b), &best, dir)
+            _try_edge(tris, n, p0, p1, v3_sub(tris[i].a, tris[i].c), &best, dir)
     return best
 
 
@@ -207,9 +207,10 @@ cdef push_out _push_from_triangle(vec3 p0, vec3 p1, double radius, const triangl
     cdef vec3 n = t.n, axis, dir
     cdef closest_pair near
     if side <= 0.0:
-        if not two_sided or side == 0.0:
+        if not two_sided:
             return _apart()
-        n = v3_neg(n)
+        if side < 0.0:
+            n = v3_neg(n)
     h0 = v3_dot(v3_sub(p0, t.a), n)
     h1 = v3_dot(v3_sub(p1, t.a), n)
     if f_min(h0, h1) >= radius:

@@ -688,3 +688,25 @@ def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
                     _store(&v_points[i, k, 0], m.points[k])
                     v_distances[i, k] = m.distances[k]
     return ContactArrays(near, normal, count, points, distances)
+
+
+def _run_kernels(a, b, poses_a, poses_b, int repeat, bint contacts, max_distance=INFINITY):
+    """For benchmarks: run the kernels over the pairs, `repeat` times, and store nothing; sum of the distances."""
+    cdef _Side sa = _side(a, poses_a, "a"), sb = _side(b, poses_b, "b")
+    cdef Py_ssize_t n = _pairs(sa, sb), i
+    cdef double limit = limit_of(max_distance), total = 0.0
+    cdef int k
+    cdef manifold m
+    cdef distance_result r
+    cdef pose pa, pb
+    with nogil:
+        for k in range(repeat):
+            for i in range(n):
+                pa = sa.pose(i)
+                pb = sb.pose(i)
+                if contacts:
+                    if shape_contacts(sa.shape(i), &pa, sb.shape(i), &pb, limit, &m, NULL):
+                        total += m.distances[0]
+                elif shape_distance(sa.shape(i), &pa, sb.shape(i), &pb, limit, &r):
+                    total += r.distance
+    return total

@@ -46,6 +46,7 @@ cdef struct polytope:
     bint flat                   # its vertices are the corners of one polygon (or a segment, a point)
     bint mirrored               # tables run the other way round
     bint boxlike                # unit cube tables
+    bint scaled                 # by anything but 1
     const hull_data* h          # not flat
     const hull_extra* extra
     vec3 inverse_scale          # takes normals of the tables along

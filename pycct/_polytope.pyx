@@ -101,7 +101,8 @@ cdef inline void _put(polytope* p, int32_t i, vec3 v, int32_t number, vec3 posit
     p.x[i] = v.x
     p.y[i] = v.y
     p.z[i] = v.z
-    p.ids[i] = number
+    if number >= 0:
+        p.ids[i] = number
 
 
 cdef void _load_triangle(polytope* p, const convex_shape* s, vec3 position) noexcept nogil:
@@ -179,10 +180,13 @@ cdef void _load_tables(polytope* p, const convex_shape* s, vec3 scale, vec3 posi
         return
     p.n = p.h.n_vertices
     for i in range(p.n):
-        _put(p, i, v3_mul(v3_load(p.h.vertices + 3 * i), scale), i, position)
+        _put(p, i, v3_mul(v3_load(p.h.vertices + 3 * i), scale), -1, position)
     if p.h.dimension < 2:
+        for i in range(p.n):
+            p.ids[i] = i
         return
     p.flat = False
+    p.scaled = scale.x != 1.0 or scale.y != 1.0 or scale.z != 1.0
     p.mirrored = (scale.x < 0.0) != ((scale.y < 0.0) != (scale.z < 0.0))
     p.inverse_scale = v3(m / scale.x, m / scale.y, m / scale.z)
     p.n_faces = p.h.n_faces
@@ -223,18 +227,17 @@ cdef void polytope_load(polytope* p, const convex_shape* s, mat3 rotation, vec3 
     if p.n_faces < 0:
         p.n_faces = 2 if p.n > 2 else 0
         p.n_edges = p.n if p.n > 2 else p.n - 1
+    if p.boxlike:
+        p.centre = position
+        p.extent = 2.0 * (fabs(s.a.x) + fabs(s.a.y) + fabs(s.a.z))
+        return
     lo = hi = sum_ = vertex_at(p, 0)
     for i in range(1, p.n):
         v = vertex_at(p, i)
         sum_ = v3_add(sum_, v)
-    p.centre = v3_scale(sum_, 1.0 / p.n)
-    if p.boxlike:
-        p.extent = 2.0 * (fabs(s.a.x) + fabs(s.a.y) + fabs(s.a.z))
-        return
-    for i in range(p.n):
-        v = vertex_at(p, i)
         lo = v3(v.x if v.x < lo.x else lo.x, v.y if v.y < lo.y else lo.y, v.z if v.z < lo.z else lo.z)
         hi = v3(v.x if v.x > hi.x else hi.x, v.y if v.y > hi.y else hi.y, v.z if v.z > hi.z else hi.z)
+    p.centre = v3_scale(sum_, 1.0 / p.n)
     v = v3_sub(hi, lo)
     p.extent = v.x + v.y + v.z
 
@@ -245,7 +248,7 @@ cdef vec3 face_normal(const polytope* p, int32_t f) noexcept nogil:
     if p.flat:
         return p.flat_normal if f == 0 else v3_neg(p.flat_normal)
     n = v3_load(p.h.planes + 4 * f)
-    if not p.boxlike:
+    if p.scaled and not p.boxlike:
         n = v3_mul(n, p.inverse_scale)
         m = v3_max_abs(n)
         n = v3_scale(n, 1.0 / m)

@@ -34,6 +34,7 @@ cdef class Shape:
     cdef double radius_
     cdef double height_         # capsule; plane: offset
     cdef aabb bounds_           # in the shape's own frame; huge for a plane
+    cdef int fresh(self) except -1
     cdef const hull_data* hull(self) noexcept
     cdef const mesh_data* mesh(self) noexcept
     cdef const field_data* field(self) noexcept

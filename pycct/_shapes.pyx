@@ -36,7 +36,10 @@ cdef object _numbers(object values, str name, int32_t n, object dtype):
     """One integer per triangle, copied; None stays None."""
     if values is None:
         return None
-    given = np.asarray(values)
+    try:
+        given = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be an array of integers of shape ({n},)") from None
     if given.dtype.kind not in "iu":
         raise TypeError(f"{name} must be an array of integers, not {given.dtype}")
     if given.shape != (n,):
@@ -60,12 +63,19 @@ cdef class Shape:
     """Base of all shapes; not made directly."""
 
     def __cinit__(self):
-        self.kind = -1      # until __init__ has set everything
+        # No shape yet: a scene refuses what skipped its __init__.
+        self.kind = -1
 
     def __init__(self):
         if type(self) is Shape:
             raise TypeError("Shape is a base class: use Mesh, Heightfield, Box, Sphere, Capsule, ConvexHull, Plane "
                             "or Triangle")
+
+    cdef int fresh(self) except -1:
+        """A shape is immutable: scenes hold pointers into it."""
+        if self.kind >= 0:
+            raise TypeError(f"{type(self).__name__} is immutable: __init__ cannot be called again")
+        return 0
 
     cdef const hull_data* hull(self) noexcept:
         return NULL
@@ -100,6 +110,7 @@ cdef class Sphere(Shape):
 
     def __init__(self, radius):
         cdef double r = as_positive(radius, "radius")
+        self.fresh()
         self.kind = SHAPE_SPHERE
         self.radius_ = r
         self.bounds_ = box_of(v3(-r, -r, -r), v3(r, r, r))
@@ -131,6 +142,7 @@ cdef class Capsule(Shape):
     def __init__(self, radius, height):
         cdef double r = as_positive(radius, "radius")
         cdef double h = as_not_negative(height, "height")
+        self.fresh()
         self.kind = SHAPE_CAPSULE
         self.radius_ = r
         self.height_ = h
@@ -167,6 +179,7 @@ cdef class Box(Shape):
         cdef vec3 h = as_vec3(half_extents, "half_extents")
         if not (h.x > 0.0 and h.y > 0.0 and h.z > 0.0):
             raise ValueError(f"half_extents must be > 0, got {from_vec3(h)}")
+        self.fresh()
         self.kind = SHAPE_BOX
         self.a = h
         self.bounds_ = box_of(v3_neg(h), h)
@@ -194,10 +207,11 @@ cdef class Triangle(Shape):
     """
 
     def __init__(self, a, b, c):
-        self.kind = SHAPE_TRIANGLE
+        self.fresh()
         self.a = as_vec3(a, "a")
         self.b = as_vec3(b, "b")
         self.c = as_vec3(c, "c")
+        self.kind = SHAPE_TRIANGLE
         self.bounds_ = box_of(v3_min(self.a, v3_min(self.b, self.c)), v3_max(self.a, v3_max(self.b, self.c)))
 
     @property
@@ -225,9 +239,10 @@ cdef class Plane(Shape):
     """
 
     def __init__(self, normal, offset=0.0):
-        self.kind = SHAPE_PLANE
+        self.fresh()
         self.a = as_unit(normal, "normal")
         self.height_ = as_float(offset, "offset")
+        self.kind = SHAPE_PLANE
         self.bounds_ = box_of(v3(-ENDLESS, -ENDLESS, -ENDLESS), v3(ENDLESS, ENDLESS, ENDLESS))
 
     @property
@@ -258,14 +273,12 @@ cdef class ConvexHull(Shape):
     """
 
     def __init__(self, points):
-        if self.kind >= 0:
-            raise RuntimeError("a ConvexHull cannot be changed")
+        self.fresh()
         self._set(build_hull(points), v3(1.0, 1.0, 1.0))
 
     cdef int _set(self, HullTables tables, vec3 scale) except -1:
         cdef int32_t i
         cdef vec3 p
-        self.kind = SHAPE_HULL
         self.tables = tables
         self.scale_ = scale
         p = v3_mul(v3_load(tables.data.vertices), scale)
@@ -273,6 +286,7 @@ cdef class ConvexHull(Shape):
         for i in range(tables.data.n_vertices):
             p = v3_mul(v3_load(tables.data.vertices + 3 * i), scale)
             self.bounds_ = box_union(self.bounds_, box_of(p, p))
+        self.kind = SHAPE_HULL
         return 0
 
     cdef const hull_data* hull(self) noexcept:
@@ -297,7 +311,8 @@ cdef class ConvexHull(Shape):
         """
         cdef vec3 s = as_vec3(scale, "scale")
         cdef ConvexHull other = ConvexHull.__new__(ConvexHull)
-        self._tables()
+        if self.tables is None:
+            raise RuntimeError("the hull was not initialised: call ConvexHull.__init__")
         other._set(self.tables, v3_mul(self.scale_, s))
         return other
 
@@ -365,10 +380,12 @@ cdef class Mesh(Shape):
         cdef const int64_t[::1] data
         cdef const uint32_t[::1] masks
         cdef int status
-        if self.kind >= 0:
-            raise RuntimeError("a Mesh cannot be changed")
+        self.fresh()
         points = as_table(vertices, "vertices", 3, 1)
-        given = np.asarray(triangles)
+        try:
+            given = np.asarray(triangles)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError("triangles must be an array of integers of shape (m, 3)") from None
         if given.dtype.kind not in "iu":
             raise TypeError(f"triangles must be an array of integers, not {given.dtype}")
         if given.ndim != 2 or given.shape[1] != 3:
@@ -439,6 +456,11 @@ cdef class Mesh(Shape):
         return bool(self.data_.two_sided)
 
     @property
+    def triangle_count(self):
+        """How many triangles the user gave."""
+        return self.given
+
+    @property
     def n_degenerate(self):
         """How many of the given triangles have no area and touch nothing."""
         return self.given - self.data_.n_triangles
@@ -496,9 +518,11 @@ cdef class Heightfield(Shape):
         cdef const int64_t[::1] data
         cdef const uint32_t[::1] masks
         cdef int status
-        if self.kind >= 0:
-            raise RuntimeError("a Heightfield cannot be changed")
-        given = np.asarray(heights)
+        self.fresh()
+        try:
+            given = np.asarray(heights)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError("heights must be an array of real numbers of shape (rows, columns)") from None
         if given.dtype.kind not in "fiu":
             raise TypeError(f"heights must be an array of real numbers, not {given.dtype}")
         if given.ndim != 2 or given.shape[0] < 2 or given.shape[1] < 2:
@@ -584,6 +608,11 @@ cdef class Heightfield(Shape):
         if self.data_.rows_along_y:
             return self.data_.column_step, self.data_.row_step
         return self.data_.row_step, self.data_.column_step
+
+    @property
+    def triangle_count(self):
+        """Two per cell, holes included."""
+        return 2 * (self.data_.rows - 1) * (self.data_.columns - 1)
 
     @property
     def row_axis(self):

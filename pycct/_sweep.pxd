@@ -38,6 +38,7 @@ cdef struct capsule_cast:
     bint parallel       # the axis is parallel to the motion, or has no length
     bint trailing_rule  # ignore what lies behind the leading sphere (moves yes, queries no; RULES 3)
     bint culls          # ignore triangles whose normal goes along with the motion
+    bint culls_parallel # ... or is at right angles to it (RULES 9 row 8)
 
 
 # One touched triangle on the way to a shape's hit.

@@ -41,6 +41,13 @@ cdef double GRAZE = 1e-12
 # Squared sine below which a motion is parallel to a segment: within 1e-9 (RULES 3).
 cdef double PARALLEL2 = 1e-18
 
+# Squared sine below which the plain cross product of two edges has lost too many digits.
+cdef double NARROW2 = 1e-6
+
+# Over a face at a slope below this, a sphere can slip past an edge within GRAZE, or
+# within the rounding of a far start, and still sink into what lies behind it.
+cdef double SHALLOW = 1e-3
+
 
 cdef double sphere_point(vec3 centre, vec3 dir, double radius, vec3 p, double limit) noexcept nogil:
     cdef vec3 m = v3_sub(centre, p)
@@ -82,44 +89,90 @@ cdef double sphere_segment(vec3 centre, vec3 dir, double radius, vec3 a, vec3 b,
     disc = radius * radius - v3_len2(w)
     if disc <= GRAZE * radius * radius:
         return NO_HIT
-    t = nearest - sqrt(disc / k)
+    t = v3_len2(m_perp) - radius * radius
     inside = t < 0.0
     if inside:
-        if nearest <= 0.0 and v3_len2(m_perp) >= radius * radius:
-            return NO_HIT
         t = 0.0
-    elif t > limit:
+    elif nearest <= 0.0:
         return NO_HIT
+    else:
+        # nearest - sqrt(disc / k), without the loss of digits at a shallow angle.
+        t = t / (nearest * k + sqrt(disc * k))
+        if t > limit:
+            return NO_HIT
     # Where along the segment the endless cylinder is entered. Beyond an end only
     # the sphere about that end can be met first.
     s = me + de * t
     if s < 0.0:
-        return sphere_point(centre, dir, radius, a, limit)
-    if s > l2:
-        return sphere_point(centre, dir, radius, b, limit)
-    if inside and nearest <= 0.0:
+        u = sphere_point(centre, dir, radius, a, limit)
+        s = -me
+    elif s > l2:
+        u = sphere_point(centre, dir, radius, b, limit)
+        s = l2 - me
+    elif inside and nearest <= 0.0:
         return NO_HIT
-    return t
+    else:
+        return t
+    if u < NO_HIT or s * de <= 0.0:
+        return u
+    # The end was passed within GRAZE; the motion may still sink into the cylinder.
+    s = s / de
+    return s if t < s < nearest and s <= limit else NO_HIT
 
 
-cdef inline bint _over_face(vec3 q, const triangle* t) noexcept nogil:
-    return (v3_dot(v3_cross(v3_sub(t.b, t.a), v3_sub(q, t.a)), t.n) >= 0.0
-            and v3_dot(v3_cross(v3_sub(t.c, t.b), v3_sub(q, t.b)), t.n) >= 0.0
-            and v3_dot(v3_cross(v3_sub(t.a, t.c), v3_sub(q, t.c)), t.n) >= 0.0)
+cdef inline double _entry(double x, double rate, double high) noexcept nogil:
+    """Time from which on x, growing by rate, lies in [0, high]; NO_HIT: never."""
+    if x < 0.0:
+        return -x / rate if rate > 0.0 else NO_HIT
+    if x > high:
+        return (high - x) / rate if rate < 0.0 else NO_HIT
+    return 0.0
+
+
+cdef inline double _exit(double x, double rate, double high) noexcept nogil:
+    """Time after which x, growing by rate, lies in [0, high] no more."""
+    if rate > 0.0:
+        return (high - x) / rate
+    return -x / rate if rate < 0.0 else NO_HIT
+
+
+cdef inline double _face_entry(vec3 dir, const triangle* t, double x, double y, double z) noexcept nogil:
+    """Time until a point is over a triangle whose edges it lies x, y, z on the inner side of; else NO_HIT."""
+    cdef double dx = v3_dot(v3_cross(v3_sub(t.b, t.a), dir), t.n)
+    cdef double dy = v3_dot(v3_cross(v3_sub(t.c, t.b), dir), t.n)
+    cdef double dz = v3_dot(v3_cross(v3_sub(t.a, t.c), dir), t.n)
+    cdef double late = f_max(_entry(x, dx, NO_HIT), f_max(_entry(y, dy, NO_HIT), _entry(z, dz, NO_HIT)))
+    if late > _exit(x, dx, NO_HIT) or late > _exit(y, dy, NO_HIT) or late > _exit(z, dz, NO_HIT):
+        return NO_HIT
+    return late
 
 
 cdef inline double _sphere_face(vec3 centre, vec3 dir, double radius, const triangle* t, double h, double nd,
                                 double limit) noexcept nogil:
-    """Sphere against the front of a triangle's inside; h: height of the centre over its plane, nd = dot(n, dir)."""
-    cdef double time
+    """Sphere against the front of a triangle's inside; h: height of the centre over its plane, nd = dot(n, dir).
+
+    Where it sinks below the plane beside the face and slips over it within SHALLOW,
+    the time is that of coming over the face: the edges give the exact one, if any.
+    """
+    cdef double time, x, y, z
+    cdef vec3 q
     if nd >= 0.0 or h < 0.0:
         return NO_HIT
     time = (h - radius) / -nd
     if time < 0.0:
         time = 0.0
-    if time > limit or not _over_face(v3_madd(centre, dir, time), t):
+    if time > limit:
         return NO_HIT
-    return time
+    q = v3_madd(centre, dir, time)
+    x = v3_dot(v3_cross(v3_sub(t.b, t.a), v3_sub(q, t.a)), t.n)
+    y = v3_dot(v3_cross(v3_sub(t.c, t.b), v3_sub(q, t.b)), t.n)
+    z = v3_dot(v3_cross(v3_sub(t.a, t.c), v3_sub(q, t.c)), t.n)
+    if x >= 0.0 and y >= 0.0 and z >= 0.0:
+        return time
+    if nd < -SHALLOW:
+        return NO_HIT
+    time += _face_entry(dir, t, x, y, z)
+    return time if time <= limit and h + nd * time > -radius else NO_HIT
 
 
 cdef inline double _sphere_edges(vec3 centre, vec3 dir, double radius, const triangle* t, double limit) noexcept nogil:
@@ -136,10 +189,16 @@ cdef inline double _sphere_parallelogram(vec3 centre, vec3 dir, double radius, v
     """Sphere against the inside of the face corner + alpha e - beta axis, from either side."""
     cdef vec3 m = v3_cross(e, axis)
     cdef double m2 = v3_len2(m)
-    cdef double length, h, nd, time, foot
+    cdef double e2 = v3_len2(e)
+    cdef double whole2 = e2 * v3_len2(axis)
+    cdef double length, h, nd, time, x, y, dx, dy, late
     cdef vec3 rel
-    if m2 <= PARALLEL2 * v3_len2(e) * v3_len2(axis) or m2 == 0.0:
+    if m2 <= PARALLEL2 * whole2 or m2 == 0.0:
         return NO_HIT
+    if m2 < NARROW2 * whole2:
+        # Exactly across e, however narrow the face.
+        m = v3_cross(e, v3_madd(axis, e, -v3_dot(axis, e) / e2))
+        m2 = v3_len2(m)
     length = sqrt(m2)
     h = v3_dot(m, v3_sub(centre, corner)) / length
     nd = v3_dot(m, dir) / length
@@ -157,13 +216,20 @@ cdef inline double _sphere_parallelogram(vec3 centre, vec3 dir, double radius, v
         return NO_HIT
     rel = v3_sub(v3_madd(centre, dir, time), corner)
     # Solving rel = alpha e - beta axis + gamma m for alpha and beta, times m2.
-    foot = v3_dot(v3_cross(rel, axis), m)
-    if foot < 0.0 or foot > m2:
+    x = v3_dot(v3_cross(rel, axis), m)
+    y = v3_dot(v3_cross(rel, e), m)
+    if 0.0 <= x <= m2 and 0.0 <= y <= m2:
+        return time
+    if fabs(nd) > SHALLOW:
         return NO_HIT
-    foot = v3_dot(v3_cross(rel, e), m)
-    if foot < 0.0 or foot > m2:
+    # As over a triangle, see _sphere_face.
+    dx = v3_dot(v3_cross(dir, axis), m)
+    dy = v3_dot(v3_cross(dir, e), m)
+    late = f_max(_entry(x, dx, m2), _entry(y, dy, m2))
+    if late > _exit(x, dx, m2) or late > _exit(y, dy, m2):
         return NO_HIT
-    return time
+    time += late
+    return time if time <= limit and fabs(h) - fabs(nd) * time > -radius else NO_HIT
 
 
 cdef double capsule_segment_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 a, vec3 b,
@@ -206,7 +272,7 @@ cdef double capsule_triangle_time(vec3 p0, vec3 p1, double radius, vec3 dir, con
         lead = p1 if along > 0.0 else p0
         h0 = h1 if along > 0.0 else h0
         best = _sphere_face(lead, dir, radius, t, h0, nd, limit)
-        if best < NO_HIT and h0 >= radius:
+        if best < NO_HIT and h0 >= radius and best <= (h0 - radius) / -nd:
             return best
         time = _sphere_edges(lead, dir, radius, t, f_min(best, limit))
         return time if time < best else best
@@ -214,7 +280,7 @@ cdef double capsule_triangle_time(vec3 p0, vec3 p1, double radius, vec3 dir, con
         best = _sphere_face(p0, dir, radius, t, h0, nd, limit)
     else:
         best = _sphere_face(p1, dir, radius, t, h1, nd, limit)
-    if best < NO_HIT and low >= radius:
+    if best < NO_HIT and low >= radius and best <= (low - radius) / -nd:
         return best     # met where the plane is met: nothing can come earlier
     if h0 <= h1:
         time = _sphere_face(p1, dir, radius, t, h1, nd, f_min(best, limit))
@@ -248,8 +314,42 @@ cdef double capsule_triangle_time(vec3 p0, vec3 p1, double radius, vec3 dir, con
     return time if time < best else best
 
 
+cdef inline vec3 _away(closest_pair near, vec3 dir) noexcept nogil:
+    """Unit vector from the second closest point to the first, however near; -dir where they meet."""
+    if near.dist2 <= 0.0:
+        return v3_neg(dir)
+    return v3_scale(v3_sub(near.on_a, near.on_b), 1.0 / sqrt(near.dist2))
+
+
 cdef inline double _axis(vec3 v, int i) noexcept nogil:
     return v.x if i == 0 else (v.y if i == 1 else v.z)
+
+
+cdef inline double _sphere_box_face(vec3 centre, vec3 dir, double radius, vec3 half, int i,
+                                    double limit) noexcept nogil:
+    """Sphere against the inside of the face across axis i that the motion goes to; as _sphere_face."""
+    cdef int j = (i + 1) % 3, k = (i + 2) % 3
+    cdef double nd = fabs(_axis(dir, i)), dj = _axis(dir, j), dk = _axis(dir, k)
+    cdef double h = (_axis(centre, i) if _axis(dir, i) < 0.0 else -_axis(centre, i)) - _axis(half, i)
+    cdef double time, x, y, late
+    if h < 0.0:
+        return NO_HIT
+    time = (h - radius) / nd
+    if time < 0.0:
+        time = 0.0
+    if time > limit:
+        return NO_HIT
+    x = _axis(centre, j) + dj * time + _axis(half, j)
+    y = _axis(centre, k) + dk * time + _axis(half, k)
+    if 0.0 <= x <= 2.0 * _axis(half, j) and 0.0 <= y <= 2.0 * _axis(half, k):
+        return time
+    if nd > SHALLOW:
+        return NO_HIT
+    late = f_max(_entry(x, dj, 2.0 * _axis(half, j)), _entry(y, dk, 2.0 * _axis(half, k)))
+    if late > _exit(x, dj, 2.0 * _axis(half, j)) or late > _exit(y, dk, 2.0 * _axis(half, k)):
+        return NO_HIT
+    time += late
+    return time if time <= limit and h - nd * time > -radius else NO_HIT
 
 
 cdef double _capsule_box_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, double limit) noexcept nogil:
@@ -319,21 +419,11 @@ cdef double _capsule_box_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 ha
                 best = time
     # An end sphere against the inside of a face whose plane was not the last.
     for i in range(3):
-        d = _axis(dir, i)
-        if d == 0.0:
-            continue
-        j = (i + 1) % 3
-        k = (i + 2) % 3
-        for face in range(2):
-            c = p1 if face else p0
-            low = (_axis(c, i) if d < 0.0 else -_axis(c, i)) - _axis(half, i) - radius
-            if low < 0.0:
-                continue
-            time = low / fabs(d)
-            if time < best and time <= limit:
-                c = v3_madd(c, dir, time)
-                if fabs(_axis(c, j)) <= _axis(half, j) and fabs(_axis(c, k)) <= _axis(half, k):
-                    best = time
+        if _axis(dir, i) != 0.0:
+            time = f_min(_sphere_box_face(p0, dir, radius, half, i, f_min(best, limit)),
+                         _sphere_box_face(p1, dir, radius, half, i, f_min(best, limit)))
+            if time < best:
+                best = time
     return best
 
 
@@ -344,7 +434,6 @@ cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3
     cdef vec3 d = q_unrotate(rotation, dir)
     cdef closest_pair near = segment_box(a, b, half)
     cdef double time
-    cdef vec3 n
     hit.tri = -1
     if near.dist2 < radius * radius:
         hit.distance = 0.0
@@ -356,10 +445,9 @@ cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3
     if time >= NO_HIT:
         return False
     near = segment_box(v3_madd(a, d, time), v3_madd(b, d, time), half)
-    n = v3_sub(near.on_a, near.on_b)
     hit.distance = time
     hit.overlapping = False
-    hit.normal = q_rotate(rotation, v3_unit(n))
+    hit.normal = q_rotate(rotation, _away(near, d))
     hit.point = v3_add(q_rotate(rotation, near.on_b), position)
     return True
 
@@ -390,6 +478,7 @@ cdef capsule_cast capsule_cast_of(vec3 p0, vec3 p1, double radius, vec3 dir, dou
     q.parallel = axis2 <= 0.0 or v3_len2(v3_cross(axis, dir)) <= PARALLEL2 * axis2
     q.trailing_rule = trailing_rule
     q.culls = culls
+    q.culls_parallel = False
     return q
 
 
@@ -440,6 +529,8 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
                 nd = -nd
             elif q.culls:
                 continue
+        elif nd == 0.0 and q.culls_parallel:
+            continue
         h0 = v3_dot(t.n, q.p0) - t.d
         h1 = v3_dot(t.n, q.p1) - t.d
         low = f_min(h0, h1)
@@ -531,7 +622,7 @@ cdef inline bint _cast_round(const capsule_cast* q, vec3 q0, vec3 q1, double rad
     hit.distance = time
     hit.overlapping = overlapping
     hit.tri = -1
-    hit.normal = v3_unit(v3_sub(near.on_a, near.on_b))
+    hit.normal = _away(near, q.dir)
     hit.point = v3_madd(near.on_b, hit.normal, radius)
     if overlapping:
         hit.normal = v3_neg(q.dir)

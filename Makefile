@@ -1,0 +1,96 @@
+# Every target sets up what it needs. The commands meant for people:
+#   make demo    characters walk through a level; picture, numbers and summary in demo-out/
+#   make test    all tests, on the ordinary build and (without the slow ones) on the checked build
+#   make bench   speed beside other character controllers, in one run
+#   make lint    ruff, cython-lint, mypy, stubtest
+#   make clean   removes all that the others made
+# PYTHON=... names the interpreter to make the environments from, ARGS=... adds arguments to demo, test-fast and bench.
+
+VENV ?= .venv
+DEBUG_VENV := .venv-debug
+BENCH_VENV := .venv-bench
+PYTHON ?= $(shell tools/find_python 3.10)
+# Peers in the benchmark need CPython 3.12.
+BENCH_PYTHON ?= $(shell tools/find_python 3.12)
+DEMO_OUT ?= demo-out
+ARGS ?=
+
+# What makes an installed build stale: an editable install follows .py files by itself.
+COMPILED := pyproject.toml setup.py $(wildcard pycct/*.pyx pycct/*.pxd)
+PURE := $(wildcard pycct/*.py pycct/*.pyi pycct/*/*.py)
+
+.PHONY: demo test test-release test-debug test-fast bench lint clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.demo
+	$(VENV)/bin/python -m pycct demo --out $(DEMO_OUT) $(ARGS)
+
+test: test-release test-debug
+
+test-release: $(VENV)/.dev
+	$(VENV)/bin/pytest tests
+
+# Away from the root, so that the source folder cannot stand in for the checked build.
+test-debug: $(DEBUG_VENV)/.checked
+	cd tests && UBSAN_OPTIONS=print_stacktrace=1 ../$(DEBUG_VENV)/bin/pytest -c ../pyproject.toml -p no:cacheprovider -m "not slow" .
+
+test-fast: $(VENV)/.dev
+	$(VENV)/bin/pytest -m "not slow" tests $(ARGS)
+
+bench: $(BENCH_VENV)/.installed
+	$(BENCH_VENV)/bin/python bench/run.py $(ARGS)
+
+# cython-lint looks for pycodestyle on PATH.
+lint: $(VENV)/.dev
+	$(VENV)/bin/ruff check .
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/cython-lint pycct tests
+	$(VENV)/bin/mypy
+	$(VENV)/bin/stubtest pycct --allowlist tools/stubtest-allowlist.txt
+
+clean:
+	rm -rf build dist wheelhouse $(DEMO_OUT) $(VENV) $(DEBUG_VENV) $(BENCH_VENV) bench-out *.egg-info
+	rm -rf .pytest_cache .hypothesis .ruff_cache .mypy_cache tests/.hypothesis
+	rm -f pycct/*.so pycct/*.pyd pycct/*.c
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- environments ----------------------------------------------------------------------------------------------------
+
+# $(call make_venv,interpreter,folder)
+define make_venv
+	@test -n "$(1)" || exit 1
+	"$(1)" -m venv --clear $(2) || { echo "python's venv module is needed (Debian: apt-get install python3-venv)" >&2; exit 1; }
+	$(2)/bin/python -m pip install --quiet --upgrade "pip>=24"
+endef
+
+$(VENV)/bin/pycct-pip:
+	$(call make_venv,$(PYTHON),$(VENV))
+	@ln -s pip $@
+
+$(DEBUG_VENV)/bin/pycct-pip:
+	$(call make_venv,$(PYTHON),$(DEBUG_VENV))
+	@ln -s pip $@
+
+$(BENCH_VENV)/bin/pycct-pip:
+	$(call make_venv,$(BENCH_PYTHON),$(BENCH_VENV))
+	@ln -s pip $@
+
+$(VENV)/.demo: $(COMPILED) | $(VENV)/bin/pycct-pip
+	$(VENV)/bin/pip install --quiet --editable ".[plot]"
+	@touch $@
+
+$(VENV)/.dev: $(COMPILED) | $(VENV)/bin/pycct-pip
+	$(VENV)/bin/pip install --quiet --editable ".[test,lint]"
+	@touch $@
+
+# Bounds checks and, where the compiler has it, the undefined-behaviour sanitizer. Not editable: it must leave the
+# ordinary build in pycct/ alone. The grep proves that the installed modules are the checked ones.
+$(DEBUG_VENV)/.checked: $(COMPILED) $(PURE) | $(DEBUG_VENV)/bin/pycct-pip
+	PYCCT_DEBUG=1 $(DEBUG_VENV)/bin/pip install --quiet ".[test]"
+	@unchecked=$$(grep -L -e __ubsan -e __Pyx_RaiseBufferIndexError $(DEBUG_VENV)/lib/python3.*/site-packages/pycct/_*.so); \
+		test -z "$$unchecked" || { echo "built without checks: $$unchecked" >&2; exit 1; }
+	@touch $@
+
+# As a user has it: a wheel, not the source folder.
+$(BENCH_VENV)/.installed: $(COMPILED) $(PURE) bench/requirements.txt | $(BENCH_VENV)/bin/pycct-pip
+	$(BENCH_VENV)/bin/pip install --quiet -r bench/requirements.txt .
+	@touch $@

@@ -1,0 +1,65 @@
+"""What the peers' processes share: load a workload, run it on request, answer in JSON lines.
+
+A peer module has ``NAME``, ``version()`` and a class ``Peer(meshes, positions, displacements, dt)`` with
+``run(record=None)``, which makes all moves once and returns the nanoseconds they took. `record`, when given, is an
+array (T + 1, n, 3) to fill with positions (z up); the time of a run that records does not count.
+"""
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import sys
+import time
+
+import numpy as np
+
+from scenes import load
+
+
+def resident_mb():
+    """Resident memory of this process in MB; None where /proc is missing."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as lines:
+            return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
+    except OSError:
+        return None
+
+
+def main(module, path):
+    peer_module = importlib.import_module(module)
+    meshes, positions, displacements, dt = load(path)
+    n, frames, _ = displacements.shape
+    before = resident_mb()
+    began = time.perf_counter()
+    peer = peer_module.Peer(meshes, positions, displacements, dt)
+    built = time.perf_counter() - began
+    record = np.empty((frames + 1, n, 3))
+    record[0] = positions
+    peer.run(record)
+    after = resident_mb()
+    walked = np.linalg.norm(np.diff(record[..., :2], axis=0), axis=2).sum(axis=0)
+    answer({
+        "name": peer_module.NAME,
+        "version": peer_module.version(),
+        "moves": n * frames,
+        "walked_m": float(walked.mean()),
+        "asked_m": float(np.linalg.norm(displacements[..., :2], axis=2).sum(axis=1).mean()),
+        "finite": bool(np.isfinite(record).all()),
+        "build_s": built,
+        "world_mb": None if before is None else after - before,
+    })
+    gc.collect()
+    gc.disable()
+    for line in sys.stdin:
+        if line.strip() != "run":
+            break
+        answer({"us_per_move": peer.run() / (n * frames) / 1e3})
+
+
+def answer(message):
+    print(json.dumps(message), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

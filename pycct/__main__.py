@@ -1,0 +1,51 @@
+"""Command line: ``python -m pycct COMMAND``.
+
+A command is a module of this package with ``add_parser(subparsers)``, which adds its options, and ``run(args)``, which
+returns the exit code. Only the module of the command asked for is imported.
+"""
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from pycct._version import __version__
+
+# name: what the list of commands says of it. The module has the same name.
+COMMANDS = {
+    "demo": "walk 64 characters through a level; picture, numbers, summary",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments; those of the process unless given.
+
+    Returns
+    -------
+    int
+        Exit code: 0 when the command did its work, 2 for bad usage.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(prog="python -m pycct", description="Kinematic character controller.")
+    parser.add_argument("--version", action="version", version=f"pycct {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    wanted = next((a for a in arguments if not a.startswith("-")), None)
+    modules = {}
+    for name, summary in COMMANDS.items():
+        if name == wanted:
+            modules[name] = importlib.import_module(f"pycct.{name}")
+            modules[name].add_parser(subparsers)
+        else:
+            subparsers.add_parser(name, help=summary)
+    args = parser.parse_args(arguments)
+    return int(modules[args.command].run(args))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,22 @@
+# cython: language_level=3
+"""The sweep/slide controller as Python sees it."""
+from pycct._cubes cimport CubeWorld
+from pycct._slide_move cimport slide_runner
+
+
+cdef class SweepSlideController:
+    cdef slide_runner data
+    cdef readonly CubeWorld world
+    cdef public object user_data
+    cdef bint _busy                 # a thread is inside a call that changes the data
+    cdef bint _warned               # the bumps ran out once already
+    cdef object __weakref__
+
+    cdef int _enter(self) except -1
+    cdef void _leave(self) noexcept
+    cdef int _check(self) except -1
+    cdef int _place(self, feet, bint spawning) except -1
+    cdef void _emit_ground(self)
+    cdef void _emit_depen(self)
+    cdef void _emit(self)
+    cdef list _touching(self, double extra, void* near)
