@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc, realloc
 
 from pycct._bvh cimport bvh_walk, bvh_walk_near, bvh_walk_next, bvh_walk_start
-from pycct._closest cimport triangle_normal
+from pycct._closest cimport point_segment, triangle_normal
 from pycct._distance cimport core_distance, core_pair
 from pycct._heightfield cimport field_tile
 from pycct._overlap cimport push_from_polytope, push_out, overlaps_triangles
@@ -30,6 +30,7 @@ from pycct._sweep cimport (
     cast_plane,
     cast_sphere,
     cast_triangles,
+    latest_candidate,
     touched_triangle,
     triangle_order,
 )
@@ -86,6 +87,7 @@ from pycct._world cimport (
     candidates_cut,
     candidates_free,
     candidates_init,
+    candidates_room,
     capsule_bounds,
     group_overlaps,
     group_push,
@@ -321,7 +323,9 @@ cdef struct cast_job:
     const asker* q
     query_scratch* s
     vec3 dir
+    double asked        # the whole distance
     double limit        # shrinks to the best distance so far
+    int status
     capsule_cast cast   # round
     query_hit* best
     int32_t part
@@ -358,15 +362,60 @@ cdef void _polytope_contact(cast_job* j, query_hit* h, vec3 origin) noexcept nog
     h.point = v3_add(v3_add(pair.on_b, step), origin)
 
 
+cdef inline double _horizon(const cast_job* j) noexcept nogil:
+    """How far a surface's triangles still matter."""
+    return j.cast.limit if j.q.kind == ASK_ROUND else j.limit
+
+
+cdef void _begin_surface(cast_job* j) noexcept nogil:
+    """Before the triangles of one surface are cast at."""
+    candidates_cut(&j.s.near, 0, 0)
+    j.cast.limit = f_min(j.asked, latest_candidate(j.limit))
+
+
+cdef void _gather(cast_job* j, const triangle* t, bint two_sided, int32_t tri) noexcept nogil:
+    """Keep a triangle that a round shape touches no later than a candidate of its surface (RULES 3)."""
+    cdef candidates* c = &j.s.near
+    cdef sweep_hit one
+    cdef touched_triangle touched
+    if not cast_triangles(&j.cast, t, 1, two_sided, False, &touched, &c.tested, &one):
+        return
+    if candidates_room(c, 1) != STATUS_OK:
+        j.status = STATUS_NO_MEMORY
+        return
+    c.tris[c.n_tris] = t[0]
+    c.source[c.n_tris] = tri
+    c.n_tris += 1
+    j.cast.limit = f_min(j.cast.limit, latest_candidate(one.distance))
+
+
+cdef void _end_surface(cast_job* j, bint two_sided) noexcept nogil:
+    """Of the triangles kept, the one that counts: as for a move, PhysX's questions prefer what faces the motion."""
+    cdef candidates* c = &j.s.near
+    cdef query_hit h
+    cdef sweep_hit one
+    if j.q.kind != ASK_ROUND:
+        return
+    j.cast.limit = j.asked
+    if cast_triangles(&j.cast, c.tris, c.n_tris, two_sided, False, c.touched, &c.tested, &one) and (
+            one.distance <= j.limit):
+        h = _fresh(j)
+        _from_sweep(&h, &one)
+        _offer(j.v, j.best, &h, j.dir, &c.tris[one.tri], c.source[one.tri])
+    j.cast.limit = j.limit
+    _took(j)
+
+
 cdef void _cast_triangle(cast_job* j, const triangle* t, bint two_sided, int32_t tri) noexcept nogil:
     """A triangle of a surface."""
     cdef query_hit h
-    cdef sweep_hit one
-    cdef touched_triangle touched
     cdef const asker* q = j.q
     cdef polytope_work* w = j.s.work
     cdef double nd = v3_dot(t.n, j.dir), x
     cdef triangle turned
+    if q.kind == ASK_ROUND:
+        _gather(j, t, two_sided, tri)
+        return
     if nd > 0.0:
         if not two_sided:
             return
@@ -382,10 +431,6 @@ cdef void _cast_triangle(cast_job* j, const triangle* t, bint two_sided, int32_t
         h.distance = x
         h.normal = t.n
         h.point = v3_madd(q.p0, j.dir, x)
-    elif q.kind == ASK_ROUND:
-        if not cast_triangles(&j.cast, t, 1, False, False, &touched, &j.s.near.tested, &one):
-            return
-        _from_sweep(&h, &one)
     else:
         _load_triangle(&w.other, t, q.position)
         if w.other.n_faces == 0:
@@ -408,13 +453,15 @@ cdef void _cast_mesh(cast_job* j, const placed* p) noexcept nogil:
         motion = m3_tmul(p.matrix, motion)
         motion = v3(motion.x / p.scale.x, motion.y / p.scale.y, motion.z / p.scale.z)
     bvh_walk_start(&w, &p.mesh.tree, local_box(p, j.q.box), motion)
-    while bvh_walk_next(&w, j.limit, &first, &count):
+    _begin_surface(j)
+    while bvh_walk_next(&w, _horizon(j), &first, &count):
         for k in range(first, first + count):
             tri = p.mesh.source[k]
             if p.mesh.mask != NULL and not p.mesh.mask[tri] & j.v.mask:
                 continue
             if mesh_triangle(p, k, &t):
                 _cast_triangle(j, &t, p.mesh.two_sided, tri)
+    _end_surface(j, p.mesh.two_sided)
 
 
 cdef void _cast_heightfield(cast_job* j, const placed* p) noexcept nogil:
@@ -427,7 +474,8 @@ cdef void _cast_heightfield(cast_job* j, const placed* p) noexcept nogil:
         motion = m3_tmul(p.matrix, motion)
         motion = v3(motion.x / p.scale.x, motion.y / p.scale.y, motion.z / p.scale.z)
     bvh_walk_start(&w, &p.field.tree, local_box(p, j.q.box), motion)
-    while bvh_walk_next(&w, j.limit, &first, &count):
+    _begin_surface(j)
+    while bvh_walk_next(&w, _horizon(j), &first, &count):
         for k in range(first, first + count):
             field_tile(p.field, p.field.tree.order[k], &i0, &i1, &j0, &j1)
             for i in range(i0, i1 + 1):
@@ -438,6 +486,16 @@ cdef void _cast_heightfield(cast_job* j, const placed* p) noexcept nogil:
                             continue
                         if heightfield_triangle(p, i, l, which, &t):
                             _cast_triangle(j, &t, p.field.two_sided, tri)
+    _end_surface(j, p.field.two_sided)
+
+
+cdef void _true_normal(query_hit* h, const asker* q, vec3 dir) noexcept nogil:
+    """From the contact to the axis, however thin the shape is (RULES 3's millimetre is for moves)."""
+    cdef vec3 step = v3_scale(dir, h.distance)
+    cdef vec3 n = v3_sub(point_segment(h.point, v3_add(q.p0, step), v3_add(q.p1, step)).on_b, h.point)
+    cdef double length = v3_len(n)
+    if length > 0.0:
+        h.normal = v3_scale(n, 1.0 / length)
 
 
 cdef int _cast_faces(cast_job* j, const placed* p) noexcept nogil:
@@ -484,6 +542,7 @@ cdef int _cast_faces(cast_job* j, const placed* p) noexcept nogil:
         if not cast_triangles(&cast, &c.tris[i], 1, False, True, &touched, &c.tested, &one):
             continue
         _from_sweep(&h, &one)
+        _true_normal(&h, q, j.dir)
         _offer(j.v, j.best, &h, j.dir, &c.tris[i], -1)
         _took(j)
         cast.limit = j.limit
@@ -569,15 +628,17 @@ cdef int _cast_item(cast_job* j, const placed* p) noexcept nogil:
         return STATUS_OK
     if p.kind == SHAPE_MESH:
         _cast_mesh(j, p)
-        return STATUS_OK
+        return j.status
     if p.kind == SHAPE_HEIGHTFIELD:
         _cast_heightfield(j, p)
-        return STATUS_OK
+        return j.status
     if p.kind == SHAPE_TRIANGLE:
         t = _own_triangle(p)
         if not v3_is_zero(t.n):
+            _begin_surface(j)
             _cast_triangle(j, &t, False, -1)
-        return STATUS_OK
+            _end_surface(j, False)
+        return j.status
     h = _fresh(j)
     if q.kind == ASK_RAY:
         if p.kind == SHAPE_HULL:
@@ -659,7 +720,8 @@ cdef int query_cast(const query_view* v, const asker* q, vec3 dir, double limit,
     j.q = q
     j.s = s
     j.dir = dir
-    j.limit = limit
+    j.limit = j.asked = limit
+    j.status = STATUS_OK
     j.best = hit
     j.cast = capsule_cast_of(q.p0, q.p1, q.radius, dir, limit, False, True)
     for k in range(QUERY_PARTS):

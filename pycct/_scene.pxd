@@ -57,6 +57,6 @@ cdef class Scene:
     cdef Snapshot current
     cdef readonly uint64_t timestamp    # counts changes of static actors
     cdef Snapshot snapshot(self)
-    cdef View view(self, object include)
+    cdef View view(self, dict options)
     cdef int _keep(self, Actor actor) except -1
     cdef int touch(self, int body) except -1

@@ -421,21 +421,25 @@ cdef class Scene:
             self.moving_dirty = False
             return fresh
 
-    cdef View view(self, object include):
+    cdef View view(self, dict options):
         """What a question sees."""
         cdef View v = View.__new__(View)
         cdef Snapshot snap
         cdef Part part
-        if include not in INCLUDES:
-            raise ValueError(f"include must be 'actors', 'characters' or 'all', not {include!r}")
-        if include != "characters":
+        # The word is a keyword of Cython, so no parameter can have that name.
+        what = options.get("include", "actors")
+        if len(options) > (1 if "include" in options else 0):
+            raise TypeError(f"unexpected keyword argument {next(k for k in options if k != 'include')!r}")
+        if not isinstance(what, str) or what not in INCLUDES:
+            raise ValueError(f"include must be 'actors', 'characters' or 'all', not {what!r}")
+        if what != "characters":
             snap = self.snapshot()
             v.fixed = &snap.fixed.data
             v.moving = &snap.moving.data
             v.fixed_owners = snap.fixed.owners
             v.moving_owners = snap.moving.owners
             v.keep = snap
-        if include != "actors":
+        if what != "actors":
             part = _publish_characters(self.characters)
             v.characters = &part.data
             v.character_owners = part.owners
@@ -713,7 +717,7 @@ cdef class Scene:
         """Triangles of all meshes and heightfields placed in the scene, each placing counted."""
         return sum(a.shape.triangle_count for a in self.actors if hasattr(a.shape, "triangle_count"))
 
-    def raycast(self, origin, direction, distance, mask=0xFFFFFFFF, filter=None, include="actors"):
+    def raycast(self, origin, direction, distance, mask=0xFFFFFFFF, filter=None, **options):
         """First thing met by a ray.
 
         Solids (box, sphere, capsule, hull, plane) are solid: a ray that starts inside meets
@@ -740,9 +744,9 @@ cdef class Scene:
         -------
         SceneHit or None
         """
-        return ask_raycast(self.view(include), origin, direction, distance, mask, filter)
+        return ask_raycast(self.view(options), origin, direction, distance, mask, filter)
 
-    def raycast_many(self, origins, directions, distances, mask=0xFFFFFFFF, filter=None, include="actors"):
+    def raycast_many(self, origins, directions, distances, mask=0xFFFFFFFF, filter=None, **options):
         """`raycast` for many rays; the GIL is released once.
 
         Parameters
@@ -757,10 +761,9 @@ cdef class Scene:
         -------
         HitArrays
         """
-        return ask_raycast_many(self.view(include), origins, directions, distances, mask, filter)
+        return ask_raycast_many(self.view(options), origins, directions, distances, mask, filter)
 
-    def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
-              include="actors"):
+    def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
         """First thing met by a shape that moves along a straight line.
 
         Solids are solid: a start inside gives distance 0 (RULES 7.6). Triangles are met from
@@ -787,10 +790,10 @@ cdef class Scene:
         -------
         SceneHit or None
         """
-        return ask_sweep(self.view(include), shape, position, direction, distance, rotation, mask, filter)
+        return ask_sweep(self.view(options), shape, position, direction, distance, rotation, mask, filter)
 
     def sweep_many(self, shape, positions, directions, distances, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF,
-                   filter=None, include="actors"):
+                   filter=None, **options):
         """`sweep` for many motions of one shape; the GIL is released once.
 
         Parameters
@@ -808,9 +811,9 @@ cdef class Scene:
         -------
         HitArrays
         """
-        return ask_sweep_many(self.view(include), shape, positions, directions, distances, rotations, mask, filter)
+        return ask_sweep_many(self.view(options), shape, positions, directions, distances, rotations, mask, filter)
 
-    def overlap(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, include="actors"):
+    def overlap(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
         """Actors that a shape touches; triangles count from both sides (RULES 7.6).
 
         Parameters
@@ -827,10 +830,9 @@ cdef class Scene:
         list of Actor
             In the order of their ids; characters after them.
         """
-        return ask_touching(self.view(include), shape, position, rotation, mask, filter, False)
+        return ask_touching(self.view(options), shape, position, rotation, mask, filter, False)
 
-    def overlap_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
-                     include="actors"):
+    def overlap_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
         """`overlap` for many poses of one shape; the GIL is released once.
 
         Parameters
@@ -846,10 +848,9 @@ cdef class Scene:
         -------
         TouchArrays
         """
-        return ask_touching_many(self.view(include), shape, positions, rotations, mask, filter, False)
+        return ask_touching_many(self.view(options), shape, positions, rotations, mask, filter, False)
 
-    def penetration(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
-                    include="actors"):
+    def penetration(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
         """Actors that a shape enters, and the shortest way out of each.
 
         Out of a mesh, heightfield or triangle up to four pushes are added up, each out of the
@@ -871,10 +872,9 @@ cdef class Scene:
         list of Penetration
             actor, direction (moves the shape out), depth in metres; in the order of ids.
         """
-        return ask_touching(self.view(include), shape, position, rotation, mask, filter, True)
+        return ask_touching(self.view(options), shape, position, rotation, mask, filter, True)
 
-    def penetration_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
-                         include="actors"):
+    def penetration_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
         """`penetration` for many poses of one shape; the GIL is released once.
 
         Parameters
@@ -890,10 +890,10 @@ cdef class Scene:
         -------
         TouchArrays
         """
-        return ask_touching_many(self.view(include), shape, positions, rotations, mask, filter, True)
+        return ask_touching_many(self.view(options), shape, positions, rotations, mask, filter, True)
 
     def closest_points(self, shape, position, max_distance=float("inf"), rotation=(0.0, 0.0, 0.0, 1.0),
-                       mask=0xFFFFFFFF, filter=None, include="actors"):
+                       mask=0xFFFFFFFF, filter=None, **options):
         """The nearest pair of points of a shape and the world (SWEEP 2.3).
 
         Parameters
@@ -913,10 +913,10 @@ cdef class Scene:
             Its distance is negative when the shape enters what is nearest; of several such
             the one it enters deepest.
         """
-        return ask_closest(self.view(include), shape, position, max_distance, rotation, mask, filter)
+        return ask_closest(self.view(options), shape, position, max_distance, rotation, mask, filter)
 
     def closest_points_many(self, shape, positions, max_distance=float("inf"), rotations=(0.0, 0.0, 0.0, 1.0),
-                            mask=0xFFFFFFFF, filter=None, include="actors"):
+                            mask=0xFFFFFFFF, filter=None, **options):
         """`closest_points` for many poses of one shape; the GIL is released once.
 
         Parameters
@@ -933,4 +933,4 @@ cdef class Scene:
         -------
         ClosestArrays
         """
-        return ask_closest_many(self.view(include), shape, positions, max_distance, rotations, mask, filter)
+        return ask_closest_many(self.view(options), shape, positions, max_distance, rotations, mask, filter)

@@ -147,6 +147,8 @@ cdef struct world_hit:
 
 cdef void candidates_init(candidates* c) noexcept nogil
 cdef void candidates_free(candidates* c) noexcept nogil
+# Make room for more triangles. Status.
+cdef int candidates_room(candidates* c, int32_t more) noexcept nogil
 cdef void candidates_cut(candidates* c, int32_t n_groups, int32_t n_tris) noexcept nogil
 # Add what touches the box; mask picks layers. Returns a status.
 cdef int candidates_gather(candidates* c, const world_part* part, int32_t part_index, aabb box, uint32_t mask,

@@ -103,7 +103,7 @@ cdef int _room_for_groups(candidates* c, int32_t more) noexcept nogil:
     return STATUS_OK
 
 
-cdef int _room_for_tris(candidates* c, int32_t more) noexcept nogil:
+cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
     cdef int32_t room
     cdef void* p
     if c.n_tris + more <= c.room_tris:
@@ -314,7 +314,7 @@ cdef int _add_mesh(candidates* c, const placed* p, aabb box, const wall_rule* wa
     found = _collect(c, &m.tree, &local)
     if found < 0:
         return found
-    status = _room_for_tris(c, 6 * found if walls != NULL and walls.height > 0.0 else found)
+    status = candidates_room(c, 6 * found if walls != NULL and walls.height > 0.0 else found)
     if status != STATUS_OK:
         return status
     for i in range(found):
@@ -334,7 +334,7 @@ cdef int _add_heightfield(candidates* c, const placed* p, aabb box, const wall_r
     if not field_cells(f, local_box(p, reach), &i0, &i1, &j0, &j1):
         return STATUS_OK
     for i in range(i0, i1 + 1):
-        status = _room_for_tris(c, 12 * (j1 - j0 + 1) if walls != NULL and walls.height > 0.0 else 2 * (j1 - j0 + 1))
+        status = candidates_room(c, 12 * (j1 - j0 + 1) if walls != NULL and walls.height > 0.0 else 2 * (j1 - j0 + 1))
         if status != STATUS_OK:
             return status
         for j in range(j0, j1 + 1):
@@ -351,7 +351,7 @@ cdef int _add_box(candidates* c, const placed* p) noexcept nogil:
     cdef vec3[8] corner
     cdef int i
     cdef vec3 n
-    cdef int status = _room_for_tris(c, 12)
+    cdef int status = candidates_room(c, 12)
     if status != STATUS_OK:
         return status
     for i in range(8):
@@ -382,7 +382,7 @@ cdef inline vec3 _hull_vertex(const placed* p, int32_t i) noexcept nogil:
 cdef int _add_hull(candidates* c, const placed* p) noexcept nogil:
     cdef int32_t i
     cdef const int32_t* t
-    cdef int status = _room_for_tris(c, p.hull.n_triangles)
+    cdef int status = candidates_room(c, p.hull.n_triangles)
     if status != STATUS_OK:
         return status
     for i in range(p.hull.n_triangles):
@@ -441,7 +441,7 @@ cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t pa
             g.closed = True
             status = _add_hull(c, p)
         else:
-            status = _room_for_tris(c, 1)
+            status = candidates_room(c, 1)
             if status == STATUS_OK:
                 _store_face(c, p.mirrored, place_point(p, p.a), place_point(p, p.b), place_point(p, p.c))
         if status != STATUS_OK:
