@@ -1,8 +1,8 @@
 """What the peers' processes share: load a workload, run it on request, answer in JSON lines.
 
 A peer module has ``NAME``, ``version()`` and a class ``Peer(meshes, positions, displacements, dt)`` with
-``run(record=None)``, which makes all moves once and returns the nanoseconds they took. `record`, when given, is an
-array (T + 1, n, 3) to fill with positions (z up); the time of a run that records does not count.
+``run(clock, record=None)``, which makes all moves once, between ``clock.start()`` and ``clock.stop()``. `record`, when
+given, is an array (T + 1, n, 3) to fill with positions (z up); the time of a run that records does not count.
 """
 from __future__ import annotations
 
@@ -26,6 +26,20 @@ def resident_mb():
         return None
 
 
+class Clock:
+    """Nanoseconds that passed, and that this process computed, between starts and stops."""
+
+    def __init__(self):
+        self.wall = self.cpu = 0
+
+    def start(self):
+        self._cpu, self._wall = time.process_time_ns(), time.perf_counter_ns()
+
+    def stop(self):
+        self.wall += time.perf_counter_ns() - self._wall
+        self.cpu += time.process_time_ns() - self._cpu
+
+
 def main(module, path):
     peer_module = importlib.import_module(module)
     meshes, positions, displacements, dt = load(path)
@@ -36,7 +50,7 @@ def main(module, path):
     built = time.perf_counter() - began
     record = np.empty((frames + 1, n, 3))
     record[0] = positions
-    peer.run(record)
+    peer.run(Clock(), record)
     after = resident_mb()
     walked = np.linalg.norm(np.diff(record[..., :2], axis=0), axis=2).sum(axis=0)
     answer({
@@ -54,7 +68,9 @@ def main(module, path):
     for line in sys.stdin:
         if line.strip() != "run":
             break
-        answer({"us_per_move": peer.run() / (n * frames) / 1e3})
+        clock = Clock()
+        peer.run(clock)
+        answer({"us": clock.wall / (n * frames) / 1e3, "cpu_us": clock.cpu / (n * frames) / 1e3})
 
 
 def answer(message):

@@ -6,7 +6,6 @@ from pycct._vec cimport (
     f_clamp,
     f_max,
     v3,
-    v3_add,
     v3_cross,
     v3_dist2,
     v3_dot,
@@ -14,7 +13,6 @@ from pycct._vec cimport (
     v3_lerp,
     v3_madd,
     v3_neg,
-    v3_scale,
     v3_sub,
     vec3,
 )
@@ -59,6 +57,7 @@ cdef closest_pair segment_segment(vec3 p0, vec3 p1, vec3 q0, vec3 q1) noexcept n
     cdef vec3 d1 = v3_sub(p1, p0)
     cdef vec3 d2 = v3_sub(q1, q0)
     cdef vec3 r = v3_sub(p0, q0)
+    cdef vec3 m
     cdef double a = v3_len2(d1)
     cdef double e = v3_len2(d2)
     cdef double b, c, f, s, t, denom
@@ -84,6 +83,13 @@ cdef closest_pair segment_segment(vec3 p0, vec3 p1, vec3 q0, vec3 q1) noexcept n
     best = _pair(v3_madd(p0, d1, s), v3_madd(q0, d2, t), s, t)
     if denom > NEARLY_PARALLEL2 * a * e:
         return best
+    # The same by cross products, which lose half as many digits to the small angle.
+    m = v3_cross(d1, d2)
+    denom = v3_len2(m)
+    if denom > 0.0:
+        s = f_clamp(v3_dot(m, v3_cross(d2, r)) / denom, 0.0, 1.0)
+        t = f_clamp((b * s + f) / e, 0.0, 1.0)
+        best = _pair(v3_madd(p0, d1, s), v3_madd(q0, d2, t), s, t)
     t = point_segment_parameter(p0, q0, q1)
     other = _pair(p0, v3_lerp(q0, q1, t), 0.0, t)
     if other.dist2 < best.dist2:
@@ -128,22 +134,18 @@ cdef vec3 triangle_normal(vec3 a, vec3 b, vec3 c) noexcept nogil:
     return v3(n.x / m, n.y / m, n.z / m)
 
 
+cdef inline bint _inside(vec3 x, vec3 a, vec3 b, vec3 c, vec3 n) noexcept nogil:
+    """True when x, taken along n, falls into the triangle."""
+    return (v3_dot(v3_cross(v3_sub(b, a), v3_sub(x, a)), n) >= 0.0
+            and v3_dot(v3_cross(v3_sub(c, b), v3_sub(x, b)), n) >= 0.0
+            and v3_dot(v3_cross(v3_sub(a, c), v3_sub(x, c)), n) >= 0.0)
+
+
 cdef vec3 point_triangle(vec3 p, vec3 a, vec3 b, vec3 c) noexcept nogil:
-    cdef vec3 ab = v3_sub(b, a)
-    cdef vec3 ac = v3_sub(c, a)
-    cdef vec3 ap = v3_sub(p, a)
-    cdef vec3 n = v3_cross(ab, ac)
-    cdef double n2 = v3_len2(n)
-    cdef double longest2 = f_max(v3_len2(ab), f_max(v3_len2(ac), v3_dist2(b, c)))
-    cdef double v, w
+    cdef vec3 n = triangle_normal(a, b, c)
     cdef closest_pair best, other
-    if n2 > DEGENERATE * longest2 * DEGENERATE * longest2 and n2 > 0.0:
-        w = v3_dot(v3_cross(ab, ap), n)
-        v = v3_dot(v3_cross(ap, ac), n)
-        if v >= 0.0 and w >= 0.0 and v3_dot(v3_cross(v3_sub(c, b), v3_sub(p, b)), n) >= 0.0:
-            # By barycentric weights: the result lies in the triangle even when
-            # the triangle is a sliver whose normal has few good digits.
-            return v3_add(a, v3_add(v3_scale(ab, v / n2), v3_scale(ac, w / n2)))
+    if (n.x != 0.0 or n.y != 0.0 or n.z != 0.0) and _inside(p, a, b, c, n):
+        return v3_madd(p, n, -v3_dot(v3_sub(p, a), n))
     best = point_segment(p, a, b)
     other = point_segment(p, b, c)
     if other.dist2 < best.dist2:
@@ -152,13 +154,6 @@ cdef vec3 point_triangle(vec3 p, vec3 a, vec3 b, vec3 c) noexcept nogil:
     if other.dist2 < best.dist2:
         best = other
     return best.on_b
-
-
-cdef inline bint _inside(vec3 x, vec3 a, vec3 b, vec3 c, vec3 n) noexcept nogil:
-    """True when x, taken along n, falls into the triangle."""
-    return (v3_dot(v3_cross(v3_sub(b, a), v3_sub(x, a)), n) >= 0.0
-            and v3_dot(v3_cross(v3_sub(c, b), v3_sub(x, b)), n) >= 0.0
-            and v3_dot(v3_cross(v3_sub(a, c), v3_sub(x, c)), n) >= 0.0)
 
 
 cdef closest_pair segment_triangle(vec3 p0, vec3 p1, vec3 a, vec3 b, vec3 c, vec3 n) noexcept nogil:

@@ -18,7 +18,8 @@ cdef double as_float(object value, str name) except? -1.0:
     if type(value) is float:
         x = <double>value
     else:
-        if isinstance(value, (str, bytes, bytearray)):
+        # NumPy would drop a complex number's imaginary part with no more than a warning.
+        if isinstance(value, (str, bytes, bytearray, complex, np.complexfloating)):
             raise TypeError(f"{name} must be a number, not {type(value).__name__}")
         try:
             x = value

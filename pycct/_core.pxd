@@ -1,210 +1,11 @@
 # cython: language_level=3
-"""The movement core: doSweepTest, moveCharacter, move; and the CharacterController around them.
+"""The CharacterController around the move."""
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
-A move is a pure function of the controller's parameters and state, the world it
-sees and the displacement. It works on a copy of the state, which the caller keeps
-only when the move ends well.
-"""
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-
-from pycct._neighbours cimport character, shared_grid
-from pycct._scene cimport Actor, Scene
-from pycct._types cimport triangle
-from pycct._vec cimport aabb, vec3
-from pycct._world cimport answer_book, candidates, world_part
-
-
-cdef enum collision_flag:       # MOVE 1.3
-    COLLISION_SIDES = 1
-    COLLISION_UP = 2
-    COLLISION_DOWN = 4
-
-
-cdef enum climbing_mode:
-    CLIMBING_EASY = 0
-    CLIMBING_CONSTRAINED = 1
-
-
-cdef enum non_walkable_mode:
-    NON_WALKABLE_PREVENT_CLIMBING = 0
-    NON_WALKABLE_FORCE_SLIDING = 1
-
-
-cdef enum sweep_pass:           # MOVE 6.1
-    PASS_UP = 0
-    PASS_SIDE = 1
-    PASS_DOWN = 2
-    PASS_SENSOR = 3
-
-
-cdef enum state_mark:           # PhysX's STF flags
-    VALIDATE_TRIANGLE_DOWN = 1
-    VALIDATE_TRIANGLE_SIDE = 2
-    TOUCH_OTHER_CONTROLLER = 4
-    TOUCH_OBSTACLE = 8
-    NORMALIZE_RESPONSE = 16
-    WALK_EXPERIMENT = 32
-    HIT_NON_WALKABLE = 64
-    IS_MOVING_UP = 128
-
-
-# Where the rule sets differ, one bit a row of RULES 9 ('document' sets it) ...
-cdef enum rule_bit:
-    RULE_FORCE_SLIDE_HORIZONTAL = 1 << 0    # row 1
-    RULE_SENSOR_DECIDES = 1 << 1            # row 2
-    RULE_SIDE_CHECK_AT_ONCE = 1 << 2        # row 3
-    RULE_STEEP_FACING_DOWN = 1 << 3         # row 4
-    RULE_RECOVERY_SUM = 1 << 4              # row 5
-    RULE_NORMALIZE_EXPERIMENT = 1 << 5      # row 6
-    RULE_STEP_BACK_IN_EXPERIMENT = 1 << 6   # row 7
-    RULE_CULL_PARALLEL = 1 << 7             # row 8
-    RULE_RECOVERY_SWEEP_AFTER = 1 << 8      # row 9
-    RULE_JUMP_VOLUME_UP = 1 << 9            # row 10
-    RULE_RIDE_WHOLE = 1 << 10               # row 11
-    RULE_RECOVER_USER_GEOMETRY = 1 << 11    # row 12
-    RULE_FLAGS_BY_COLLISION = 1 << 12       # row 13
-
-
-cdef struct controller_params:
-    vec3 up                     # unit
-    double radius               # m, > 0
-    double height               # m, distance between the sphere centres, >= 0
-    double contact_offset       # m, >= 0
-    double step_offset          # m, >= 0
-    double slope_limit          # cosine; 0: slopes are not handled
-    double invisible_wall_height
-    double max_jump_height
-    int32_t climbing            # climbing_mode
-    int32_t non_walkable        # non_walkable_mode
-    bint overlap_recovery
-    bint prevent_vertical_sliding
-    bint collide                # meets other controllers
-    uint32_t layer
-    uint32_t mask
-    uint32_t rules              # rule_bit
-    uint32_t surface            # what others may do on it (behavior bits)
-    int64_t proxy               # id of the actor that follows it, which it never meets; -1: none
-
-
-# What the last DOWN pass found below.
-cdef struct ground_contact:
-    bint touching
-    vec3 normal                 # contact normal
-    vec3 point
-    int32_t owner               # owner_kind
-    int64_t id                  # of the actor, controller or obstacle
-    int32_t triangle            # as the user numbered it, -1: none
-    bint has_data
-    int64_t data
-    bint has_face               # a triangle's normal decides whether it is walkable
-    vec3 face_normal
-    double distance             # gap between the capsule and it, m
-
-
-cdef struct controller_state:
-    vec3 position               # centre of the capsule
-    vec3 velocity               # what was really travelled / dt
-    int32_t flags               # collision_flag bits of the last move
-    uint32_t marks              # state_mark bits
-    int64_t touched_actor       # what the last pass down ended on, -1: nothing
-    int64_t touched_obstacle
-    int64_t touched_controller
-    vec3 touched_point          # in the world
-    vec3 touched_local          # in the frame of the shape or obstacle
-    vec3 platform_delta         # how far that carried the character in the last move
-    vec3 separation             # to be added to the next displacement (RULES 8)
-    vec3 down_normal            # of the triangle below (MOVE contactNormalDownPass)
-    vec3 side_normal            # of the triangle aside (MOVE contactNormalSidePass)
-    double touched_min          # lowest and highest point of the triangle below, along up
-    double touched_max
-    double contact_height       # along up, of the last contact of any pass
-    double overlap              # depth left after overlap recovery, m
-    ground_contact ground
-
-
-cdef struct hit_record:
-    int32_t owner               # owner_kind
-    int32_t sweep_pass
-    int64_t id
-    bint dynamic                # a dynamic body: yours to push
-    int32_t triangle
-    bint has_data
-    int64_t data
-    vec3 position
-    vec3 normal
-    vec3 direction
-    double length               # of the motion that was left, m
-    double distance             # at which it was hit, m
-    double along                # place on the axis, 0 bottom to 1 top (SWEEP 6.3)
-
-
-cdef struct hit_log:
-    hit_record* records
-    int32_t n
-    int32_t room
-
-
-cdef struct move_stats:
-    int64_t iterations
-    int64_t full_updates
-    int64_t partial_updates
-    int64_t triangles_tested
-    int64_t recoveries
-
-
-# Candidates kept from move to move. A cache never changes a result.
-cdef struct candidate_cache:
-    candidates near
-    bint valid
-    aabb bounds
-    uint64_t fixed_version
-    uint64_t moving_version
-    uint32_t mask
-    int32_t fixed_groups        # how many of the candidates are static
-    int32_t fixed_tris
-
-
-cdef struct move_scratch:
-    candidate_cache cache
-    candidates around           # for overlap recovery and the ray down
-    hit_log log
-    character* others           # near controllers
-    int32_t room_others
-    answer_book book            # what callbacks said during this move
-
-
-# MOVE 2.4
-cdef struct decomposition:
-    vec3 up_vector
-    vec3 side_vector
-    vec3 down_vector
-    double step_offset
-    bint is_moving_up
-    bint has_side_movement
-
-
-cdef void scratch_init(move_scratch* s) noexcept nogil
-cdef void scratch_free(move_scratch* s) noexcept nogil
-cdef decomposition decompose(vec3 displacement, vec3 up, double step_offset, bint standing_on_moving) noexcept nogil
-cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) noexcept nogil
-cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side) noexcept nogil
-cdef vec3 collision_response(vec3 target, vec3 position, vec3 direction, vec3 normal, double bump, double friction,
-                             bint normalize) noexcept nogil
-# What surrounds one move.
-cdef struct move_world:
-    const world_part* fixed
-    const world_part* moving
-    shared_grid* others         # NULL: meets no controllers
-    character self              # how they see this one
-    uint32_t mask               # layers to see in this move
-    bint filters                # ask the book who may be met
-    bint asks_behavior          # ask the book what may be done there
-
-
-# Move; ``state`` is changed in place and worth keeping only when STATUS_OK is returned.
-cdef int move_controller(const controller_params* p, controller_state* state, const move_world* world,
-                         move_scratch* scratch, vec3 displacement, double dt, double min_distance,
-                         move_stats* stats) noexcept nogil
+from pycct._move cimport controller_params, controller_state, hit_log, move_scratch, move_stats, move_world
+from pycct._neighbours cimport character
+from pycct._scene cimport Actor, Scene, Snapshot
+from pycct._vec cimport vec3
 
 
 cdef class CharacterController:
@@ -214,6 +15,14 @@ cdef class CharacterController:
     cdef controller_state st
     cdef move_scratch scratch
     cdef move_stats last
+    cdef hit_log log            # of the last move that took effect
+    cdef controller_state before        # where the last move began, and what it was asked, for explain_last
+    cdef vec3 asked
+    cdef double asked_dt                # < 0: no move yet
+    cdef double asked_least
+    cdef uint32_t asked_mask
+    cdef int stuck_moves
+    cdef uint32_t warned
     cdef public object user_data
     cdef object on_hit_
     cdef object behavior_
@@ -227,6 +36,10 @@ cdef class CharacterController:
     cdef void leave(self) noexcept
     cdef character as_character(self) noexcept
     cdef int publish(self) except -1
-    cdef int answer(self, object filter) except -1
+    cdef int ask(self, object filter) except -1
+    cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1
+    cdef int watch(self, vec3 displacement, const controller_state* after, const move_stats* cost) except -1
+    cdef object retrace(self, const controller_state* start, vec3 d, double dt, double least, uint32_t mask,
+                        object filter)
     cdef double _foot(self) noexcept
     cdef int _set(self, controller_params p) except -1

@@ -1,807 +1,67 @@
 # cython: language_level=3
-"""The movement core. See the header; rule numbers are those of RULES and its documents."""
-cimport cython
-from libc.math cimport fabs, sqrt
-from libc.stdint cimport int32_t, int64_t, uint32_t
-from libc.stdlib cimport free, realloc
-from libc.string cimport memset
-
-from pycct._closest cimport point_segment_parameter
-from pycct._convert cimport as_float, as_not_negative, as_positive, as_unit, as_vec3, from_vec3, raise_status
-from pycct._overlap cimport push_out
-from pycct._neighbours cimport character, shared_add, shared_collect, shared_remove, shared_update
-from pycct._scene cimport Actor, Scene, Snapshot
-from pycct._shapes cimport Capsule
-from pycct._sweep cimport capsule_cast, capsule_cast_of
-from pycct._types cimport BODY_DYNAMIC, BODY_KINEMATIC, BODY_STATIC, SHAPE_MESH, STATUS_NEED_ANSWER, STATUS_NO_MEMORY, STATUS_NOT_FINITE, STATUS_OK
-from pycct._vec cimport (
-    box_grow,
-    box_half,
-    box_inside,
-    box_of,
-    box_union,
-    f_max,
-    f_min,
-    v3,
-    v3_add,
-    v3_along,
-    v3_dot,
-    v3_finite,
-    v3_is_zero,
-    v3_len,
-    v3_madd,
-    v3_max,
-    v3_max_abs,
-    v3_min,
-    v3_reject,
-    v3_scale,
-    v3_sub,
-    v3_unit,
-)
-from pycct._world cimport (
-    ASK_BEHAVIOR,
-    ASK_FILTER,
-    OWNER_ACTOR,
-    OWNER_CONTROLLER,
-    OWNER_OBSTACLE,
-    RECOVER_USER,
-    answer,
-    book_add,
-    book_answer,
-    book_free,
-    candidate_group,
-    candidates_add_character,
-    candidates_cast,
-    candidates_cut,
-    candidates_deepest,
-    candidates_free,
-    candidates_gather,
-    candidates_init,
-    capsule_bounds,
-    group_push,
-    group_recovers,
-    place_point,
-    placed,
-    unplace_point,
-    wall_rule,
-    world_hit,
-)
-
+"""The CharacterController around the move: arguments, callbacks, state, results."""
+import logging
 import weakref
 
+cimport cython
+from libc.math cimport sqrt
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from pycct._convert cimport as_float, as_not_negative, as_positive, as_unit, as_vec3, from_vec3, raise_status
+from pycct._move cimport (
+    CLIMBING_CONSTRAINED,
+    CLIMBING_EASY,
+    COLLISION_DOWN,
+    COLLISION_SIDES,
+    COLLISION_UP,
+    HIT_NON_WALKABLE,
+    IS_MOVING_UP,
+    TRACE_HIT,
+    NON_WALKABLE_FORCE_SLIDING,
+    NON_WALKABLE_PREVENT_CLIMBING,
+    TOUCH_OBSTACLE,
+    TOUCH_OTHER_CONTROLLER,
+    controller_params,
+    controller_state,
+    decompose,
+    decomposition,
+    ground_contact,
+    hit_log,
+    hit_record,
+    move_controller,
+    move_stats,
+    move_world,
+    probe_below,
+    scratch_free,
+    scratch_init,
+    touches_anything,
+    trace_event,
+    trace_log,
+    unstick,
+)
+from pycct._neighbours cimport character, shared_add, shared_remove, shared_update
+from pycct._scene cimport Scene, Snapshot
+from pycct._shapes cimport Capsule
+from pycct._types cimport STATUS_NEED_ANSWER
+from pycct._vec cimport f_max, v3, v3_add, v3_dot, v3_len, v3_madd, v3_max_abs, v3_reject, v3_scale, v3_sub, vec3
+from pycct._world cimport ASK_FILTER, OWNER_ACTOR, OWNER_CONTROLLER, OWNER_OBSTACLE, answer, book_add
+
+from pycct import saves
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
-
-# Collision iterations of a pass that slides (MOVE 1.1; PhysX's MAX_ITER).
-cdef int MAX_ITERATIONS = 10
-# Bit of Behavior (pycct/_enums.py).
-cdef enum:
-    CAN_RIDE = 1
-    CAN_SLIDE = 2
-    USER_DEFINED_RIDE = 4
-# Further iterations after the first DOWN collision with something to slide on (MOVE 7.2.3k).
-cdef int SLIDE_ITERATIONS = 9
-# The cached volume is the temporal box times this (MOVE 1.1 VOLUME_GROWTH) ...
-cdef double VOLUME_GROWTH = 1.5
-# ... shifted along the side motion by this share of the growth (RULES 4).
-cdef double VOLUME_SHIFT = 0.9
-# A side vector is zero when no component is larger (RULES 6; MOVE 1.2 EPSILON_DISTANCE).
-cdef double ALMOST_ZERO = 1e-6
-# A pass stops when its direction turns by a right angle or more from where it set
-# out; the margin settles what float32 leaves to chance (RULES 5).
-cdef double TURNED_BACK = 1e-6
-# A sum of pushes no longer than this is nothing (MOVE 9.2.3 EPSILON_DISTANCE).
-cdef double EPSILON_DISTANCE = 1e-6
-# Corrections of one overlap recovery (RULES 7.5).
-cdef int MAX_RECOVERIES = 4
-# Bodies that overlap recovery moves out of, one bit per body_kind (MOVE 9.3).
-cdef int RECOVERS = (1 << BODY_STATIC) | (1 << BODY_KINEMATIC)
-
-
-# Everything that one move reads and writes.
-cdef struct move_job:
-    const controller_params* p
-    controller_state s
-    const move_world* world
-    move_scratch* scratch
-    move_stats* stats
-    wall_rule walls
-    vec3 half_axis              # from the centre to the upper sphere
-    vec3 side                   # unit side direction of this moveCharacter, or zero
-    bint first_query            # of this move: moving things must be looked up anew
-    bint standing_on_moving
-    int status
-
-
-cdef void scratch_init(move_scratch* s) noexcept nogil:
-    memset(s, 0, sizeof(move_scratch))
-    candidates_init(&s.cache.near)
-    candidates_init(&s.around)
-
-
-cdef void scratch_free(move_scratch* s) noexcept nogil:
-    candidates_free(&s.cache.near)
-    candidates_free(&s.around)
-    free(s.log.records)
-    free(s.others)
-    book_free(&s.book)
-    scratch_init(s)
-
-
-cdef decomposition decompose(vec3 displacement, vec3 up, double step_offset, bint standing_on_moving) noexcept nogil:
-    """MOVE 4.2 with RULES 6."""
-    cdef decomposition d
-    cdef double rise = v3_dot(displacement, up)
-    cdef vec3 along = v3_scale(up, rise)
-    cdef vec3 zero = v3(0.0, 0.0, 0.0)
-    d.side_vector = v3_sub(displacement, along)
-    d.is_moving_up = rise > 0.0
-    d.up_vector = along if d.is_moving_up else zero
-    d.down_vector = zero if d.is_moving_up else along
-    d.has_side_movement = standing_on_moving or v3_max_abs(d.side_vector) > ALMOST_ZERO
-    d.step_offset = 0.0 if d.is_moving_up and not standing_on_moving else step_offset
-    if d.has_side_movement:
-        d.up_vector = v3_madd(d.up_vector, up, d.step_offset)
-    return d
-
-
-cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) noexcept nogil:
-    """All that a motion may touch (RULES 4)."""
-    cdef double k = p.radius + p.contact_offset
-    cdef vec3 half = v3(k + fabs(p.up.x) * 0.5 * p.height, k + fabs(p.up.y) * 0.5 * p.height,
-                        k + fabs(p.up.z) * 0.5 * p.height)
-    cdef vec3 end = v3_add(centre, direction)
-    cdef vec3 low
-    cdef aabb box = box_of(v3_sub(v3_min(centre, end), half), v3_add(v3_max(centre, end), half))
-    if p.max_jump_height > 0.0:
-        low = v3_madd(centre, p.up, p.max_jump_height if p.rules & RULE_JUMP_VOLUME_UP else -p.max_jump_height)
-        box = box_union(box, box_of(v3_sub(low, half), v3_add(low, half)))
-    return box
-
-
-cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side) noexcept nogil:
-    """The box for which candidates are fetched, so that the next moves find them there (RULES 4)."""
-    cdef vec3 half = box_half(temporal)
-    cdef vec3 growth = v3_scale(half, VOLUME_GROWTH - 1.0)
-    cdef vec3 shift = v3_scale(side, VOLUME_SHIFT * fabs(v3_dot(side, growth)))
-    cdef aabb box = box_of(v3_add(v3_sub(temporal.lo, growth), shift), v3_add(v3_add(temporal.hi, growth), shift))
-    return box_union(box, temporal)
-
-
-cdef vec3 collision_response(vec3 target, vec3 position, vec3 direction, vec3 normal, double bump, double friction,
-                             bint normalize) noexcept nogil:
-    """The new target after a collision (MOVE 8.2)."""
-    cdef vec3 reflected = v3_unit(v3_madd(direction, normal, -2.0 * v3_dot(direction, normal)))
-    cdef vec3 along = v3_scale(normal, v3_dot(reflected, normal))
-    cdef vec3 across = v3_sub(reflected, along)
-    cdef double amplitude = v3_len(v3_sub(target, position))
-    cdef vec3 r = position
-    if bump != 0.0:
-        r = v3_madd(r, v3_unit(along) if normalize else along, bump * amplitude)
-    if friction != 0.0:
-        r = v3_madd(r, v3_unit(across) if normalize else across, friction * amplitude)
-    return r
-
-
-cdef inline bint _too_steep(const controller_params* p, vec3 normal) noexcept nogil:
-    """A normal that faces down is not too steep (RULES 6, 9 row 4)."""
-    cdef double c = v3_dot(normal, p.up)
-    return c < p.slope_limit and (c >= 0.0 or p.rules & RULE_STEEP_FACING_DOWN)
-
-
-cdef void _drop_proxy(candidates* c, int32_t first, int64_t proxy) noexcept nogil:
-    """The actor that follows the character is never met by it."""
-    cdef int32_t i, n = first
-    for i in range(first, c.n_groups):
-        if c.groups[i].owner != OWNER_ACTOR or c.groups[i].id != proxy:
-            c.groups[n] = c.groups[i]
-            n += 1
-    c.n_groups = n
-
-
-cdef int _gather_others(move_job* m, candidates* c, aabb box) noexcept nogil:
-    """Other controllers in the box, in the order of their ids (RULES 8)."""
-    cdef move_scratch* k = m.scratch
-    cdef int32_t n, i
-    cdef void* p
-    cdef int status
-    if m.world.others == NULL:
-        return STATUS_OK
-    n = shared_collect(m.world.others, box, &m.world.self, k.others, k.room_others)
-    while n > k.room_others:
-        # Room for more: others may come by while the lock is open.
-        p = realloc(k.others, <size_t>(2 * <int64_t>n) * sizeof(character))
-        if p == NULL:
-            return STATUS_NO_MEMORY
-        k.others = <character*>p
-        k.room_others = 2 * n
-        n = shared_collect(m.world.others, box, &m.world.self, k.others, k.room_others)
-    for i in range(n):
-        status = candidates_add_character(c, &k.others[i], i)
-        if status != STATUS_OK:
-            return status
-    return STATUS_OK
-
-
-cdef int _gather_moving(move_job* m, candidates* c, aabb box, const wall_rule* walls) noexcept nogil:
-    """Kinematic and dynamic actors, obstacles, other controllers."""
-    cdef int32_t first = c.n_groups
-    cdef int status = candidates_gather(c, m.world.moving, 1, box, m.world.mask, walls)
-    if status != STATUS_OK:
-        return status
-    if m.p.proxy >= 0:
-        _drop_proxy(c, first, m.p.proxy)
-    return _gather_others(m, c, box)
-
-
-cdef int _update_candidates(move_job* m, aabb temporal) noexcept nogil:
-    """Make sure that all shapes that touch the temporal box are at hand (RULES 4, SWEEP 11)."""
-    cdef candidate_cache* c = &m.scratch.cache
-    cdef int status
-    if (c.valid and c.fixed_version == m.world.fixed.version and c.mask == m.world.mask
-            and box_inside(temporal, c.bounds)):
-        if m.first_query and (c.moving_version != m.world.moving.version or m.world.others != NULL):
-            candidates_cut(&c.near, c.fixed_groups, c.fixed_tris)
-            c.valid = False
-            status = _gather_moving(m, &c.near, c.bounds, &m.walls)
-            if status != STATUS_OK:
-                return status
-            c.moving_version = m.world.moving.version
-            c.valid = True
-            m.stats.partial_updates += 1
-        m.first_query = False
-        return STATUS_OK
-    c.valid = False
-    c.bounds = cached_volume(m.p, temporal, m.side)
-    candidates_cut(&c.near, 0, 0)
-    status = candidates_gather(&c.near, m.world.fixed, 0, c.bounds, m.world.mask, &m.walls)
-    if status != STATUS_OK:
-        return status
-    c.fixed_version = m.world.fixed.version
-    c.mask = m.world.mask
-    c.fixed_groups = c.near.n_groups
-    c.fixed_tris = c.near.n_tris
-    status = _gather_moving(m, &c.near, c.bounds, &m.walls)
-    if status != STATUS_OK:
-        return status
-    c.moving_version = m.world.moving.version
-    c.valid = True
-    m.first_query = False
-    m.stats.full_updates += 1
-    return STATUS_OK
-
-
-cdef inline int _recovers(const controller_params* p) noexcept nogil:
-    """The kinds of things that overlap recovery moves out of, as bits."""
-    if not p.overlap_recovery:
-        return 0
-    return RECOVERS | (1 << RECOVER_USER) if p.rules & RULE_RECOVER_USER_GEOMETRY else RECOVERS
-
-
-cdef int _gather_around(move_job* m, vec3 position, double radius) noexcept nogil:
-    """All that recovery may have to leave: looked up anew, so that no cache has a say."""
-    cdef candidates* c = &m.scratch.around
-    # Leaving a mesh takes several pushes: look that far around.
-    cdef aabb box = box_grow(capsule_bounds(v3_sub(position, m.half_axis), v3_add(position, m.half_axis), radius),
-                             radius)
-    cdef int status
-    candidates_cut(c, 0, 0)
-    status = candidates_gather(c, m.world.fixed, 0, box, m.world.mask, NULL)
-    if status == STATUS_OK:
-        status = _gather_moving(m, c, box, NULL)
-    return status
-
-
-cdef int _recover_at_once(move_job* m, vec3* position) noexcept nogil:
-    """One sum over all overlaps (RULES 9 row 5, MOVE 9.2)."""
-    cdef candidates* c = &m.scratch.around
-    cdef vec3 p0 = v3_sub(position[0], m.half_axis), p1 = v3_add(position[0], m.half_axis)
-    cdef vec3 total = v3(0.0, 0.0, 0.0)
-    cdef push_out push
-    cdef int32_t i
-    cdef uint32_t value
-    cdef int recovers = _recovers(m.p)
-    cdef int status = _gather_around(m, position[0], m.p.radius + m.p.contact_offset)
-    if status != STATUS_OK:
-        return status
-    for i in range(c.n_groups):
-        if not group_recovers(&c.groups[i], recovers):
-            continue
-        push = group_push(c, &c.groups[i], p0, p1, m.p.radius)
-        if not push.overlapping:
-            continue
-        if m.world.filters:
-            if not book_answer(&m.scratch.book, ASK_FILTER, c.groups[i].owner, c.groups[i].id, &value):
-                return STATUS_NEED_ANSWER
-            if value == 0:
-                continue
-        total = v3_madd(total, push.dir, push.depth + m.p.contact_offset)
-        m.stats.recoveries += 1
-    if v3_len(total) > EPSILON_DISTANCE:
-        position[0] = v3_add(position[0], total)
-    return STATUS_OK
-
-
-cdef int _recover(move_job* m, vec3* position) noexcept nogil:
-    """Overlap recovery: out of what is overlapped deepest, up to four times (RULES 7.5)."""
-    cdef candidates* c = &m.scratch.around
-    cdef double radius = m.p.radius + m.p.contact_offset
-    cdef vec3 p0, p1
-    cdef push_out push
-    cdef int32_t group
-    cdef int status, recovers = _recovers(m.p)
-    cdef int turn
-    m.s.overlap = 0.0
-    if m.p.rules & RULE_RECOVERY_SUM:
-        status = _recover_at_once(m, position)
-        if status != STATUS_OK:
-            return status
-    else:
-        for turn in range(MAX_RECOVERIES):
-            status = _gather_around(m, position[0], radius)
-            if status != STATUS_OK:
-                return status
-            p0 = v3_sub(position[0], m.half_axis)
-            p1 = v3_add(position[0], m.half_axis)
-            push = candidates_deepest(c, p0, p1, radius, recovers, &group)
-            if m.scratch.book.asking:
-                return STATUS_NEED_ANSWER
-            if not push.overlapping:
-                return STATUS_OK
-            position[0] = v3_madd(position[0], push.dir, push.depth)
-            m.stats.recoveries += 1
-    # What is left: more than nothing means that the character is crushed.
-    status = _gather_around(m, position[0], radius)
-    if status != STATUS_OK:
-        return status
-    push = candidates_deepest(c, v3_sub(position[0], m.half_axis), v3_add(position[0], m.half_axis), m.p.radius,
-                              recovers, &group)
-    if m.scratch.book.asking:
-        return STATUS_NEED_ANSWER
-    if push.overlapping:
-        m.s.overlap = push.depth
-    return STATUS_OK
-
-
-cdef int _log_hit(hit_log* log, const hit_record* r) noexcept nogil:
-    cdef void* p
-    cdef int32_t room
-    if log.n == log.room:
-        room = 2 * log.room + 16
-        p = realloc(log.records, <size_t>room * sizeof(hit_record))
-        if p == NULL:
-            return STATUS_NO_MEMORY
-        log.records = <hit_record*>p
-        log.room = room
-    log.records[log.n] = r[0]
-    log.n += 1
-    return STATUS_OK
-
-
-cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double min_distance, int sweep_pass,
-                      int* collisions) noexcept nogil:
-    """doSweepTest (MOVE 7.2, RULES 5): move along, slide where something is in the way.
-
-    Returns whether a motion was tried; m.status tells of a failure."""
-    cdef controller_state* s = &m.s
-    cdef candidates* near = &m.scratch.cache.near
-    cdef vec3 position = s.position, target, way, normal, axis
-    cdef double length, asked
-    cdef bint moved = False, upright, sliding
-    cdef capsule_cast cast
-    cdef world_hit hit
-    cdef const candidate_group* g
-    cdef const placed* item
-    cdef const triangle* t
-    cdef hit_record record
-    cdef vec3 face
-    cdef double h
-    cdef uint32_t behavior
-    cdef int recovers = _recovers(m.p)
-    collisions[0] = 0
-    if v3_is_zero(direction):
-        return False
-    # RULES 5: a pass that sets out forgets what the one before touched.
-    s.marks &= ~<uint32_t>(VALIDATE_TRIANGLE_DOWN | TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
-    s.touched_actor = s.touched_obstacle = s.touched_controller = -1
-    asked = v3_len(direction)
-    target = v3_add(position, direction)
-    while max_iterations > 0:
-        max_iterations -= 1
-        way = v3_sub(target, position)
-        m.status = _update_candidates(m, temporal_box(m.p, position, way))
-        if m.status != STATUS_OK:
-            return moved
-        length = v3_len(way)
-        if length <= min_distance:
-            break
-        way = v3_scale(way, 1.0 / length)
-        if v3_dot(way, direction) <= TURNED_BACK * asked:
-            break
-        moved = True
-        m.stats.iterations += 1
-        cast = capsule_cast_of(v3_sub(position, m.half_axis), v3_add(position, m.half_axis), m.p.radius, way,
-                               length + m.p.contact_offset, True, True)
-        if m.p.rules & RULE_CULL_PARALLEL:
-            cast.culls_parallel = True
-        if not candidates_cast(near, &cast, recovers, &hit):
-            if m.scratch.book.asking:
-                m.status = STATUS_NEED_ANSWER
-                return moved
-            position = target
-            break
-        if hit.base.overlapping:
-            m.status = _recover(m, &position)
-            collisions[0] += 1
-            s.position = position
-            return moved
-        g = &near.groups[hit.group]
-        item = NULL
-        if g.part < 2:
-            item = &m.world.fixed.items[g.item] if g.part == 0 else &m.world.moving.items[g.item]
-        t = &near.tris[hit.base.tri] if hit.base.tri >= 0 else NULL
-        face = hit.base.normal
-        if t != NULL:
-            face = v3_scale(t.n, -1.0) if g.two_sided and v3_dot(t.n, way) > 0.0 else t.n
-        upright = sliding = False
-        record.owner = g.owner
-        record.sweep_pass = sweep_pass
-        record.id = g.id
-        record.dynamic = g.owner == OWNER_ACTOR and g.body == BODY_DYNAMIC
-        record.triangle = near.source[hit.base.tri] if t != NULL else -1
-        record.has_data = record.triangle >= 0 and item.kind == SHAPE_MESH and item.mesh.data != NULL
-        record.data = item.mesh.data[record.triangle] if record.has_data else 0
-        record.position = hit.base.point
-        record.normal = hit.base.normal
-        record.direction = way
-        record.length = length
-        record.distance = hit.base.distance
-        axis = v3_madd(position, way, hit.base.distance)
-        record.along = point_segment_parameter(hit.base.point, v3_sub(axis, m.half_axis), v3_add(axis, m.half_axis))
-        if sweep_pass == PASS_DOWN:
-            behavior = g.behavior
-            if m.world.asks_behavior and not book_answer(&m.scratch.book, ASK_BEHAVIOR, g.owner, g.id, &behavior):
-                m.status = STATUS_NEED_ANSWER
-                return moved
-            sliding = (behavior & CAN_SLIDE) != 0
-            if g.owner == OWNER_ACTOR:
-                s.marks &= ~<uint32_t>(TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
-                s.touched_actor = g.id
-                s.touched_point = hit.base.point
-                s.touched_local = unplace_point(item, hit.base.point)
-                if g.body == BODY_STATIC and t != NULL:
-                    s.marks |= VALIDATE_TRIANGLE_DOWN
-                    s.down_normal = face
-                    h = v3_dot(t.a, m.p.up)
-                    s.touched_min = s.touched_max = h
-                    h = v3_dot(t.b, m.p.up)
-                    s.touched_min = f_min(s.touched_min, h)
-                    s.touched_max = f_max(s.touched_max, h)
-                    h = v3_dot(t.c, m.p.up)
-                    s.touched_min = f_min(s.touched_min, h)
-                    s.touched_max = f_max(s.touched_max, h)
-            elif g.owner == OWNER_OBSTACLE:
-                s.marks |= TOUCH_OBSTACLE
-                s.touched_obstacle = g.id
-                if s.touched_actor < 0:
-                    s.touched_point = hit.base.point
-                    s.touched_local = unplace_point(item, hit.base.point)
-            else:
-                s.marks |= TOUCH_OTHER_CONTROLLER
-                s.touched_controller = g.id
-            s.ground.touching = True
-            s.ground.normal = hit.base.normal
-            s.ground.point = hit.base.point
-            s.ground.owner = g.owner
-            s.ground.id = g.id
-            s.ground.triangle = record.triangle
-            s.ground.has_data = record.has_data
-            s.ground.data = record.data
-            s.ground.has_face = t != NULL
-            s.ground.face_normal = face
-            s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
-        elif sweep_pass == PASS_SIDE or sweep_pass == PASS_SENSOR:
-            if g.owner == OWNER_ACTOR and g.body == BODY_STATIC and t != NULL:
-                s.marks |= VALIDATE_TRIANGLE_SIDE
-                s.side_normal = face
-                if m.p.prevent_vertical_sliding and v3_dot(face, m.p.up) < 0.0:
-                    upright = True
-        if sweep_pass != PASS_SENSOR:
-            m.status = _log_hit(&m.scratch.log, &record)
-            if m.status != STATUS_OK:
-                return moved
-        if sliding and collisions[0] == 0:
-            max_iterations += SLIDE_ITERATIONS
-        collisions[0] += 1
-        s.contact_height = v3_dot(hit.base.point, m.p.up)
-        if hit.base.distance > m.p.contact_offset:
-            position = v3_madd(position, way, hit.base.distance - m.p.contact_offset)
-        normal = hit.base.normal
-        if upright or ((s.marks & WALK_EXPERIMENT) and m.p.non_walkable != NON_WALKABLE_FORCE_SLIDING):
-            normal = v3_unit(v3_reject(normal, m.p.up))
-        target = collision_response(target, position, way, normal, 0.0, 1.0, (s.marks & NORMALIZE_RESPONSE) != 0)
-    s.position = position
-    return moved
-
-
-cdef int _move_character(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
-    """moveCharacter (MOVE 6.2, RULES 6): the passes up, aside and down. Returns collision flags."""
-    cdef controller_state* s = &m.s
-    cdef const controller_params* p = m.p
-    cdef vec3 up = p.up, saved, down
-    cdef double rise = v3_dot(displacement, up)
-    cdef double start_height = v3_dot(s.position, up)
-    cdef double bottom = start_height - (0.5 * p.height + p.radius)
-    cdef double gained, recover
-    cdef bint experiment = (s.marks & WALK_EXPERIMENT) != 0
-    cdef bint handles_slopes = p.slope_limit > 0.0, constrained
-    cdef int flags = 0, collisions = 0, iterations
-    cdef decomposition d = decompose(displacement, up, p.step_offset, m.standing_on_moving)
-    s.marks &= ~<uint32_t>(HIT_NON_WALKABLE | IS_MOVING_UP | NORMALIZE_RESPONSE)
-    if experiment and p.rules & RULE_NORMALIZE_EXPERIMENT:
-        s.marks |= NORMALIZE_RESPONSE
-    s.ground.touching = False
-    if d.is_moving_up:
-        s.marks |= IS_MOVING_UP
-    m.side = v3_unit(d.side_vector)
-    # One query for the whole move, the step included (MOVE 5.2).
-    m.status = _update_candidates(m, temporal_box(p, s.position, displacement))
-    if m.status != STATUS_OK:
-        return 0
-
-    if not experiment:
-        iterations = MAX_ITERATIONS
-        if p.prevent_vertical_sliding or v3_max_abs(d.side_vector) > ALMOST_ZERO:
-            iterations = 1
-        if _sweep_test(m, d.up_vector, iterations, min_distance, PASS_UP, &collisions) and collisions > 0:
-            flags |= COLLISION_UP
-            gained = v3_dot(s.position, up) - start_height
-            d.step_offset = f_min(d.step_offset, gained)
-        if m.status != STATUS_OK:
-            return 0
-
-    s.marks &= ~<uint32_t>VALIDATE_TRIANGLE_SIDE
-    if _sweep_test(m, d.side_vector, MAX_ITERATIONS, min_distance, PASS_SIDE, &collisions) and collisions > 0:
-        flags |= COLLISION_SIDES
-    if m.status != STATUS_OK:
-        return 0
-
-    constrained = p.climbing == CLIMBING_CONSTRAINED
-    if (p.rules & RULE_SIDE_CHECK_AT_ONCE and handles_slopes and constrained and s.marks & VALIDATE_TRIANGLE_SIDE
-            and _too_steep(p, s.side_normal) and s.contact_height > bottom + d.step_offset):
-        s.marks |= HIT_NON_WALKABLE
-        if not experiment:
-            return flags
-
-    if constrained and (p.rules & RULE_SENSOR_DECIDES or not s.marks & VALIDATE_TRIANGLE_SIDE):
-        if v3_len(d.side_vector) < p.radius:
-            saved = s.position
-            _sweep_test(m, v3_scale(v3_unit(d.side_vector), p.radius), 1, min_distance, PASS_SENSOR, &collisions)
-            s.position = saved
-            if m.status != STATUS_OK:
-                return 0
-            if (p.rules & RULE_SENSOR_DECIDES and handles_slopes and collisions > 0
-                    and s.marks & VALIDATE_TRIANGLE_SIDE and _too_steep(p, s.side_normal)
-                    and s.contact_height > bottom + d.step_offset):
-                s.marks |= HIT_NON_WALKABLE
-
-    down = d.down_vector
-    if d.has_side_movement and (not experiment or p.rules & RULE_STEP_BACK_IN_EXPERIMENT):
-        down = v3_madd(down, up, -d.step_offset)
-    iterations = 1
-    if experiment and p.non_walkable == NON_WALKABLE_FORCE_SLIDING:
-        iterations = MAX_ITERATIONS
-    if _sweep_test(m, down, iterations, min_distance, PASS_DOWN, &collisions) and collisions > 0:
-        if rise <= 0.0:
-            flags |= COLLISION_DOWN
-        if handles_slopes and not s.marks & (TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE):
-            if (constrained and not p.rules & RULE_SIDE_CHECK_AT_ONCE and s.marks & VALIDATE_TRIANGLE_SIDE
-                    and _too_steep(p, s.side_normal) and s.contact_height > bottom + d.step_offset):
-                s.marks |= HIT_NON_WALKABLE
-                if not experiment:
-                    return flags
-    if m.status != STATUS_OK:
-        return 0
-
-    if (handles_slopes and not s.marks & (TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
-            and s.marks & VALIDATE_TRIANGLE_DOWN and rise <= 0.0
-            and s.touched_max - bottom > p.step_offset and _too_steep(p, s.down_normal)):
-        s.marks |= HIT_NON_WALKABLE
-        if not experiment:
-            return flags
-        if p.rules & RULE_RECOVERY_SWEEP_AFTER:
-            return flags
-        s.marks |= NORMALIZE_RESPONSE
-        gained = v3_dot(s.position, up) - start_height
-        recover = f_max(0.0, gained) + fabs(rise)
-        if recover < min_distance:
-            min_distance = recover / MAX_ITERATIONS
-        # PhysX calls this motion down an UP pass; hits are reported as such.
-        _sweep_test(m, v3_scale(up, -recover), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
-        if not p.rules & RULE_NORMALIZE_EXPERIMENT:
-            s.marks &= ~<uint32_t>NORMALIZE_RESPONSE
-    return flags
-
-
-cdef const placed* _find(const world_part* part, int64_t id) noexcept nogil:
-    """The item of that id; items stand in the order of ids."""
-    cdef int32_t lo = 0, hi = part.n - 1, mid
-    while lo <= hi:
-        mid = (lo + hi) >> 1
-        if part.items[mid].id == id:
-            return &part.items[mid]
-        if part.items[mid].id < id:
-            lo = mid + 1
-        else:
-            hi = mid - 1
-    return NULL
-
-
-cdef bint _still_there(move_job* m, const placed* item) noexcept nogil:
-    """Whether a remembered thing may still be met; may set m.status to STATUS_NEED_ANSWER."""
-    cdef uint32_t value
-    if item == NULL or not item.layer & m.world.mask:
-        return False
-    if not m.world.filters:
-        return True
-    if not book_answer(&m.scratch.book, ASK_FILTER, OWNER_OBSTACLE if item.obstacle else OWNER_ACTOR, item.id, &value):
-        m.status = STATUS_NEED_ANSWER
-        return False
-    return value != 0
-
-
-cdef const placed* _look_below(move_job* m) noexcept nogil:
-    """What stands below the centre, no farther than half the height: moving things only (RULES 7.2)."""
-    cdef candidates* c = &m.scratch.around
-    cdef controller_state* s = &m.s
-    cdef vec3 down = v3_scale(m.p.up, -1.0)
-    cdef double reach = 0.5 * m.p.height + m.p.radius
-    cdef capsule_cast ray
-    cdef world_hit hit
-    cdef const placed* item
-    candidates_cut(c, 0, 0)
-    m.status = candidates_gather(c, m.world.moving, 1, capsule_bounds(s.position, v3_madd(s.position, down, reach), 0.0),
-                                 m.world.mask, NULL)
-    if m.status != STATUS_OK:
-        return NULL
-    if m.p.proxy >= 0:
-        _drop_proxy(c, 0, m.p.proxy)
-    ray = capsule_cast_of(s.position, s.position, 0.0, down, reach, False, True)
-    if not candidates_cast(c, &ray, 0xF, &hit):
-        if m.scratch.book.asking:
-            m.status = STATUS_NEED_ANSWER
-        return NULL
-    item = &m.world.moving.items[c.groups[hit.group].item]
-    s.touched_point = hit.base.point
-    s.touched_local = unplace_point(item, hit.base.point)
-    if item.obstacle:
-        s.touched_obstacle = item.id
-    else:
-        s.touched_actor = item.id
-    return item
-
-
-cdef vec3 _ride(move_job* m, vec3 displacement) noexcept nogil:
-    """Be carried by what one stands on (RULES 7.2 and 7.3, MOVE 13); the displacement that is left to make."""
-    cdef controller_state* s = &m.s
-    cdef const placed* item = NULL
-    cdef vec3 now, delta, along
-    cdef uint32_t behavior
-    s.platform_delta = v3(0.0, 0.0, 0.0)
-    m.standing_on_moving = False
-    if s.touched_actor >= 0:
-        item = _find(m.world.moving, s.touched_actor)
-        if item == NULL:
-            item = _find(m.world.fixed, s.touched_actor)
-        if not _still_there(m, item):
-            if m.status != STATUS_OK:
-                return displacement
-            s.touched_actor = -1
-            item = NULL
-    if s.touched_actor < 0 and s.touched_obstacle >= 0:
-        item = _find(m.world.moving, s.touched_obstacle)
-        if not _still_there(m, item):
-            if m.status != STATUS_OK:
-                return displacement
-            s.touched_obstacle = -1
-            item = NULL
-    if item == NULL and m.world.moving.n > 0:
-        item = _look_below(m)
-        if m.status != STATUS_OK:
-            return displacement
-    if item == NULL or item.body == BODY_STATIC:
-        return displacement
-    behavior = item.behavior
-    if m.world.asks_behavior and not book_answer(
-            &m.scratch.book, ASK_BEHAVIOR, OWNER_OBSTACLE if item.obstacle else OWNER_ACTOR, item.id, &behavior):
-        m.status = STATUS_NEED_ANSWER
-        return displacement
-    now = place_point(item, s.touched_local)
-    delta = v3_sub(now, s.touched_point)
-    s.touched_point = now
-    if m.p.rules & RULE_RIDE_WHOLE:
-        s.position = v3_add(s.position, delta)
-        s.platform_delta = delta
-        m.standing_on_moving = v3_max_abs(delta) > ALMOST_ZERO
-        return displacement
-    if behavior & USER_DEFINED_RIDE or v3_max_abs(delta) <= ALMOST_ZERO:
-        return displacement
-    m.standing_on_moving = True
-    along = v3_along(delta, m.p.up)
-    s.platform_delta = along
-    if v3_dot(delta, m.p.up) > 0.0:
-        s.position = v3_add(s.position, along)
-    else:
-        displacement = v3_add(displacement, along)
-    if behavior & CAN_RIDE:
-        displacement = v3_add(displacement, v3_sub(delta, along))
-        s.platform_delta = delta
-    return displacement
-
-
-cdef int move_controller(const controller_params* p, controller_state* state, const move_world* world,
-                         move_scratch* scratch, vec3 displacement, double dt, double min_distance,
-                         move_stats* stats) noexcept nogil:
-    """Controller::move (MOVE 3.2, RULES 7)."""
-    cdef move_job m
-    cdef vec3 start = state.position, carried, whole
-    cdef int64_t tested = scratch.cache.near.tested
-    cdef double recover
-    cdef int flags, collisions
-    memset(&m, 0, sizeof(move_job))
-    memset(stats, 0, sizeof(move_stats))
-    m.p = p
-    m.s = state[0]
-    m.world = world
-    m.scratch = scratch
-    m.stats = stats
-    m.walls.height = p.invisible_wall_height
-    m.walls.slope_limit = p.slope_limit
-    m.walls.up = p.up
-    m.half_axis = v3_scale(p.up, 0.5 * p.height)
-    m.first_query = True
-    m.s.overlap = 0.0
-    scratch.log.n = 0
-    scratch.book.asking = False
-    scratch.cache.near.filter = scratch.around.filter = &scratch.book if world.filters else NULL
-    displacement = v3_add(displacement, m.s.separation)
-    m.s.separation = v3(0.0, 0.0, 0.0)
-    displacement = _ride(&m, displacement)
-    if m.status != STATUS_OK:
-        return m.status
-    carried = m.s.position
-    whole = displacement
-    flags = _move_character(&m, displacement, min_distance)
-    if m.status == STATUS_OK and m.s.marks & HIT_NON_WALKABLE:
-        # Once more from where it stood after riding, as the walk experiment (MOVE 3.2.5, RULES 7.4).
-        m.s.marks |= WALK_EXPERIMENT
-        m.s.position = carried
-        if p.non_walkable == NON_WALKABLE_FORCE_SLIDING:
-            displacement = v3_along(whole, p.up)
-            if p.rules & RULE_FORCE_SLIDE_HORIZONTAL:
-                displacement = v3_sub(whole, displacement)
-        flags = _move_character(&m, displacement, min_distance)
-        if (m.status == STATUS_OK and p.rules & RULE_RECOVERY_SWEEP_AFTER and m.s.marks & VALIDATE_TRIANGLE_DOWN
-                and _too_steep(p, m.s.down_normal)):
-            recover = v3_dot(m.s.position, p.up) - v3_dot(carried, p.up)
-            recover = f_max(0.0, recover) + fabs(v3_dot(whole, p.up))
-            _sweep_test(&m, v3_scale(p.up, -recover), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
-        m.s.marks &= ~<uint32_t>(WALK_EXPERIMENT | NORMALIZE_RESPONSE)
-    stats.triangles_tested = scratch.cache.near.tested - tested
-    if m.status != STATUS_OK:
-        return m.status
-    if not v3_finite(m.s.position):
-        return STATUS_NOT_FINITE
-    m.s.flags = flags
-    m.s.velocity = v3_scale(v3_sub(m.s.position, start), 1.0 / dt) if dt > 0.0 else v3(0.0, 0.0, 0.0)
-    state[0] = m.s
-    return STATUS_OK
-
-
-# ---------------------------------------------------------------------------
-# The Python side
+from pycct.explain import KINDS, Event, Explanation
 
 cdef tuple FLAGS = tuple([CollisionFlags(i) for i in range(8)])
 cdef tuple PASSES = (Pass.UP, Pass.SIDE, Pass.DOWN, Pass.SENSOR)
+cdef object logger = logging.getLogger("pycct")
+# Moves in a row without the wanted side motion before a character counts as stuck (MOVE 14.7).
+cdef int STUCK_MOVES = 10
+# Motions no longer than this are none (MOVE 1.2 EPSILON_DISTANCE).
+cdef double EPSILON_DISTANCE = 1e-6
+cdef enum:
+    WARNED_FAR = 1
+    WARNED_STUCK = 2
 cdef dict CLIMBING = {"easy": CLIMBING_EASY, "constrained": CLIMBING_CONSTRAINED}
 cdef dict NON_WALKABLE = {"prevent_climbing": NON_WALKABLE_PREVENT_CLIMBING,
                           "force_sliding": NON_WALKABLE_FORCE_SLIDING}
@@ -1114,15 +374,18 @@ cdef class CharacterController:
         scratch_init(&self.scratch)
         memset(&self.st, 0, sizeof(controller_state))
         memset(&self.last, 0, sizeof(move_stats))
+        memset(&self.log, 0, sizeof(hit_log))
         self.busy = 0
         self.removed = False
         self.slot = -1
         self.id = -1
+        self.asked_dt = -1.0
         self.scratch.cache.valid = False
 
     def __dealloc__(self):
         if self.slot >= 0 and self.scene is not None:
             shared_remove(&self.scene.neighbours.shared, self.slot)
+        free(self.log.records)
         scratch_free(&self.scratch)
 
     def __init__(self, scene, position=(0.0, 0.0, 0.0), radius=0.4, height=1.0, up=(0.0, 0.0, 1.0), step_offset=0.5,
@@ -1205,7 +468,44 @@ cdef class CharacterController:
             self.proxy_.move_to(from_vec3(self.st.position))
         return 0
 
-    cdef int answer(self, object filter) except -1:
+    cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1:
+        """Fill in what a move sees."""
+        w.fixed = &snap.fixed.data
+        w.moving = &snap.moving.data
+        w.others = NULL
+        w.self = self.as_character()
+        w.self.mask = mask
+        if self.params.collide:
+            w.others = &self.scene.neighbours.shared
+        w.mask = mask
+        w.filters = filter is not None
+        w.asks_behavior = self.behavior_ is not None
+        w.trace = NULL
+        return 0
+
+    cdef int watch(self, vec3 displacement, const controller_state* after, const move_stats* cost) except -1:
+        """Say once when a move looks wrong (MOVE 14.5 and 14.7 as RULES corrects them); change nothing."""
+        cdef vec3 moved = v3_sub(after.position, self.st.position)
+        cdef vec3 wanted = v3_reject(displacement, self.params.up)
+        cdef double bound
+        if cost.recoveries == 0 and not self.warned & WARNED_FAR:
+            bound = (2.0 * v3_len(displacement) + v3_len(self.st.separation) + self.params.step_offset
+                     + 2.0 * v3_len(after.platform_delta))
+            if v3_len(moved) > bound:
+                self.warned |= WARNED_FAR
+                logger.warning("%r moved %g m in one move although only %g m were asked", self, v3_len(moved),
+                               v3_len(displacement))
+        if v3_len(wanted) > EPSILON_DISTANCE and v3_len(v3_reject(moved, self.params.up)) < EPSILON_DISTANCE:
+            self.stuck_moves += 1
+            if self.stuck_moves > STUCK_MOVES and not self.warned & WARNED_STUCK:
+                self.warned |= WARNED_STUCK
+                logger.warning("%r may be stuck: %d moves in a row without the side motion that was asked; "
+                               "explain_last() tells why", self, self.stuck_moves)
+        else:
+            self.stuck_moves = 0
+        return 0
+
+    cdef int ask(self, object filter) except -1:
         """Ask the user what the move wants to know."""
         cdef answer a = self.scratch.book.wanted
         cdef object other = _other(self.scene, a.owner, a.id)
@@ -1274,23 +574,16 @@ cdef class CharacterController:
         cdef controller_state trial
         cdef move_stats cost
         cdef int status
-        w.mask = self.params.mask if mask is None else _as_bits(mask, "mask")
-        if filter is None:
-            filter = self.filter_
-        elif not callable(filter):
-            raise TypeError(f"filter must be callable or None, not {type(filter).__name__}")
+        cdef uint32_t bits
+        cdef hit_log swap
+        if 0.0 < time < SHORTEST:
+            raise ValueError(f"dt must be 0 or at least {SHORTEST:g}, got {time}")
+        bits = self.params.mask if mask is None else _as_bits(mask, "mask")
+        filter = self.filter_ if filter is None else _as_callback(filter, "filter")
         self.enter()
         try:
             snap = self.scene.snapshot()
-            w.fixed = &snap.fixed.data
-            w.moving = &snap.moving.data
-            w.others = NULL
-            if self.params.collide:
-                w.others = &self.scene.neighbours.shared
-                w.self = self.as_character()
-                w.self.mask = w.mask
-            w.filters = filter is not None
-            w.asks_behavior = self.behavior_ is not None
+            self.surround(&w, snap, bits, filter)
             self.scratch.book.n = 0
             while True:
                 trial = self.st
@@ -1298,13 +591,25 @@ cdef class CharacterController:
                     status = move_controller(&self.params, &trial, &w, &self.scratch, d, time, least, &cost)
                 if status != STATUS_NEED_ANSWER:
                     break
-                self.answer(filter)
+                self.ask(filter)
             raise_status(status)
             if self.on_hit_ is not None:
                 for hit in _hits(self.scene, &self.scratch.log):
                     self.on_hit_(hit)
-            self.st = trial
-            self.last = cost
+            # Readers see the move before or the move after, never one in between.
+            if cost.iterations > 0:
+                self.watch(d, &trial, &cost)
+            with cython.critical_section(self):
+                self.before = self.st
+                self.asked = d
+                self.asked_dt = time
+                self.asked_least = least
+                self.asked_mask = bits
+                self.st = trial
+                self.last = cost
+                swap = self.log
+                self.log = self.scratch.log
+                self.scratch.log = swap
             if self.slot >= 0 or self.proxy_ is not None:
                 self.publish()
         finally:
@@ -1314,7 +619,8 @@ cdef class CharacterController:
     @property
     def position(self):
         """Centre of the capsule, metres. Set: moved without forgetting what it stands on."""
-        return from_vec3(self.st.position)
+        with cython.critical_section(self):
+            return from_vec3(self.st.position)
 
     @position.setter
     def position(self, value):
@@ -1355,11 +661,313 @@ cdef class CharacterController:
         cdef vec3 p = _as_place(position, "position")
         self.enter()
         try:
-            _forget(&self.st, p)
-            self.scratch.log.n = 0
+            with cython.critical_section(self):
+                _forget(&self.st, p)
+                self.log.n = 0
+                self.asked_dt = -1.0
+            self.stuck_moves = 0
             self.publish()
         finally:
             self.leave()
+
+    def probe_ground(self, max_distance):
+        """What is below, no farther away than that (MOVE 12.1).
+
+        Parameters
+        ----------
+        max_distance : float
+            Metres, >= 0.
+
+        Returns
+        -------
+        Ground or None
+            ``distance`` is the gap between capsule and ground; 0 when they overlap.
+        """
+        cdef double reach = as_not_negative(max_distance, "max_distance")
+        cdef ground_contact found
+        cdef Snapshot snap
+        cdef move_world w
+        cdef int status
+        self.enter()
+        try:
+            snap = self.scene.snapshot()
+            self.surround(&w, snap, self.params.mask, self.filter_)
+            self.scratch.book.n = 0
+            while True:
+                with nogil:
+                    status = probe_below(&self.params, &self.st, &w, &self.scratch, reach, &found)
+                if status != STATUS_NEED_ANSWER:
+                    break
+                self.ask(self.filter_)
+            raise_status(status)
+        finally:
+            self.leave()
+        return _ground(self.scene, &self.params, &found)
+
+    def snap_to_ground(self, max_distance):
+        """Go straight down onto walkable ground no farther away than that (MOVE 12.2).
+
+        Parameters
+        ----------
+        max_distance : float
+            Metres, >= 0; measured from the capsule.
+
+        Returns
+        -------
+        bool
+            True when the character was moved: down to the contact offset above the ground.
+        """
+        cdef Ground ground = self.probe_ground(max_distance)
+        cdef double gap
+        if ground is None or not ground.walkable:
+            return False
+        gap = ground.g.distance - self.params.contact_offset
+        if gap <= 0.0:
+            return False
+        self.enter()
+        try:
+            with cython.critical_section(self):
+                self.st.position = v3_madd(self.st.position, self.params.up, -gap)
+                self.st.ground = ground.g
+                self.st.ground.distance = self.params.contact_offset
+            self.publish()
+        finally:
+            self.leave()
+        return True
+
+    def can_resize(self, height):
+        """Whether there is room to become that high, the feet where they are.
+
+        Parameters
+        ----------
+        height : float
+            Distance between the sphere centres, metres, >= 0.
+
+        Returns
+        -------
+        bool
+            True as well for less height than now.
+        """
+        cdef double h = as_not_negative(height, "height")
+        cdef vec3 top, new_top
+        cdef bint touches = False
+        cdef Snapshot snap
+        cdef move_world w
+        cdef int status
+        if h <= self.params.height:
+            return True
+        self.enter()
+        try:
+            snap = self.scene.snapshot()
+            self.surround(&w, snap, self.params.mask, self.filter_)
+            self.scratch.book.n = 0
+            # Only what is gained is tested: what it touches now does not count.
+            top = v3_madd(self.st.position, self.params.up, 0.5 * self.params.height)
+            new_top = v3_madd(top, self.params.up, h - self.params.height)
+            while True:
+                with nogil:
+                    status = touches_anything(&self.params, &w, &self.scratch, top, new_top, self.params.radius,
+                                              &touches)
+                if status != STATUS_NEED_ANSWER:
+                    break
+                self.ask(self.filter_)
+            raise_status(status)
+        finally:
+            self.leave()
+        return not touches
+
+    def resize(self, height):
+        """Change the height, the feet where they are (RULES 8); whether there is room or not.
+
+        Parameters
+        ----------
+        height : float
+            Distance between the sphere centres, metres, >= 0. Ask `can_resize` first.
+        """
+        cdef controller_params p = self.params
+        cdef vec3 place
+        p.height = as_not_negative(height, "height")
+        _check_size(&p)
+        _check(&p)
+        place = v3_madd(self.st.position, p.up, 0.5 * (p.height - self.params.height))
+        self.enter()
+        try:
+            with cython.critical_section(self):
+                self.params = p
+                self.st.position = place
+            self.scratch.cache.valid = False
+            self.publish()
+        finally:
+            self.leave()
+
+    def unstick(self, margin=0.1):
+        """Move out of what the character overlaps, with a grown radius (MOVE 14.7); never done by itself.
+
+        Parameters
+        ----------
+        margin : float
+            How much farther than the contact offset to get away, metres, >= 0.
+
+        Returns
+        -------
+        bool
+            True when the character was moved.
+        """
+        cdef double more = as_not_negative(margin, "margin")
+        cdef controller_state trial
+        cdef move_stats cost
+        cdef Snapshot snap
+        cdef move_world w
+        cdef int status
+        self.enter()
+        try:
+            snap = self.scene.snapshot()
+            self.surround(&w, snap, self.params.mask, self.filter_)
+            self.scratch.book.n = 0
+            while True:
+                trial = self.st
+                with nogil:
+                    status = unstick(&self.params, &trial, &w, &self.scratch, more, &cost)
+                if status != STATUS_NEED_ANSWER:
+                    break
+                self.ask(self.filter_)
+            raise_status(status)
+            with cython.critical_section(self):
+                self.st = trial
+            self.publish()
+        finally:
+            self.leave()
+        return cost.recoveries > 0
+
+    def explain(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
+        """What that move would do, pass by pass; nothing changes.
+
+        Parameters
+        ----------
+        displacement, dt, min_distance, mask, filter
+            As for `move`.
+
+        Returns
+        -------
+        Explanation
+            ``str()`` of it tells in words what was hit, where, and why the passes stopped.
+        """
+        cdef vec3 d = _as_place(displacement, "displacement")
+        cdef double time = as_not_negative(dt, "dt"), least = as_not_negative(min_distance, "min_distance")
+        cdef uint32_t bits = self.params.mask if mask is None else _as_bits(mask, "mask")
+        filter = self.filter_ if filter is None else _as_callback(filter, "filter")
+        self.enter()
+        try:
+            return self.retrace(&self.st, d, time, least, bits, filter)
+        finally:
+            self.leave()
+
+    def explain_last(self):
+        """The same for the move just made, in the scene as it is now; None before the first.
+
+        Returns
+        -------
+        Explanation or None
+            Its notes say so when the scene has changed so that the move would end elsewhere.
+        """
+        if self.asked_dt < 0.0:
+            return None
+        self.enter()
+        try:
+            told = self.retrace(&self.before, self.asked, self.asked_dt, self.asked_least, self.asked_mask,
+                                self.filter_)
+        finally:
+            self.leave()
+        if told.end != from_vec3(self.st.position):
+            told.notes.append("the character is elsewhere now: the scene has changed or it was put there; "
+                              f"it is at {from_vec3(self.st.position)}")
+        return told
+
+    cdef object retrace(self, const controller_state* start, vec3 d, double dt, double least, uint32_t mask,
+                        object filter):
+        """Make a move again with a trace and tell what it did."""
+        cdef trace_log trace
+        cdef move_scratch scratch
+        cdef controller_state trial
+        cdef move_stats cost
+        cdef Snapshot snap = self.scene.snapshot()
+        cdef move_world w
+        cdef int status
+        cdef int32_t i
+        cdef trace_event* e
+        memset(&trace, 0, sizeof(trace_log))
+        scratch_init(&scratch)
+        try:
+            self.surround(&w, snap, mask, filter)
+            w.trace = &trace
+            while True:
+                trial = start[0]
+                with nogil:
+                    status = move_controller(&self.params, &trial, &w, &scratch, d, dt, least, &cost)
+                if status != STATUS_NEED_ANSWER:
+                    break
+                self.scratch.book.wanted = scratch.book.wanted
+                self.scratch.book.n = 0
+                self.ask(filter)
+                raise_status(book_add(&scratch.book, &self.scratch.book.answers[0]))
+            raise_status(status)
+            events = []
+            for i in range(trace.n):
+                e = &trace.events[i]
+                hit = _hit(self.scene, &e.hit) if e.kind == TRACE_HIT else None
+                events.append(Event(KINDS[e.kind], PASSES[e.sweep_pass], from_vec3(e.position), from_vec3(e.vector),
+                                    hit))
+            return Explanation(from_vec3(d), from_vec3(start.position), from_vec3(trial.position), FLAGS[trial.flags],
+                               events)
+        finally:
+            free(trace.events)
+            scratch_free(&scratch)
+
+    def save(self):
+        """Everything the character is, as bytes; `restore` takes them back.
+
+        Returns
+        -------
+        bytes
+            Little-endian; the same on every machine. Callbacks and user_data are not in it;
+            actors are remembered by id.
+        """
+        with cython.critical_section(self):
+            return saves.pack(_params_values(&self.params), _state_values(&self.st))
+
+    def restore(self, data):
+        """Become what `save` told; moves then repeat to the bit in a scene like that of then.
+
+        Parameters
+        ----------
+        data : bytes
+            From `save` of this results version.
+        """
+        cdef controller_params p
+        cdef controller_state st
+        params, state = saves.unpack(data)
+        memset(&p, 0, sizeof(controller_params))
+        memset(&st, 0, sizeof(controller_state))
+        _set_params(&p, params)
+        p.proxy = self.params.proxy
+        _set_state(&st, state)
+        self.enter()
+        try:
+            with cython.critical_section(self):
+                self.params = p
+                self.st = st
+                self.log.n = 0
+                self.asked_dt = -1.0
+            self.stuck_moves = 0
+            self.scratch.cache.valid = False
+            self.publish()
+        finally:
+            self.leave()
+
+    def __reduce__(self):
+        extra = getattr(self, "__dict__", None) or None
+        return _rebuild, (type(self), self.scene, self.save(), self.on_hit_, self.behavior_, self.filter_,
+                          self.user_data), extra
 
     def remove(self):
         """Take the character out of the scene; it cannot be moved any more."""
@@ -1454,20 +1062,8 @@ cdef class CharacterController:
     @property
     def ground(self):
         """What the last move ended on (Ground), or None."""
-        cdef Ground r
-        cdef ground_contact* g = &self.st.ground
-        if not g.touching:
-            return None
-        r = Ground.__new__(Ground)
-        r.g = g[0]
-        other = _other(self.scene, g.owner, g.id)
-        r.actor = other if g.owner == OWNER_ACTOR else None
-        r.controller = other if g.owner == OWNER_CONTROLLER else None
-        r.obstacle = other if g.owner == OWNER_OBSTACLE else None
-        r.triangle = g.triangle if g.triangle >= 0 else None
-        r.data = g.data if g.has_data else None
-        r.walkable = v3_dot(g.face_normal, self.params.up) >= self.params.slope_limit
-        return r
+        with cython.critical_section(self):
+            return _ground(self.scene, &self.params, &self.st.ground)
 
     @property
     def state(self):
@@ -1486,7 +1082,9 @@ cdef class CharacterController:
         r.sliding = (self.st.marks & HIT_NON_WALKABLE) != 0
         r.overlap = self.st.overlap
         r.contact_point_height = self.st.contact_height
-        r.ground_triangle = self.st.ground.triangle if self.st.ground.triangle >= 0 else None
+        r.ground_triangle = None
+        if self.st.ground.touching and self.st.ground.triangle >= 0:
+            r.ground_triangle = self.st.ground.triangle
         r.velocity_ = self.st.velocity
         r.platform_delta_ = self.st.platform_delta
         return r
@@ -1494,7 +1092,8 @@ cdef class CharacterController:
     @property
     def hits(self):
         """Collisions of the last move (list of Hit), in the order in which they happened."""
-        return _hits(self.scene, &self.scratch.log)
+        with cython.critical_section(self):
+            return _hits(self.scene, &self.log)
 
     @property
     def stats(self):
@@ -1755,21 +1354,124 @@ cdef object _other(Scene scene, int32_t owner, int64_t id):
     return scene.character(id) if owner == OWNER_CONTROLLER else scene.actor(id)
 
 
+cdef Ground _ground(Scene scene, const controller_params* p, const ground_contact* g):
+    cdef Ground r
+    if not g.touching:
+        return None
+    r = Ground.__new__(Ground)
+    r.g = g[0]
+    other = _other(scene, g.owner, g.id)
+    r.actor = other if g.owner == OWNER_ACTOR else None
+    r.controller = other if g.owner == OWNER_CONTROLLER else None
+    r.obstacle = other if g.owner == OWNER_OBSTACLE else None
+    r.triangle = g.triangle if g.triangle >= 0 else None
+    r.data = g.data if g.has_data else None
+    r.walkable = v3_dot(g.face_normal, p.up) >= p.slope_limit
+    return r
+
+
+cdef Hit _hit(Scene scene, const hit_record* record):
+    cdef Hit h = Hit.__new__(Hit)
+    h.r = record[0]
+    other = _other(scene, h.r.owner, h.r.id)
+    h.actor = other if h.r.owner == OWNER_ACTOR else None
+    h.controller = other if h.r.owner == OWNER_CONTROLLER else None
+    h.obstacle = other if h.r.owner == OWNER_OBSTACLE else None
+    h.triangle = h.r.triangle if h.r.triangle >= 0 else None
+    h.data = h.r.data if h.r.has_data else None
+    return h
+
+
 cdef list _hits(Scene scene, const hit_log* log):
     cdef int32_t i
-    cdef Hit h
-    cdef list result = []
-    for i in range(log.n):
-        h = Hit.__new__(Hit)
-        h.r = log.records[i]
-        other = _other(scene, h.r.owner, h.r.id)
-        h.actor = other if h.r.owner == OWNER_ACTOR else None
-        h.controller = other if h.r.owner == OWNER_CONTROLLER else None
-        h.obstacle = other if h.r.owner == OWNER_OBSTACLE else None
-        h.triangle = h.r.triangle if h.r.triangle >= 0 else None
-        h.data = h.r.data if h.r.has_data else None
-        result.append(h)
-    return result
+    return [_hit(scene, &log.records[i]) for i in range(log.n)]
+
+
+cdef list _params_values(const controller_params* p):
+    """All parameters, in the order of saves.PARAMS."""
+    return [p.up.x, p.up.y, p.up.z, p.radius, p.height, p.contact_offset, p.step_offset, p.slope_limit,
+            p.invisible_wall_height, p.max_jump_height, p.climbing, p.non_walkable, bool(p.overlap_recovery),
+            bool(p.prevent_vertical_sliding), bool(p.collide), p.layer, p.mask, p.rules, p.surface]
+
+
+cdef int _set_params(controller_params* p, list v) except -1:
+    """The same back, checked as the constructor does."""
+    p.up = v3(v[0], v[1], v[2])
+    p.radius = as_positive(v[3], "data: radius")
+    p.height = as_not_negative(v[4], "data: height")
+    p.contact_offset = as_not_negative(v[5], "data: contact_offset")
+    p.step_offset = as_not_negative(v[6], "data: step_offset")
+    p.slope_limit = _as_slope_limit(v[7])
+    p.invisible_wall_height = as_not_negative(v[8], "data: invisible_wall_height")
+    p.max_jump_height = as_not_negative(v[9], "data: max_jump_height")
+    if not 0.999999 <= v3_len(p.up) <= 1.000001 or v[10] not in (0, 1) or v[11] not in (0, 1):
+        raise ValueError("data is damaged: its parameters make no sense")
+    p.climbing = v[10]
+    p.non_walkable = v[11]
+    p.overlap_recovery = v[12]
+    p.prevent_vertical_sliding = v[13]
+    p.collide = v[14]
+    p.layer = v[15]
+    p.mask = v[16]
+    p.rules = v[17]
+    p.surface = v[18]
+    _check_size(p)
+    _check(p)
+    return 0
+
+
+cdef list _state_values(const controller_state* s):
+    """All of the state, in the order of saves.STATE."""
+    cdef const ground_contact* g = &s.ground
+    cdef vec3 v
+    cdef list r = []
+    for v in (s.position, s.velocity, s.touched_point, s.touched_local, s.platform_delta, s.separation, s.down_normal,
+              s.side_normal, g.normal, g.point, g.face_normal):
+        r += [v.x, v.y, v.z]
+    return r + [s.touched_min, s.touched_max, s.contact_height, s.overlap, g.distance, s.flags, s.marks,
+                s.touched_actor, s.touched_obstacle, s.touched_controller, bool(g.touching), g.owner, g.id,
+                g.triangle, bool(g.has_data), g.data, bool(g.has_face)]
+
+
+cdef int _set_state(controller_state* s, list v) except -1:
+    cdef ground_contact* g = &s.ground
+    for x in v[:38]:
+        as_float(x, "data")
+    s.position = _as_place(tuple(v[0:3]), "data: position")
+    s.velocity = v3(v[3], v[4], v[5])
+    s.touched_point = v3(v[6], v[7], v[8])
+    s.touched_local = v3(v[9], v[10], v[11])
+    s.platform_delta = v3(v[12], v[13], v[14])
+    s.separation = v3(v[15], v[16], v[17])
+    s.down_normal = v3(v[18], v[19], v[20])
+    s.side_normal = v3(v[21], v[22], v[23])
+    g.normal = v3(v[24], v[25], v[26])
+    g.point = v3(v[27], v[28], v[29])
+    g.face_normal = v3(v[30], v[31], v[32])
+    s.touched_min, s.touched_max, s.contact_height, s.overlap, g.distance = v[33:38]
+    if not 0 <= v[38] <= 7 or not 0 <= v[44] <= 2:
+        raise ValueError("data is damaged: its state makes no sense")
+    s.flags = v[38]
+    s.marks = v[39]
+    s.touched_actor = v[40]
+    s.touched_obstacle = v[41]
+    s.touched_controller = v[42]
+    g.touching = v[43]
+    g.owner = v[44]
+    g.id = v[45]
+    g.triangle = v[46]
+    g.has_data = v[47]
+    g.data = v[48]
+    g.has_face = v[49]
+    return 0
+
+
+def _rebuild(cls, scene, data, on_hit, behavior, filter, user_data):
+    """Make a pickled or copied controller again."""
+    cdef CharacterController hero = cls.__new__(cls)
+    CharacterController.__init__(hero, scene, on_hit=on_hit, behavior=behavior, filter=filter, user_data=user_data)
+    hero.restore(data)
+    return hero
 
 
 cdef tuple _z_to(vec3 up):

@@ -253,7 +253,7 @@ cdef struct best_axis:
 cdef struct axis_work:
     vec3[MAX_FACES] normal
     double[MAX_FACES] offset
-    int32_t[MAX_FACES] deepest      # vertex of the other one, -1: not looked up
+    int32_t[MAX_FACES] deepest      # a vertex of the other one far below, -1: not looked up
 
 
 cdef inline double _width(const polytope* a, const polytope* b, vec3 n) noexcept nogil:
@@ -265,7 +265,7 @@ cdef inline double _width(const polytope* a, const polytope* b, vec3 n) noexcept
 cdef void _face_axes(const polytope* p, const polytope* q, bint p_is_a, double tie, best_axis* best,
                      axis_work* work) noexcept nogil:
     """Faces of p against the vertices of q."""
-    cdef int32_t i, f, k, first = 0
+    cdef int32_t i, f, k, e, g, first = 0
     cdef vec3 m, probe = q.centre
     cdef double d, depth, least = 1e300
     cdef int32_t[6] order
@@ -292,6 +292,15 @@ cdef void _face_axes(const polytope* p, const polytope* q, bint p_is_a, double t
         # A point of q that lies deep enough below the face settles it.
         if i == first or d - v3_dot(m, probe) >= best.depth or d - v3_dot(m, q.centre) >= best.depth:
             continue
+        # So does the vertex that is deepest below a neighbour: it is nearly this face's own.
+        if not p.flat and not p.boxlike:
+            for e in range(p.h.face_start[f], p.h.face_start[f + 1]):
+                g = p.h.edge_faces[2 * p.h.face_edges[e]] + p.h.edge_faces[2 * p.h.face_edges[e] + 1] - f
+                if work.deepest[g] >= 0 and d - v3_dot(m, vertex_at(q, work.deepest[g])) >= best.depth:
+                    work.deepest[f] = work.deepest[g]
+                    break
+            if work.deepest[f] >= 0:
+                continue
         k = support(q, v3_neg(m))
         work.deepest[f] = k
         depth = d - v3_dot(m, vertex_at(q, k))
@@ -410,11 +419,7 @@ cdef void _penetration(const polytope* a, const polytope* b, core_pair* out) noe
     """Both cores share a point (or nearly); at least one has faces."""
     cdef best_axis best
     cdef axis_work wa, wb
-    cdef double scale = _pair_scale(a, b), gap
-    cdef int32_t k, u, v, x, y
-    cdef simplex s
-    cdef vec3 closest, shift
-    cdef closest_pair pair
+    cdef double scale = _pair_scale(a, b)
     best.depth = 1e300
     best.n = v3(0.0, 0.0, 1.0)
     best.face_a = best.face_b = best.edge_a = best.edge_b = -1
@@ -422,6 +427,129 @@ cdef void _penetration(const polytope* a, const polytope* b, core_pair* out) noe
     _face_axes(b, a, False, TIE * scale, &best, &wb)
     if a.n_edges > 0 and b.n_edges > 0:
         _edge_axes(a, b, scale, &best, &wa, &wb)
+    _witnesses(a, b, &best, out)
+
+
+cdef inline int32_t _box_edge(int32_t vertex, int axis) noexcept nogil:
+    """Number of the edge along an axis at a corner of the unit cube."""
+    if axis == 0:
+        return vertex >> 1
+    if axis == 1:
+        return 4 + ((vertex & 1) | (vertex >> 2 << 1))
+    return 8 + (vertex & 3)
+
+
+cdef inline void _box_face(best_axis* best, double depth, double tie, vec3 axis, double along, int32_t face,
+                           bint of_a) noexcept nogil:
+    """One axis of a box; `along`: B's centre minus A's on it."""
+    if depth >= best.depth - tie:
+        return
+    best.depth = depth
+    # From B towards A.
+    best.n = v3_neg(axis) if along >= 0.0 else axis
+    if of_a:
+        best.face_a = face if along >= 0.0 else face + 3
+        best.face_b = -1
+    else:
+        best.face_b = face + 3 if along >= 0.0 else face
+        best.face_a = -1
+
+
+# 1: apart; 0: touching or overlapping, best set; -1: certainly farther than limit.
+cdef int _boxes(const polytope* a, const polytope* b, double limit, best_axis* best) noexcept nogil:
+    """The fifteen axes of two boxes, a at the origin with its axes those of the frame."""
+    cdef double[3][3] r
+    cdef double[3][3] m
+    cdef double[3] t
+    cdef double[3] tb
+    cdef double[3] h
+    cdef double[3] k
+    cdef double scale = _pair_scale(a, b), tie, d, depth, len2, along, apart, touching
+    cdef int i, j, i1, i2, j1, j2, n
+    cdef vec3 v
+    cdef int[3] order
+    order[0], order[1], order[2] = 1, 2, 0
+    tie = TIE * scale
+    touching = TOUCHING * scale
+    r[0][0], r[0][1], r[0][2] = b.rotation.r0.x, b.rotation.r0.y, b.rotation.r0.z
+    r[1][0], r[1][1], r[1][2] = b.rotation.r1.x, b.rotation.r1.y, b.rotation.r1.z
+    r[2][0], r[2][1], r[2][2] = b.rotation.r2.x, b.rotation.r2.y, b.rotation.r2.z
+    t[0], t[1], t[2] = b.centre.x, b.centre.y, b.centre.z
+    h[0], h[1], h[2] = a.half.x, a.half.y, a.half.z
+    k[0], k[1], k[2] = b.half.x, b.half.y, b.half.z
+    for i in range(3):
+        for j in range(3):
+            m[i][j] = fabs(r[i][j])
+    best.depth = 1e300
+    best.face_a = best.face_b = best.edge_a = best.edge_b = -1
+    apart = -1e300
+    for n in range(3):
+        i = order[n]
+        depth = h[i] + k[0] * m[i][0] + k[1] * m[i][1] + k[2] * m[i][2] - fabs(t[i])
+        apart = -depth if -depth > apart else apart
+        _box_face(best, depth, tie, v3(1.0 if i == 0 else 0.0, 1.0 if i == 1 else 0.0, 1.0 if i == 2 else 0.0),
+                  t[i], i, True)
+    if apart > limit:
+        return -1
+    for n in range(3):
+        j = order[n]
+        v = v3(r[0][j], r[1][j], r[2][j])
+        tb[j] = t[0] * v.x + t[1] * v.y + t[2] * v.z
+        depth = k[j] + h[0] * m[0][j] + h[1] * m[1][j] + h[2] * m[2][j] - fabs(tb[j])
+        apart = -depth if -depth > apart else apart
+        _box_face(best, depth, tie, v, tb[j], j, False)
+    if apart > limit:
+        return -1
+    if apart > touching and limit > 1e100:
+        return 1
+    for i in range(3):
+        i1 = i + 1 if i < 2 else 0
+        i2 = 3 - i - i1
+        for j in range(3):
+            len2 = 1.0 - r[i][j] * r[i][j]
+            if len2 <= 1e-24:
+                continue
+            j1 = j + 1 if j < 2 else 0
+            j2 = 3 - j - j1
+            # Axis i x column j: components -r[i2][j] along i1 and r[i1][j] along i2.
+            along = t[i2] * r[i1][j] - t[i1] * r[i2][j]
+            d = h[i1] * m[i2][j] + h[i2] * m[i1][j] + k[j1] * m[i][j2] + k[j2] * m[i][j1] - fabs(along)
+            # Cheap first: the length is at most 1.
+            if d >= 0.0 and d >= best.depth - tie:
+                continue
+            depth = d / sqrt(len2)
+            if d >= 0.0 and depth >= best.depth - tie:
+                continue
+            v = v3_cross(v3(1.0 if i == 0 else 0.0, 1.0 if i == 1 else 0.0, 1.0 if i == 2 else 0.0),
+                         v3(r[0][j], r[1][j], r[2][j]))
+            v = v3_scale(v, 1.0 / v3_len(v))
+            v = v3_neg(v) if v3_dot(v, b.centre) > 0.0 else v
+            # In full along the rounded axis, so that rounding can only make it deeper.
+            if d >= 0.0 or len2 < 1e-6:
+                depth = _width(a, b, v)
+            if -depth > apart:
+                apart = -depth
+                if apart > limit:
+                    return -1
+                if apart > touching and limit > 1e100:
+                    return 1
+            if depth < best.depth - tie:
+                best.depth = depth
+                best.n = v
+                best.face_a = best.face_b = -1
+                best.edge_a = _box_edge(support(a, v3_neg(v)), i)
+                best.edge_b = _box_edge(support(b, v), j)
+    return 1 if apart > touching else 0
+
+
+cdef void _witnesses(const polytope* a, const polytope* b, const best_axis* axis, core_pair* out) noexcept nogil:
+    """Points and features that go with the axis of least depth."""
+    cdef best_axis best = axis[0]
+    cdef double scale = _pair_scale(a, b), gap
+    cdef int32_t k, u, v, x, y
+    cdef simplex s
+    cdef vec3 closest, shift
+    cdef closest_pair pair
     out.n = best.n
     out.distance = -best.depth
     if best.edge_a >= 0:
@@ -530,12 +658,21 @@ cdef inline void _segments(vec3 a0, vec3 a1, int32_t na, vec3 b0, vec3 b1, int32
 cdef void core_distance(const polytope* a, const polytope* b, double limit, core_pair* out) noexcept nogil:
     cdef simplex s
     cdef vec3 v
+    cdef best_axis best
     cdef int status
     out.beyond = False
     if a.n <= 2 and b.n <= 2:
         _segments(vertex_at(a, 0), vertex_at(a, a.n - 1), a.n, vertex_at(b, 0), vertex_at(b, b.n - 1), b.n, out)
         out.beyond = out.distance > limit
         return
+    if a.boxlike and b.boxlike:
+        status = _boxes(a, b, limit, &best)
+        if status < 0:
+            out.beyond = True
+            return
+        if status == 0:
+            _witnesses(a, b, &best, out)
+            return
     status = _gjk(a, b, v3(0.0, 0.0, 0.0), limit, &s, &v)
     if status < 0:
         out.beyond = True

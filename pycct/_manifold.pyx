@@ -22,10 +22,14 @@ from pycct._vec cimport (
 
 # A face is of no use when the normal lies nearly in it: less than 3 degrees (CONTACT).
 cdef double NEARLY_PARALLEL = 0.05
-# The closest pair is added when no contact comes as near as it, within this (m; CONTACT).
+# The closest pair is added when no contact comes as near as it, within this (m; CONTACT), or
+# this part of the scale for shapes below a metre: else the smallest would lose it.
 cdef double CLOSE_ENOUGH = 1e-4
-# Of the scale: on a side plane still counts as inside, and two contacts this near are one.
+# Of the scale: on a side plane still counts as inside. Where a corner is nearest to an edge the two
+# meet exactly in the projection, so this decides often, and must not decide by rounding.
 cdef double ON_EDGE = 1e-9
+# Of the scale: contacts this near are one; edges that cross at a flat angle spread ON_EDGE that far.
+cdef double SAME_POINT = 1e-7
 cdef enum:
     MAX_WORK = 512      # two 255-gons give 510 at most
 
@@ -227,7 +231,7 @@ cdef void _keep_best(manifold* m, const contact_work* w, int32_t room, int32_t d
     cdef bint found = False
     count = outline_build(w.points, w.n, m.normal, room, tolerance, chosen, scratch)
     for i in range(count):
-        found = found or chosen[i] == deepest
+        found = found or w.distances[chosen[i]] <= w.distances[deepest] + tolerance
     if not found:
         if count == room:
             count = outline_build(w.points, w.n, m.normal, room - 1, tolerance, chosen, scratch)
@@ -240,7 +244,8 @@ cdef void _keep_best(manifold* m, const contact_work* w, int32_t room, int32_t d
 cdef void build_manifold(const polytope* a, const polytope* b, const core_pair* core, manifold* out) noexcept nogil:
     cdef contact_work w
     cdef double distance = core.distance - a.radius - b.radius
-    cdef double tolerance = ON_EDGE * (a.extent + b.extent)
+    cdef double scale = a.extent + b.extent
+    cdef double tolerance = ON_EDGE * scale
     cdef int32_t i, room, deepest = 0
     cdef bint needs_closest = True
     w.n = 0
@@ -248,16 +253,16 @@ cdef void build_manifold(const polytope* a, const polytope* b, const core_pair* 
     out.count = 0
     if a.n_faces > 0 and b.n_faces > 0:
         _face_face(a, b, core, tolerance, &w)
-        _drop_repeated(&w, tolerance)
     elif a.n_faces > 0 and b.n == 2:
         _segment_face(a, b, v3_neg(core.n), core.feature_a, False, tolerance, &w)
     elif b.n_faces > 0 and a.n == 2:
         _segment_face(b, a, core.n, core.feature_b, True, tolerance, &w)
+    _drop_repeated(&w, SAME_POINT * scale)
     for i in range(1, w.n):
         if w.distances[i] < w.distances[deepest]:
             deepest = i
     if w.n > 0:
-        needs_closest = w.distances[deepest] > distance + CLOSE_ENOUGH
+        needs_closest = w.distances[deepest] > distance + CLOSE_ENOUGH * (scale if scale < 1.0 else 1.0)
     room = MAX_CONTACTS - 1 if needs_closest else MAX_CONTACTS
     if w.n <= room:
         for i in range(w.n):

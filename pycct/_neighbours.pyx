@@ -1,6 +1,5 @@
 # cython: language_level=3
 """Characters among characters. See the header."""
-from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 
@@ -11,7 +10,6 @@ from pycct._vec cimport (
     box_grow,
     box_of,
     box_overlap,
-    f_max,
     v3_add,
     v3_max,
     v3_max_abs,

@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t
 
 from pycct._hull cimport HULL_MAX_VERTICES, hull_extra
 from pycct._types cimport hull_data
-from pycct._vec cimport mat3, quat, vec3
+from pycct._vec cimport m3_tmul, mat3, quat, vec3
 
 
 # A convex shape in its own frame, as plain values.
@@ -52,8 +52,10 @@ cdef struct polytope:
     vec3 inverse_scale          # takes normals of the tables along
     mat3 rotation               # into the common frame
     bint turned                 # rotation is not the identity
+    vec3 origin                 # of the shape in the common frame
     vec3 flat_normal            # of face 0 of a flat polygon
     vec3 centre                 # a point inside
+    vec3 half                   # boxlike: half extents
     double extent               # about its size
     double radius
     double[HULL_MAX_VERTICES + 1] x
@@ -76,7 +78,12 @@ cdef inline vec3 vertex_at(const polytope* p, int32_t i) noexcept nogil:
 # Vertex farthest along d; of equal ones the first.
 cdef inline int32_t support(const polytope* p, vec3 d) noexcept nogil:
     cdef int32_t i, best = 0
-    cdef double v, m = p.x[0] * d.x + p.y[0] * d.y + p.z[0] * d.z
+    cdef double v, m
+    if p.boxlike:
+        if p.turned:
+            d = m3_tmul(p.rotation, d)
+        return (1 if d.x > 0.0 else 0) | (2 if d.y > 0.0 else 0) | (4 if d.z > 0.0 else 0)
+    m = p.x[0] * d.x + p.y[0] * d.y + p.z[0] * d.z
     for i in range(1, p.n):
         v = p.x[i] * d.x + p.y[i] * d.y + p.z[i] * d.z
         if v > m:
@@ -100,7 +107,7 @@ cdef inline int32_t face_corner(const polytope* p, int32_t f, int32_t k) noexcep
     return p.h.face_vertices[p.h.face_start[f] + k]
 
 
-# Offset of a face along its normal: the largest of its corners, so that no corner lies in front of it.
+# Offset of a face along its normal: no vertex of it lies in front.
 cdef double face_offset(const polytope* p, int32_t f, vec3 normal) noexcept nogil
 # Ends of an edge, and the faces left and right of it seen from outside (-1: none).
 cdef void edge_ends(const polytope* p, int32_t e, int32_t* u, int32_t* v) noexcept nogil

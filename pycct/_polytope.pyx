@@ -200,6 +200,7 @@ cdef void polytope_load(polytope* p, const convex_shape* s, mat3 rotation, vec3 
     p.radius = s.radius
     p.rotation = rotation
     p.turned = turned
+    p.origin = position
     p.flat = True
     p.mirrored = False
     p.boxlike = False
@@ -229,6 +230,7 @@ cdef void polytope_load(polytope* p, const convex_shape* s, mat3 rotation, vec3 
         p.n_edges = p.n if p.n > 2 else p.n - 1
     if p.boxlike:
         p.centre = position
+        p.half = v3_abs(s.a)
         p.extent = 2.0 * (fabs(s.a.x) + fabs(s.a.y) + fabs(s.a.z))
         return
     lo = hi = sum_ = vertex_at(p, 0)
@@ -258,7 +260,12 @@ cdef vec3 face_normal(const polytope* p, int32_t f) noexcept nogil:
 
 cdef double face_offset(const polytope* p, int32_t f, vec3 normal) noexcept nogil:
     cdef int32_t k
-    cdef double d, best = v3_dot(vertex_at(p, face_corner(p, f, 0)), normal)
+    cdef double d, best
+    if p.boxlike:
+        return (p.half.x if f % 3 == 0 else (p.half.y if f % 3 == 1 else p.half.z)) + v3_dot(normal, p.origin)
+    if not p.flat and not p.scaled:
+        return p.h.planes[4 * f + 3] + v3_dot(normal, p.origin)
+    best = v3_dot(vertex_at(p, face_corner(p, f, 0)), normal)
     for k in range(1, face_size(p, f)):
         d = v3_dot(vertex_at(p, face_corner(p, f, k)), normal)
         best = d if d > best else best

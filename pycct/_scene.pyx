@@ -39,6 +39,7 @@ from pycct._types cimport (
     BODY_DYNAMIC,
     BODY_KINEMATIC,
     BODY_STATIC,
+    SHAPE_BOX,
     SHAPE_CAPSULE,
     SHAPE_HULL,
     SHAPE_PLANE,
@@ -285,11 +286,11 @@ cdef class Actor:
         p.obstacle = isinstance(self, Obstacle)
         p.position = self.position_
         p.rotation = self.rotation_
-        p.scale = self.scale_
+        # A box is its own mirror image.
+        p.scale = v3_abs(self.scale_) if s.kind == SHAPE_BOX else self.scale_
         p.matrix = q_matrix(self.rotation_)
-        p.plain = (q_is_identity(self.rotation_) and self.scale_.x == 1.0 and self.scale_.y == 1.0
-                   and self.scale_.z == 1.0)
-        p.mirrored = self.scale_.x * self.scale_.y * self.scale_.z < 0.0
+        p.plain = q_is_identity(self.rotation_) and p.scale.x == 1.0 and p.scale.y == 1.0 and p.scale.z == 1.0
+        p.mirrored = p.scale.x * p.scale.y * p.scale.z < 0.0
         p.mesh = s.mesh()
         p.field = s.field()
         p.hull = s.hull()
@@ -554,6 +555,8 @@ cdef class Scene:
         cdef Obstacle obstacle
         if not isinstance(shape, (Box, Capsule)):
             raise TypeError(f"shape of an obstacle must be a Box or Capsule, not {type(shape).__name__}")
+        if (<Shape>shape).kind < 0:
+            raise ValueError(f"shape was not initialised: call {type(shape).__name__}.__init__")
         obstacle = Obstacle.__new__(Obstacle)
         obstacle.shape = shape
         obstacle.position_ = as_place(position, "position")

@@ -38,6 +38,7 @@ from pycct._slide_move cimport (
     slide_state,
     slide_step,
     upright_box_overlap,
+    upright_box_point,
     upright_box_time,
 )
 from pycct._sweep cimport NO_HIT
@@ -164,6 +165,8 @@ KNOBS = {
     "tie_epsilon": 1e-6,
     "ccd": True,
     "flatten_walls": True,
+    "merge_faces": True,
+    "hysteresis": True,
 }
 
 
@@ -202,6 +205,8 @@ cdef slide_config _configured(dict k) except *:
     c.tie_epsilon = _ranged(k["tie_epsilon"], "tie_epsilon", 0.0, 0.01)
     c.ccd = _switch(k["ccd"], "ccd")
     c.flatten_walls = _switch(k["flatten_walls"], "flatten_walls")
+    c.merge_faces = _switch(k["merge_faces"], "merge_faces")
+    c.hysteresis = _switch(k["hysteresis"], "hysteresis")
     return c
 
 
@@ -270,7 +275,8 @@ cdef class SweepSlideController:
     ----------
     world : CubeWorld
     feet : sequence of 3 float
-        Where it spawns, metres. If that overlaps something it is pushed out at once.
+        Where it spawns, metres. If that overlaps something it is pushed out at once, and to
+        skin distance where there is room.
     radius, half_height : float
         Metres; half_height is half the distance between the sphere centres, 0 makes a
         sphere. Total height 2 * radius + 2 * half_height.
@@ -320,6 +326,11 @@ cdef class SweepSlideController:
         Sweep. False moves at once and pushes out afterwards, for comparison: it tunnels.
     flatten_walls : bool, default True
         What is too steep to walk on stops a character without lifting it.
+    merge_faces : bool, default True
+        Cubes side by side have one face: nobody, not even who is closer than the skin,
+        snags on the edge between them.
+    hysteresis : bool, default True
+        A motion that the clipping has turned back, against what was asked, stops dead.
     user_data : object, optional
 
     Raises
@@ -356,7 +367,7 @@ cdef class SweepSlideController:
                  walkable_normal_y=None, ground_grace_time=0.1, ground_probe_margin=0.01, probe_radius_scale=0.9,
                  step_height=0.5, gravity=20.0, jump_speed=7.0, max_fall_speed=60.0, max_depen_iters=4,
                  min_depen_dist=0.001, max_depen_clamp=1.0, stuck_frames_limit=10, tie_epsilon=1e-6, ccd=True,
-                 flatten_walls=True, user_data=None):
+                 flatten_walls=True, merge_faces=True, hysteresis=True, user_data=None):
         cdef slide_config c = _configured({
             "radius": radius, "half_height": half_height, "skin_width": skin_width, "max_bumps": max_bumps,
             "max_clip_planes": max_clip_planes, "stop_epsilon": stop_epsilon, "overclip": overclip,
@@ -366,7 +377,7 @@ cdef class SweepSlideController:
             "jump_speed": jump_speed, "max_fall_speed": max_fall_speed, "max_depen_iters": max_depen_iters,
             "min_depen_dist": min_depen_dist, "max_depen_clamp": max_depen_clamp,
             "stuck_frames_limit": stuck_frames_limit, "tie_epsilon": tie_epsilon, "ccd": ccd,
-            "flatten_walls": flatten_walls})
+            "flatten_walls": flatten_walls, "merge_faces": merge_faces, "hysteresis": hysteresis})
         cdef vec3 at = _placed(feet, "feet")
         self._enter()
         try:
@@ -635,7 +646,7 @@ cdef class SweepSlideController:
             "max_fall_speed": c.max_fall_speed, "max_depen_iters": c.max_depen_iters,
             "min_depen_dist": c.min_depen_dist, "max_depen_clamp": c.max_depen_clamp,
             "stuck_frames_limit": c.stuck_limit, "tie_epsilon": c.tie_epsilon, "ccd": bool(c.ccd),
-            "flatten_walls": bool(c.flatten_walls)}
+            "flatten_walls": bool(c.flatten_walls), "merge_faces": bool(c.merge_faces), "hysteresis": bool(c.hysteresis)}
 
     # ------------------------------------------------------------ state
 
@@ -662,7 +673,7 @@ cdef class SweepSlideController:
             self.data.state.grounded = False
             self.data.state.on_surface = False
             self.data.state.since_grounded = self.data.config.grace_time
-        elif v.y < 0.0:
+        else:
             self.data.state.rising = False
 
     @property
@@ -786,8 +797,8 @@ cdef class SweepSlideController:
         p.y += self.data.config.radius
         grid = self.world.acquire()
         grid_sweep(&grid.data, p, 2.0 * self.data.config.half_height,
-                   self.data.config.radius + self.data.config.skin, d, self.data.config.tie_epsilon, &hit, NULL,
-                   0.0, NULL)
+                   self.data.config.radius + self.data.config.skin, d, self.data.config.tie_epsilon,
+                   self.data.config.merge_faces, &hit, NULL, 0.0, NULL)
         self.world.release(grid)
         return _hit_record(hit)
 
@@ -1099,7 +1110,7 @@ cdef class SweepSlideController:
         if not isinstance(data, (bytes, bytearray)):
             raise TypeError(f"data must be bytes, not {type(data).__name__}")
         data = bytes(data)
-        if len(data) != len(STATE_MARK) + sizeof(c) + sizeof(s) or not data.startswith(STATE_MARK):
+        if len(data) != <Py_ssize_t>(len(STATE_MARK) + sizeof(c) + sizeof(s)) or not data.startswith(STATE_MARK):
             raise ValueError("data is not a saved runner of this version")
         raw = data
         memcpy(&c, &raw[len(STATE_MARK)], sizeof(c))
@@ -1471,9 +1482,5 @@ def sweep_capsule_aabb(feet, radius, half_height, delta, box_min, box_max):
     t = upright_box_time(p, 2.0 * h, r, v3(d.x / length, d.y / length, d.z / length), b.lo, b.hi, length, &normal)
     if t >= NO_HIT:
         return SweepHit(1.0, (0.0, 0.0, 0.0), -1, length, from_vec3(v3_add(p, d)))
-    p = v3_madd(p, d, t / length)
-    if normal.y < 0.0:
-        p.y += 2.0 * h
-    elif normal.y == 0.0:
-        p.y += h
-    return SweepHit(t / length, from_vec3(normal), 0, t, from_vec3(v3_madd(p, normal, -r)))
+    return SweepHit(t / length, from_vec3(normal), 0, t,
+                    from_vec3(upright_box_point(v3_madd(p, d, t / length), 2.0 * h, b.lo, b.hi)))

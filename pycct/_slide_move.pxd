@@ -45,6 +45,8 @@ cdef struct slide_config:
     double tie_epsilon      # of the step
     bint ccd                # sweep; off: move at once, then push out (for comparison)
     bint flatten_walls      # what is too steep to walk on lifts nobody
+    bint merge_faces        # edges between flush cubes are none
+    bint hysteresis         # a motion that clipping turns back stops dead
 
 
 cdef struct slide_hit:
@@ -142,6 +144,8 @@ cdef double slab_time(vec3 start, vec3 delta, vec3 lo, vec3 hi, double limit, in
 # [lo, hi]; limit and result are distances along the unit vector dir.
 cdef double upright_box_time(vec3 p, double reach, double radius, vec3 dir, vec3 lo, vec3 hi, double limit,
                              vec3* normal) noexcept nogil
+# Of the box, nearest to the axis of an upright capsule; the middle of a stretch of such points.
+cdef vec3 upright_box_point(vec3 p, double reach, vec3 lo, vec3 hi) noexcept nogil
 cdef box_overlap_result upright_box_overlap(vec3 p, double reach, double radius, vec3 lo, vec3 hi) noexcept nogil
 cdef box_overlap_result candidate_overlap(const cube_grid* g, vec3 p, double reach, double radius,
                                           const candidate* c) noexcept nogil
@@ -151,7 +155,7 @@ cdef vec3 clip_velocity_planes(vec3 velocity, const vec3* planes, int n, double 
                                double stop_epsilon) noexcept nogil
 
 # A sweep through the grid. counts: three numbers (candidates, lowest id, highest id) or NULL.
-cdef bint grid_sweep(const cube_grid* g, vec3 p, double reach, double radius, vec3 delta, double tie,
+cdef bint grid_sweep(const cube_grid* g, vec3 p, double reach, double radius, vec3 delta, double tie, bint merge,
                      slide_hit* hit, int64_t* counts, double true_radius, bint* overlapped) noexcept nogil
 cdef void slide_move(const cube_grid* g, slide_runner* r, vec3* velocity, double dt) noexcept nogil
 cdef ground_result slide_probe(const cube_grid* g, const slide_config* c, vec3 feet, double distance) noexcept nogil

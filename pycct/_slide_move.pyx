@@ -227,6 +227,15 @@ cdef inline double _upright_time(vec3 p, double reach, double radius, vec3 dir, 
     return t
 
 
+cdef inline vec3 _level_point(vec3 p, double reach, vec3 lo, vec3 hi) noexcept nogil:
+    """Of the axis, nearest to the box: the middle of what lies level with it."""
+    return v3(p.x, 0.5 * (f_clamp(lo.y, p.y, p.y + reach) + f_clamp(hi.y, p.y, p.y + reach)), p.z)
+
+
+cdef vec3 upright_box_point(vec3 p, double reach, vec3 lo, vec3 hi) noexcept nogil:
+    return _clamped(_level_point(p, reach, lo, hi), lo, hi)
+
+
 cdef box_overlap_result upright_box_overlap(vec3 p, double reach, double radius, vec3 lo, vec3 hi) noexcept nogil:
     return _upright_overlap(p, reach, radius, lo, hi, NULL)
 
@@ -237,10 +246,7 @@ cdef box_overlap_result _upright_overlap(vec3 p, double reach, double radius, ve
     cdef vec3 low = v3(lo.x, lo.y - reach, lo.z)
     cdef vec3 off = v3_sub(p, _clamped(p, low, hi))
     cdef double d2 = v3_len2(off), d
-    # The point of the axis nearest to the box: the middle of what lies level with it.
-    cdef double bottom = f_clamp(lo.y, p.y, p.y + reach)
-    cdef double top = f_clamp(hi.y, p.y, p.y + reach)
-    r.on_segment = v3(p.x, 0.5 * (bottom + top), p.z)
+    r.on_segment = _level_point(p, reach, lo, hi)
     r.on_box = _clamped(r.on_segment, lo, hi)
     r.hit = d2 < radius * radius
     r.normal = v3(0.0, 0.0, 0.0)
@@ -358,10 +364,13 @@ cdef enum:
 cdef struct _contender:
     double distance
     vec3 normal
+    vec3 point
     int64_t id
     bint face
 
 cdef struct _cast:
+    const cube_grid* g
+    bint merge              # take no notice of edges between flush cubes
     vec3 p
     double reach
     double radius
@@ -384,7 +393,7 @@ cdef struct _cast:
     int64_t highest
 
 
-cdef void _cast_add(_cast* s, double distance, vec3 normal, int64_t id, bint face) noexcept nogil:
+cdef void _cast_add(_cast* s, double distance, vec3 normal, vec3 point, int64_t id, bint face) noexcept nogil:
     cdef int i, n = 0
     if distance < s.best:
         s.best = distance
@@ -404,15 +413,29 @@ cdef void _cast_add(_cast* s, double distance, vec3 normal, int64_t id, bint fac
         n -= 1
     s.front[n].distance = distance
     s.front[n].normal = normal
+    s.front[n].point = point
     s.front[n].id = id
     s.front[n].face = face
     s.n = n + 1
 
 
+cdef inline bint _inner_edge(const cube_grid* g, const candidate* c, vec3 n) noexcept nogil:
+    """Whether the edge or corner of a cube that was met lies in a face of the cubes' union.
+
+    If the normal leans towards a cell that is solid too, that neighbour is nearer all
+    along and has its own say; the edge between the two is none. A capsule closer than the
+    skin would snag on it.
+    """
+    cdef int64_t x = <int64_t>c.lo.x, y = <int64_t>c.lo.y, z = <int64_t>c.lo.z
+    return ((n.x != 0.0 and grid_solid(g, x + (1 if n.x > 0.0 else -1), y, z))
+            or (n.z != 0.0 and grid_solid(g, x, y, z + (1 if n.z > 0.0 else -1)))
+            or (n.y != 0.0 and grid_solid(g, x, y + (1 if n.y > 0.0 else -1), z)))
+
+
 cdef void _cast_visit(void* context, const candidate* c) noexcept nogil:
     cdef _cast* s = <_cast*>context
     cdef double t, start2
-    cdef vec3 normal, a0, a1
+    cdef vec3 normal, point, a0, a1
     cdef sweep_hit hit
     cdef closest_pair near
     cdef box_overlap_result over
@@ -431,6 +454,9 @@ cdef void _cast_visit(void* context, const candidate* c) noexcept nogil:
         if t >= NO_HIT or t > s.limit:
             return
         face = v3_max_abs(normal) > SAME_PLANE
+        if s.merge and not face and c.box == NULL and _inner_edge(s.g, c, normal):
+            return
+        point = upright_box_point(v3_madd(s.p, s.dir, t), s.reach, c.lo, c.hi)
     else:
         a0 = s.p
         a1 = v3(s.p.x, s.p.y + s.reach, s.p.z)
@@ -444,20 +470,23 @@ cdef void _cast_visit(void* context, const candidate* c) noexcept nogil:
                 return
             t = 0.0
             normal = over.normal
+            point = over.on_box
         else:
             if not capsule_box(a0, a1, s.radius, s.dir, c.box.half, c.box.centre, c.box.rotation, s.limit, &hit):
                 return
             t = hit.distance
             normal = hit.normal
+            point = hit.point
             if v3_dot(normal, s.dir) >= -ALONGSIDE:
                 return
         face = v3_max_abs(q_unrotate(c.box.rotation, normal)) > SAME_PLANE
     if not s.again:
-        _cast_add(s, t, normal, c.id, face)
+        _cast_add(s, t, normal, point, c.id, face)
     elif t <= s.best + s.tie and (s.n == 0 or c.id < s.front[0].id):
         s.n = 1
         s.front[0].distance = t
         s.front[0].normal = normal
+        s.front[0].point = point
         s.front[0].id = c.id
         s.front[0].face = face
 
@@ -499,11 +528,10 @@ cdef void _cast_run(const cube_grid* g, _cast* s) noexcept nogil:
         at = next
 
 
-cdef bint grid_sweep(const cube_grid* g, vec3 p, double reach, double radius, vec3 delta, double tie,
+cdef bint grid_sweep(const cube_grid* g, vec3 p, double reach, double radius, vec3 delta, double tie, bint merge,
                      slide_hit* hit, int64_t* counts, double true_radius, bint* overlapped) noexcept nogil:
     cdef _cast s
     cdef double length = v3_len(delta)
-    cdef vec3 at
     cdef int i, winner = 0
     hit.t = 1.0
     hit.distance = length
@@ -513,6 +541,8 @@ cdef bint grid_sweep(const cube_grid* g, vec3 p, double reach, double radius, ve
     hit.face = False
     if length <= 0.0:
         return False
+    s.g = g
+    s.merge = merge
     s.p = p
     s.reach = reach
     s.radius = radius
@@ -554,13 +584,7 @@ cdef bint grid_sweep(const cube_grid* g, vec3 p, double reach, double radius, ve
     hit.normal = s.front[winner].normal
     hit.id = s.front[winner].id
     hit.face = s.front[winner].face
-    at = v3_madd(p, s.dir, s.best)
-    # A normal that points up belongs to the lower sphere, one that points down to the upper.
-    if hit.normal.y < 0.0:
-        at.y += reach
-    elif hit.normal.y == 0.0:
-        at.y += 0.5 * reach
-    hit.point = v3_madd(at, hit.normal, -radius)
+    hit.point = s.front[winner].point
     return True
 
 
@@ -668,7 +692,7 @@ cdef void slide_move(const cube_grid* g, slide_runner* r, vec3* velocity, double
         b.remain = length
         tr.n_bumps = bump + 1
         grid_sweep(g, _centre0(c, r.state.feet), 2.0 * c.half_height, c.radius + c.skin, delta, c.tie_epsilon,
-                   &b.hit, counts, c.radius - ROUNDING, &overlapped)
+                   c.merge_faces, &b.hit, counts, c.radius - ROUNDING, &overlapped)
         if bump == 0:
             tr.candidates = counts[0]
             tr.first_id = counts[1]
@@ -696,7 +720,7 @@ cdef void slide_move(const cube_grid* g, slide_runner* r, vec3* velocity, double
             n_planes += 1
         velocity[0] = clip_velocity_planes(original, planes, n_planes, c.overclip, epsilon)
         # Turned back from where it was to go: it would only swing to and fro.
-        if v3_dot(velocity[0], original) <= 0.0:
+        if v3_is_zero(velocity[0]) or (c.hysteresis and v3_dot(velocity[0], original) <= 0.0):
             velocity[0] = v3(0.0, 0.0, 0.0)
             r.state.wedged = n_planes >= 2 and original.y < 0.0
             return
@@ -711,7 +735,8 @@ cdef ground_result _probe(const cube_grid* g, const slide_config* c, vec3 feet, 
     cdef slide_hit hit
     cdef double less = c.radius - radius
     cdef double reach = distance + less / c.walkable_y
-    r.hit = grid_sweep(g, _centre0(c, feet), 0.0, radius, v3(0.0, -reach, 0.0), c.tie_epsilon, &hit, NULL, 0.0, NULL)
+    r.hit = grid_sweep(g, _centre0(c, feet), 0.0, radius, v3(0.0, -reach, 0.0), c.tie_epsilon, c.merge_faces,
+                       &hit, NULL, 0.0, NULL)
     r.walkable = False
     r.face = False
     r.normal = v3(0.0, 0.0, 0.0)
@@ -739,7 +764,7 @@ cdef void _snap(const cube_grid* g, slide_runner* r, double gap) noexcept nogil:
     cdef double reach = gap + r.config.skin + CLEARANCE
     cdef double down = gap
     if grid_sweep(g, _centre0(&r.config, r.state.feet), 2.0 * r.config.half_height, r.config.radius + r.config.skin,
-                  v3(0.0, -reach, 0.0), r.config.tie_epsilon, &hit, NULL, 0.0, NULL):
+                  v3(0.0, -reach, 0.0), r.config.tie_epsilon, r.config.merge_faces, &hit, NULL, 0.0, NULL):
         down = f_min(gap, hit.distance - CLEARANCE)
     if down > 0.0:
         r.state.feet.y -= down
@@ -897,12 +922,10 @@ cdef bint _push_out(const cube_grid* g, slide_runner* r) noexcept nogil:
         r.state.feet = v3_add(r.state.feet, push)
     if not free_now:
         return False
-    # Free of deep overlaps. If there was any overlap at all, make room for the skin
-    # where there is room.
+    # Free of deep overlaps. Now make room for the skin where there is room.
     if not touched:
         _find_overlaps(g, c, r.state.feet, c.radius, ROUNDING, &o)
-        if o.n == 0:
-            return True
+        touched = o.n > 0
     feet = r.state.feet
     for i in range(c.max_depen_iters):
         _find_overlaps(g, c, feet, c.radius + c.skin, ROUNDING, &o)
@@ -912,7 +935,7 @@ cdef bint _push_out(const cube_grid* g, slide_runner* r) noexcept nogil:
     _find_overlaps(g, c, feet, c.radius, ROUNDING, &o)
     if o.n == 0 and v3_finite(feet):
         r.state.feet = feet
-        tr.depen_pushed = True
+        tr.depen_pushed = tr.depen_pushed or touched
     return True
 
 

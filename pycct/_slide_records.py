@@ -67,7 +67,7 @@ class SweepHit(NamedTuple):
     distance: float
     """Metres along the motion."""
     point: Vector
-    """On the surface of what was hit, reached out to the skin; the end of the motion for none."""
+    """On the surface of what was hit; without a hit, where the lower sphere centre ends."""
 
 
 class SlideIteration(NamedTuple):

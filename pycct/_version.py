@@ -1,3 +1,6 @@
-"""The version, in one place."""
+"""The versions, in one place."""
 
 __version__ = "0.1.0.dev0"
+
+# Raised whenever the same input may give other bits than before; saves carry it.
+RESULTS_VERSION = 1

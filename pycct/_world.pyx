@@ -14,7 +14,15 @@ from pycct._overlap cimport (
     push_from_sphere,
     push_from_triangles,
 )
-from pycct._sweep cimport capsule_box, cast_capsule, cast_plane, cast_sphere, cast_triangles, latest_candidate, triangle_order
+from pycct._sweep cimport (
+    capsule_box,
+    cast_capsule,
+    cast_plane,
+    cast_sphere,
+    cast_triangles,
+    latest_candidate,
+    triangle_order,
+)
 from pycct._types cimport (
     BODY_KINEMATIC,
     SHAPE_BOX,
@@ -24,7 +32,6 @@ from pycct._types cimport (
     SHAPE_MESH,
     SHAPE_PLANE,
     SHAPE_SPHERE,
-    SHAPE_TRIANGLE,
     STATUS_NO_MEMORY,
     STATUS_OK,
 )
@@ -350,7 +357,6 @@ cdef int _add_heightfield(candidates* c, const placed* p, aabb box, const wall_r
 cdef int _add_box(candidates* c, const placed* p) noexcept nogil:
     cdef vec3[8] corner
     cdef int i
-    cdef vec3 n
     cdef int status = candidates_room(c, 12)
     if status != STATUS_OK:
         return status
@@ -394,7 +400,6 @@ cdef int _add_hull(candidates* c, const placed* p) noexcept nogil:
 cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t part_index, aabb box,
                         const wall_rule* walls) noexcept nogil:
     cdef candidate_group* g
-    cdef vec3 n
     cdef int status = _room_for_groups(c, 1)
     if status != STATUS_OK:
         return status

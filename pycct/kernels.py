@@ -252,10 +252,11 @@ def _positive(name: str, array: Array, or_zero: bool = False) -> Array:
 
 
 def _unit(name: str, array: Array) -> Array:
-    length = np.sqrt((array * array).sum(-1, keepdims=True))
+    length: Array = np.sqrt((array * array).sum(-1, keepdims=True))
     if (abs(length - 1) > UNIT_TOLERANCE).any():
         raise ValueError(f"{name}: must have length 1")
-    return array / length
+    unit: Array = array / length
+    return unit
 
 
 def _rows(columns: dict[str, Array]) -> Array:
@@ -427,7 +428,9 @@ def sweep(capsule: CapsuleAt, motion: ArrayLike, target: Target, *, cull: bool =
     Notes
     -----
     A triangle whose plane holds the motion as well as the capsule's axis, both
-    within 1e-9, can be overlapped but not run into (RULES 2).
+    within 1e-9, can be overlapped but not run into (RULES 2). Of the faces of a hull
+    that are touched within 1e-3 of the first, the one most opposed to the motion
+    gives normal and point, the first one the distance (RULES 3).
     """
     found = _swept(capsule, motion, target, cull, False)
     if not found.hit[0]:

@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 import pytest
-from contact_cases import KINDS, PAIRS, Cases, Solid, least_depth, matrix, product, quaternion
+from contact_cases import KINDS, PAIRS, Cases, Solid, core, least_depth, matrix, product, quaternion, random_shape
 
+from pycct._hull import HullTables
 from pycct._pairs import Distance, capsule_contacts, decode_feature, distance_between, distance_between_many
 from pycct._shapes import Box, Capsule, ConvexHull, Mesh, Plane, Sphere, Triangle
 
@@ -128,20 +129,18 @@ def coal_shape(coal, shape):
         return coal.Capsule(shape.radius, shape.height)
     if isinstance(shape, Box):
         return coal.Box(*(2 * np.array(shape.half_extents)))
-    if isinstance(shape, Triangle):
-        return coal.TriangleP(*map(np.array, shape.vertices))
-    solid = Solid(shape)
-    if solid.dimension < 3:
+    tables = HullTables(core(shape)[0])
+    if tables.dimension < 2:
         return None
-    points = coal.StdVec_Vec3s()
-    points.extend(list(solid.corners))
-    return coal.Convex.convexHull(points, False, "Qt")
+    points, triangles = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
+    points.extend(list(tables.vertices))
+    triangles.extend([coal.Triangle(*map(int, t)) for t in tables.triangles])
+    return coal.Convex(points, triangles)
 
 
 def test_separated_pairs_against_coal():
     coal = pytest.importorskip("coal")
     rng = np.random.default_rng(11)
-    from contact_cases import random_shape
     pools = {k: [(s, c) for s in (random_shape(rng, k) for _ in range(12)) if (c := coal_shape(coal, s))] for k in KINDS}
     request = coal.DistanceRequest()
     request.enable_signed_distance = True
@@ -209,7 +208,7 @@ def test_features_of_a_capsule_and_a_hull():
     for z, feature in ((-3, ("vertex", 0)), (3, ("vertex", 1)), (0.3, ("edge", 0))):
         assert decode_feature(distance_between(capsule, ball, None, AT(2, 0, z)).feature_a) == feature
     hull = ConvexHull(CUBE)
-    tables = __import__("pycct._hull", fromlist=["x"]).HullTables(CUBE)
+    tables = HullTables(CUBE)
     for f, (*n, _) in enumerate(tables.planes):
         assert decode_feature(distance_between(hull, ball, None, (3 * np.array(n), None)).feature_a) == ("face", f)
     for v, p in enumerate(tables.vertices):

@@ -1,0 +1,951 @@
+# cython: language_level=3
+"""One move. See the header; rule numbers are those of RULES and its documents."""
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+
+from pycct._closest cimport point_segment_parameter
+from pycct._overlap cimport push_out
+from pycct._neighbours cimport character, shared_collect
+from pycct._sweep cimport capsule_cast, capsule_cast_of
+from pycct._types cimport (
+    BODY_DYNAMIC,
+    BODY_KINEMATIC,
+    BODY_STATIC,
+    STATUS_NEED_ANSWER,
+    STATUS_NO_MEMORY,
+    STATUS_NOT_FINITE,
+    STATUS_OK,
+)
+from pycct._vec cimport (
+    box_grow,
+    box_half,
+    box_inside,
+    box_of,
+    box_union,
+    f_max,
+    f_min,
+    v3,
+    v3_add,
+    v3_along,
+    v3_dot,
+    v3_finite,
+    v3_is_zero,
+    v3_len,
+    v3_madd,
+    v3_max,
+    v3_max_abs,
+    v3_min,
+    v3_reject,
+    v3_scale,
+    v3_sub,
+    v3_unit,
+)
+from pycct._world cimport (
+    ASK_BEHAVIOR,
+    ASK_FILTER,
+    OWNER_ACTOR,
+    OWNER_OBSTACLE,
+    RECOVER_USER,
+    book_answer,
+    book_free,
+    candidate_group,
+    candidates_add_character,
+    candidates_cast,
+    candidates_cut,
+    candidates_deepest,
+    candidates_free,
+    candidates_gather,
+    candidates_init,
+    capsule_bounds,
+    group_overlaps,
+    group_push,
+    group_recovers,
+    place_point,
+    placed,
+    triangle_data,
+    unplace_point,
+    wall_rule,
+    world_hit,
+)
+
+
+# Collision iterations of a pass that slides (MOVE 1.1; PhysX's MAX_ITER).
+cdef int MAX_ITERATIONS = 10
+# Bit of Behavior (pycct/_enums.py).
+cdef enum:
+    CAN_RIDE = 1
+    CAN_SLIDE = 2
+    USER_DEFINED_RIDE = 4
+# Further iterations after the first DOWN collision with something to slide on (MOVE 7.2.3k).
+cdef int SLIDE_ITERATIONS = 9
+# The cached volume is the temporal box times this (MOVE 1.1 VOLUME_GROWTH) ...
+cdef double VOLUME_GROWTH = 1.5
+# ... shifted along the side motion by this share of the growth (RULES 4).
+cdef double VOLUME_SHIFT = 0.9
+# A side vector is zero when no component is larger (RULES 6; MOVE 1.2 EPSILON_DISTANCE).
+cdef double ALMOST_ZERO = 1e-6
+# A pass stops when its direction turns by a right angle or more from where it set
+# out; the margin settles what float32 leaves to chance (RULES 5).
+cdef double TURNED_BACK = 1e-6
+# A sum of pushes no longer than this is nothing (MOVE 9.2.3 EPSILON_DISTANCE).
+cdef double EPSILON_DISTANCE = 1e-6
+# Corrections of one overlap recovery (RULES 7.5).
+cdef int MAX_RECOVERIES = 4
+# Bodies that overlap recovery moves out of, one bit per body_kind (MOVE 9.3).
+cdef int RECOVERS = (1 << BODY_STATIC) | (1 << BODY_KINEMATIC)
+
+
+# Everything that one move reads and writes.
+cdef struct move_job:
+    const controller_params* p
+    controller_state s
+    const move_world* world
+    move_scratch* scratch
+    move_stats* stats
+    wall_rule walls
+    vec3 half_axis              # from the centre to the upper sphere
+    vec3 side                   # unit side direction of this moveCharacter, or zero
+    bint first_query            # of this move: moving things must be looked up anew
+    bint standing_on_moving
+    int status
+
+
+cdef void scratch_init(move_scratch* s) noexcept nogil:
+    memset(s, 0, sizeof(move_scratch))
+    candidates_init(&s.cache.near)
+    candidates_init(&s.around)
+
+
+cdef void scratch_free(move_scratch* s) noexcept nogil:
+    candidates_free(&s.cache.near)
+    candidates_free(&s.around)
+    free(s.log.records)
+    free(s.others)
+    book_free(&s.book)
+    scratch_init(s)
+
+
+cdef decomposition decompose(vec3 displacement, vec3 up, double step_offset, bint standing_on_moving) noexcept nogil:
+    """MOVE 4.2 with RULES 6."""
+    cdef decomposition d
+    cdef double rise = v3_dot(displacement, up)
+    cdef vec3 along = v3_scale(up, rise)
+    cdef vec3 zero = v3(0.0, 0.0, 0.0)
+    d.side_vector = v3_sub(displacement, along)
+    d.is_moving_up = rise > 0.0
+    d.up_vector = along if d.is_moving_up else zero
+    d.down_vector = zero if d.is_moving_up else along
+    d.has_side_movement = standing_on_moving or v3_max_abs(d.side_vector) > ALMOST_ZERO
+    d.step_offset = 0.0 if d.is_moving_up and not standing_on_moving else step_offset
+    if d.has_side_movement:
+        d.up_vector = v3_madd(d.up_vector, up, d.step_offset)
+    return d
+
+
+cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) noexcept nogil:
+    """All that a motion may touch (RULES 4)."""
+    cdef double k = p.radius + p.contact_offset
+    cdef vec3 half = v3(k + fabs(p.up.x) * 0.5 * p.height, k + fabs(p.up.y) * 0.5 * p.height,
+                        k + fabs(p.up.z) * 0.5 * p.height)
+    cdef vec3 end = v3_add(centre, direction)
+    cdef vec3 low
+    cdef aabb box = box_of(v3_sub(v3_min(centre, end), half), v3_add(v3_max(centre, end), half))
+    if p.max_jump_height > 0.0:
+        low = v3_madd(centre, p.up, p.max_jump_height if p.rules & RULE_JUMP_VOLUME_UP else -p.max_jump_height)
+        box = box_union(box, box_of(v3_sub(low, half), v3_add(low, half)))
+    return box
+
+
+cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side) noexcept nogil:
+    """The box for which candidates are fetched, so that the next moves find them there (RULES 4)."""
+    cdef vec3 half = box_half(temporal)
+    cdef vec3 growth = v3_scale(half, VOLUME_GROWTH - 1.0)
+    cdef vec3 shift = v3_scale(side, VOLUME_SHIFT * fabs(v3_dot(side, growth)))
+    cdef aabb box = box_of(v3_add(v3_sub(temporal.lo, growth), shift), v3_add(v3_add(temporal.hi, growth), shift))
+    return box_union(box, temporal)
+
+
+cdef vec3 collision_response(vec3 target, vec3 position, vec3 direction, vec3 normal, double bump, double friction,
+                             bint normalize) noexcept nogil:
+    """The new target after a collision (MOVE 8.2)."""
+    cdef vec3 reflected = v3_unit(v3_madd(direction, normal, -2.0 * v3_dot(direction, normal)))
+    cdef vec3 along = v3_scale(normal, v3_dot(reflected, normal))
+    cdef vec3 across = v3_sub(reflected, along)
+    cdef double amplitude = v3_len(v3_sub(target, position))
+    cdef vec3 r = position
+    if bump != 0.0:
+        r = v3_madd(r, v3_unit(along) if normalize else along, bump * amplitude)
+    if friction != 0.0:
+        r = v3_madd(r, v3_unit(across) if normalize else across, friction * amplitude)
+    return r
+
+
+cdef inline bint _too_steep(const controller_params* p, vec3 normal) noexcept nogil:
+    """A normal that faces down is not too steep (RULES 6, 9 row 4)."""
+    cdef double c = v3_dot(normal, p.up)
+    return c < p.slope_limit and (c >= 0.0 or p.rules & RULE_STEEP_FACING_DOWN)
+
+
+cdef void _drop_proxy(candidates* c, int32_t first, int64_t proxy) noexcept nogil:
+    """The actor that follows the character is never met by it."""
+    cdef int32_t i, n = first
+    for i in range(first, c.n_groups):
+        if c.groups[i].owner != OWNER_ACTOR or c.groups[i].id != proxy:
+            c.groups[n] = c.groups[i]
+            n += 1
+    c.n_groups = n
+
+
+cdef int _gather_others(move_job* m, candidates* c, aabb box) noexcept nogil:
+    """Other controllers in the box, in the order of their ids (RULES 8)."""
+    cdef move_scratch* k = m.scratch
+    cdef int32_t n, i
+    cdef void* p
+    cdef int status
+    if m.world.others == NULL:
+        return STATUS_OK
+    n = shared_collect(m.world.others, box, &m.world.self, k.others, k.room_others)
+    while n > k.room_others:
+        # Room for more: others may come by while the lock is open.
+        p = realloc(k.others, <size_t>(2 * <int64_t>n) * sizeof(character))
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        k.others = <character*>p
+        k.room_others = 2 * n
+        n = shared_collect(m.world.others, box, &m.world.self, k.others, k.room_others)
+    for i in range(n):
+        status = candidates_add_character(c, &k.others[i], i)
+        if status != STATUS_OK:
+            return status
+    return STATUS_OK
+
+
+cdef int _gather_moving(move_job* m, candidates* c, aabb box, const wall_rule* walls) noexcept nogil:
+    """Kinematic and dynamic actors, obstacles, other controllers."""
+    cdef int32_t first = c.n_groups
+    cdef int status = candidates_gather(c, m.world.moving, 1, box, m.world.mask, walls)
+    if status != STATUS_OK:
+        return status
+    if m.p.proxy >= 0:
+        _drop_proxy(c, first, m.p.proxy)
+    return _gather_others(m, c, box)
+
+
+cdef int _update_candidates(move_job* m, aabb temporal) noexcept nogil:
+    """Make sure that all shapes that touch the temporal box are at hand (RULES 4, SWEEP 11)."""
+    cdef candidate_cache* c = &m.scratch.cache
+    cdef int status
+    if (c.valid and c.fixed_version == m.world.fixed.version and c.mask == m.world.mask
+            and box_inside(temporal, c.bounds)):
+        if m.first_query and (c.moving_version != m.world.moving.version or m.world.others != NULL):
+            candidates_cut(&c.near, c.fixed_groups, c.fixed_tris)
+            c.valid = False
+            status = _gather_moving(m, &c.near, c.bounds, &m.walls)
+            if status != STATUS_OK:
+                return status
+            c.moving_version = m.world.moving.version
+            c.valid = True
+            m.stats.partial_updates += 1
+        m.first_query = False
+        return STATUS_OK
+    c.valid = False
+    c.bounds = cached_volume(m.p, temporal, m.side)
+    candidates_cut(&c.near, 0, 0)
+    status = candidates_gather(&c.near, m.world.fixed, 0, c.bounds, m.world.mask, &m.walls)
+    if status != STATUS_OK:
+        return status
+    c.fixed_version = m.world.fixed.version
+    c.mask = m.world.mask
+    c.fixed_groups = c.near.n_groups
+    c.fixed_tris = c.near.n_tris
+    status = _gather_moving(m, &c.near, c.bounds, &m.walls)
+    if status != STATUS_OK:
+        return status
+    c.moving_version = m.world.moving.version
+    c.valid = True
+    m.first_query = False
+    m.stats.full_updates += 1
+    return STATUS_OK
+
+
+cdef inline int _recovers(const controller_params* p) noexcept nogil:
+    """The kinds of things that overlap recovery moves out of, as bits."""
+    if not p.overlap_recovery:
+        return 0
+    return RECOVERS | (1 << RECOVER_USER) if p.rules & RULE_RECOVER_USER_GEOMETRY else RECOVERS
+
+
+cdef int _gather_around(move_job* m, vec3 position, double radius) noexcept nogil:
+    """All that recovery may have to leave: looked up anew, so that no cache has a say."""
+    cdef candidates* c = &m.scratch.around
+    # Leaving a mesh takes several pushes: look that far around.
+    cdef aabb box = box_grow(capsule_bounds(v3_sub(position, m.half_axis), v3_add(position, m.half_axis), radius),
+                             radius)
+    cdef int status
+    candidates_cut(c, 0, 0)
+    status = candidates_gather(c, m.world.fixed, 0, box, m.world.mask, NULL)
+    if status == STATUS_OK:
+        status = _gather_moving(m, c, box, NULL)
+    return status
+
+
+cdef int _recover_at_once(move_job* m, vec3* position) noexcept nogil:
+    """One sum over all overlaps (RULES 9 row 5, MOVE 9.2)."""
+    cdef candidates* c = &m.scratch.around
+    cdef vec3 p0 = v3_sub(position[0], m.half_axis), p1 = v3_add(position[0], m.half_axis)
+    cdef vec3 total = v3(0.0, 0.0, 0.0)
+    cdef push_out push
+    cdef int32_t i
+    cdef uint32_t value
+    cdef int recovers = _recovers(m.p)
+    cdef int status = _gather_around(m, position[0], m.p.radius + m.p.contact_offset)
+    if status != STATUS_OK:
+        return status
+    for i in range(c.n_groups):
+        if not group_recovers(&c.groups[i], recovers):
+            continue
+        push = group_push(c, &c.groups[i], p0, p1, m.p.radius)
+        if not push.overlapping:
+            continue
+        if m.world.filters:
+            if not book_answer(&m.scratch.book, ASK_FILTER, c.groups[i].owner, c.groups[i].id, &value):
+                return STATUS_NEED_ANSWER
+            if value == 0:
+                continue
+        total = v3_madd(total, push.dir, push.depth + m.p.contact_offset)
+        m.stats.recoveries += 1
+    if v3_len(total) > EPSILON_DISTANCE:
+        position[0] = v3_add(position[0], total)
+    return STATUS_OK
+
+
+cdef int _recover(move_job* m, vec3* position) noexcept nogil:
+    """Overlap recovery: out of what is overlapped deepest, up to four times (RULES 7.5)."""
+    cdef candidates* c = &m.scratch.around
+    cdef double radius = m.p.radius + m.p.contact_offset
+    cdef vec3 p0, p1
+    cdef push_out push
+    cdef int32_t group
+    cdef int status, recovers = _recovers(m.p)
+    cdef int _turn
+    m.s.overlap = 0.0
+    if m.p.rules & RULE_RECOVERY_SUM:
+        status = _recover_at_once(m, position)
+        if status != STATUS_OK:
+            return status
+    else:
+        for _turn in range(MAX_RECOVERIES):
+            status = _gather_around(m, position[0], radius)
+            if status != STATUS_OK:
+                return status
+            p0 = v3_sub(position[0], m.half_axis)
+            p1 = v3_add(position[0], m.half_axis)
+            push = candidates_deepest(c, p0, p1, radius, recovers, &group)
+            if m.scratch.book.asking:
+                return STATUS_NEED_ANSWER
+            if not push.overlapping:
+                return STATUS_OK
+            position[0] = v3_madd(position[0], push.dir, push.depth)
+            m.stats.recoveries += 1
+    # What is left: more than nothing means that the character is crushed.
+    status = _gather_around(m, position[0], radius)
+    if status != STATUS_OK:
+        return status
+    push = candidates_deepest(c, v3_sub(position[0], m.half_axis), v3_add(position[0], m.half_axis), m.p.radius,
+                              recovers, &group)
+    if m.scratch.book.asking:
+        return STATUS_NEED_ANSWER
+    if push.overlapping:
+        m.s.overlap = push.depth
+    return STATUS_OK
+
+
+cdef int _log_hit(hit_log* log, const hit_record* r) noexcept nogil:
+    cdef void* p
+    cdef int32_t room
+    if log.n == log.room:
+        room = 2 * log.room + 16
+        p = realloc(log.records, <size_t>room * sizeof(hit_record))
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        log.records = <hit_record*>p
+        log.room = room
+    log.records[log.n] = r[0]
+    log.n += 1
+    return STATUS_OK
+
+
+cdef int _trace(move_job* m, int32_t kind, int32_t sweep_pass, vec3 position, vec3 vector,
+                const hit_record* hit) noexcept nogil:
+    """Note an event, when somebody wants to know."""
+    cdef trace_log* log = m.world.trace
+    cdef trace_event* e
+    cdef void* p
+    cdef int32_t room
+    if log.n == log.room:
+        room = 2 * log.room + 32
+        p = realloc(log.events, <size_t>room * sizeof(trace_event))
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        log.events = <trace_event*>p
+        log.room = room
+    e = &log.events[log.n]
+    e.kind = kind
+    e.sweep_pass = sweep_pass
+    e.position = position
+    e.vector = vector
+    e.record = -1
+    if hit != NULL:
+        e.hit = hit[0]
+        e.record = m.scratch.log.n - 1
+    log.n += 1
+    return STATUS_OK
+
+
+cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double min_distance, int sweep_pass,
+                      int* collisions) noexcept nogil:
+    """doSweepTest (MOVE 7.2, RULES 5): move along, slide where something is in the way.
+
+    Returns whether a motion was tried; m.status tells of a failure."""
+    cdef controller_state* s = &m.s
+    cdef candidates* near = &m.scratch.cache.near
+    cdef vec3 position = s.position, target, way, normal, axis
+    cdef double length, asked
+    cdef bint moved = False, upright, sliding
+    cdef capsule_cast cast
+    cdef world_hit hit
+    cdef const candidate_group* g
+    cdef const placed* item
+    cdef const triangle* t
+    cdef hit_record record
+    cdef vec3 face
+    cdef double h
+    cdef uint32_t behavior
+    cdef int recovers = _recovers(m.p)
+    collisions[0] = 0
+    if v3_is_zero(direction):
+        return False
+    # RULES 5: a pass that sets out forgets what the one before touched.
+    s.marks &= ~<uint32_t>(VALIDATE_TRIANGLE_DOWN | TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
+    s.touched_actor = s.touched_obstacle = s.touched_controller = -1
+    asked = v3_len(direction)
+    target = v3_add(position, direction)
+    if m.world.trace != NULL:
+        _trace(m, TRACE_PASS, sweep_pass, position, direction, NULL)
+    while max_iterations > 0:
+        max_iterations -= 1
+        way = v3_sub(target, position)
+        m.status = _update_candidates(m, temporal_box(m.p, position, way))
+        if m.status != STATUS_OK:
+            return moved
+        length = v3_len(way)
+        if length <= min_distance:
+            if m.world.trace != NULL:
+                _trace(m, TRACE_DONE, sweep_pass, position, way, NULL)
+            break
+        way = v3_scale(way, 1.0 / length)
+        if v3_dot(way, direction) <= TURNED_BACK * asked:
+            if m.world.trace != NULL:
+                _trace(m, TRACE_TURNED_BACK, sweep_pass, position, way, NULL)
+            break
+        moved = True
+        m.stats.iterations += 1
+        cast = capsule_cast_of(v3_sub(position, m.half_axis), v3_add(position, m.half_axis), m.p.radius, way,
+                               length + m.p.contact_offset, True, True)
+        if m.p.rules & RULE_CULL_PARALLEL:
+            cast.culls_parallel = True
+        if not candidates_cast(near, &cast, recovers, &hit):
+            if m.scratch.book.asking:
+                m.status = STATUS_NEED_ANSWER
+                return moved
+            if m.world.trace != NULL:
+                _trace(m, TRACE_FREE, sweep_pass, position, v3_sub(target, position), NULL)
+            position = target
+            break
+        if hit.base.overlapping:
+            normal = position
+            m.status = _recover(m, &position)
+            if m.world.trace != NULL:
+                _trace(m, TRACE_OVERLAP, sweep_pass, normal, v3_sub(position, normal), NULL)
+            collisions[0] += 1
+            s.position = position
+            return moved
+        g = &near.groups[hit.group]
+        item = NULL
+        if g.part < 2:
+            item = &m.world.fixed.items[g.item] if g.part == 0 else &m.world.moving.items[g.item]
+        t = &near.tris[hit.base.tri] if hit.base.tri >= 0 else NULL
+        face = hit.base.normal
+        if t != NULL:
+            face = v3_scale(t.n, -1.0) if g.two_sided and v3_dot(t.n, way) > 0.0 else t.n
+        upright = sliding = False
+        record.owner = g.owner
+        record.sweep_pass = sweep_pass
+        record.id = g.id
+        record.dynamic = g.owner == OWNER_ACTOR and g.body == BODY_DYNAMIC
+        record.triangle = near.source[hit.base.tri] if t != NULL else -1
+        record.data = 0
+        record.has_data = triangle_data(item, record.triangle, &record.data)
+        record.position = hit.base.point
+        record.normal = hit.base.normal
+        record.direction = way
+        record.length = length
+        record.distance = hit.base.distance
+        axis = v3_madd(position, way, hit.base.distance)
+        record.along = point_segment_parameter(hit.base.point, v3_sub(axis, m.half_axis), v3_add(axis, m.half_axis))
+        if sweep_pass == PASS_DOWN:
+            behavior = g.behavior
+            if m.world.asks_behavior and not book_answer(&m.scratch.book, ASK_BEHAVIOR, g.owner, g.id, &behavior):
+                m.status = STATUS_NEED_ANSWER
+                return moved
+            sliding = (behavior & CAN_SLIDE) != 0
+            if g.owner == OWNER_ACTOR:
+                s.marks &= ~<uint32_t>(TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
+                s.touched_actor = g.id
+                s.touched_point = hit.base.point
+                s.touched_local = unplace_point(item, hit.base.point)
+                if g.body == BODY_STATIC and t != NULL:
+                    s.marks |= VALIDATE_TRIANGLE_DOWN
+                    s.down_normal = face
+                    h = v3_dot(t.a, m.p.up)
+                    s.touched_min = s.touched_max = h
+                    h = v3_dot(t.b, m.p.up)
+                    s.touched_min = f_min(s.touched_min, h)
+                    s.touched_max = f_max(s.touched_max, h)
+                    h = v3_dot(t.c, m.p.up)
+                    s.touched_min = f_min(s.touched_min, h)
+                    s.touched_max = f_max(s.touched_max, h)
+            elif g.owner == OWNER_OBSTACLE:
+                s.marks |= TOUCH_OBSTACLE
+                s.touched_obstacle = g.id
+                if s.touched_actor < 0:
+                    s.touched_point = hit.base.point
+                    s.touched_local = unplace_point(item, hit.base.point)
+            else:
+                s.marks |= TOUCH_OTHER_CONTROLLER
+                s.touched_controller = g.id
+            s.ground.touching = True
+            s.ground.normal = hit.base.normal
+            s.ground.point = hit.base.point
+            s.ground.owner = g.owner
+            s.ground.id = g.id
+            s.ground.triangle = record.triangle
+            s.ground.has_data = record.has_data
+            s.ground.data = record.data
+            s.ground.has_face = t != NULL
+            s.ground.face_normal = face
+            s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
+        elif sweep_pass == PASS_SIDE or sweep_pass == PASS_SENSOR:
+            if g.owner == OWNER_ACTOR and g.body == BODY_STATIC and t != NULL:
+                s.marks |= VALIDATE_TRIANGLE_SIDE
+                s.side_normal = face
+                if m.p.prevent_vertical_sliding and v3_dot(face, m.p.up) < 0.0:
+                    upright = True
+        if sweep_pass != PASS_SENSOR:
+            m.status = _log_hit(&m.scratch.log, &record)
+            if m.status != STATUS_OK:
+                return moved
+        if m.world.trace != NULL:
+            _trace(m, TRACE_HIT, sweep_pass, position, way, &record)
+        if sliding and collisions[0] == 0:
+            max_iterations += SLIDE_ITERATIONS
+        collisions[0] += 1
+        s.contact_height = v3_dot(hit.base.point, m.p.up)
+        if hit.base.distance > m.p.contact_offset:
+            position = v3_madd(position, way, hit.base.distance - m.p.contact_offset)
+        normal = hit.base.normal
+        if upright or ((s.marks & WALK_EXPERIMENT) and m.p.non_walkable != NON_WALKABLE_FORCE_SLIDING):
+            normal = v3_unit(v3_reject(normal, m.p.up))
+        target = collision_response(target, position, way, normal, 0.0, 1.0, (s.marks & NORMALIZE_RESPONSE) != 0)
+        if max_iterations == 0 and m.world.trace != NULL:
+            _trace(m, TRACE_OUT_OF_TURNS, sweep_pass, position, v3_sub(target, position), NULL)
+    s.position = position
+    return moved
+
+
+cdef int _move_character(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
+    """moveCharacter (MOVE 6.2, RULES 6): the passes up, aside and down. Returns collision flags."""
+    cdef controller_state* s = &m.s
+    cdef const controller_params* p = m.p
+    cdef vec3 up = p.up, saved, down
+    cdef double rise = v3_dot(displacement, up)
+    cdef double start_height = v3_dot(s.position, up)
+    cdef double bottom = start_height - (0.5 * p.height + p.radius)
+    cdef double gained, recover
+    cdef bint experiment = (s.marks & WALK_EXPERIMENT) != 0
+    cdef bint handles_slopes = p.slope_limit > 0.0, constrained
+    cdef int flags = 0, collisions = 0, iterations
+    cdef decomposition d = decompose(displacement, up, p.step_offset, m.standing_on_moving)
+    s.marks &= ~<uint32_t>(HIT_NON_WALKABLE | IS_MOVING_UP | NORMALIZE_RESPONSE)
+    if experiment and p.rules & RULE_NORMALIZE_EXPERIMENT:
+        s.marks |= NORMALIZE_RESPONSE
+    s.ground.touching = False
+    if d.is_moving_up:
+        s.marks |= IS_MOVING_UP
+    m.side = v3_unit(d.side_vector)
+    # One query for the whole move, the step included (MOVE 5.2).
+    m.status = _update_candidates(m, temporal_box(p, s.position, displacement))
+    if m.status != STATUS_OK:
+        return 0
+
+    if not experiment:
+        iterations = MAX_ITERATIONS
+        if p.prevent_vertical_sliding or v3_max_abs(d.side_vector) > ALMOST_ZERO:
+            iterations = 1
+        if _sweep_test(m, d.up_vector, iterations, min_distance, PASS_UP, &collisions) and collisions > 0:
+            flags |= COLLISION_UP
+            gained = v3_dot(s.position, up) - start_height
+            d.step_offset = f_min(d.step_offset, gained)
+        if m.status != STATUS_OK:
+            return 0
+
+    s.marks &= ~<uint32_t>VALIDATE_TRIANGLE_SIDE
+    if _sweep_test(m, d.side_vector, MAX_ITERATIONS, min_distance, PASS_SIDE, &collisions) and collisions > 0:
+        flags |= COLLISION_SIDES
+    if m.status != STATUS_OK:
+        return 0
+
+    constrained = p.climbing == CLIMBING_CONSTRAINED
+    if (p.rules & RULE_SIDE_CHECK_AT_ONCE and handles_slopes and constrained and s.marks & VALIDATE_TRIANGLE_SIDE
+            and _too_steep(p, s.side_normal) and s.contact_height > bottom + d.step_offset):
+        s.marks |= HIT_NON_WALKABLE
+        if not experiment:
+            return flags
+
+    if constrained and (p.rules & RULE_SENSOR_DECIDES or not s.marks & VALIDATE_TRIANGLE_SIDE):
+        if v3_len(d.side_vector) < p.radius:
+            saved = s.position
+            _sweep_test(m, v3_scale(v3_unit(d.side_vector), p.radius), 1, min_distance, PASS_SENSOR, &collisions)
+            s.position = saved
+            if m.status != STATUS_OK:
+                return 0
+            if (p.rules & RULE_SENSOR_DECIDES and handles_slopes and collisions > 0
+                    and s.marks & VALIDATE_TRIANGLE_SIDE and _too_steep(p, s.side_normal)
+                    and s.contact_height > bottom + d.step_offset):
+                s.marks |= HIT_NON_WALKABLE
+
+    down = d.down_vector
+    if d.has_side_movement and (not experiment or p.rules & RULE_STEP_BACK_IN_EXPERIMENT):
+        down = v3_madd(down, up, -d.step_offset)
+    iterations = 1
+    if experiment and p.non_walkable == NON_WALKABLE_FORCE_SLIDING:
+        iterations = MAX_ITERATIONS
+    if _sweep_test(m, down, iterations, min_distance, PASS_DOWN, &collisions) and collisions > 0:
+        if rise <= 0.0:
+            flags |= COLLISION_DOWN
+        if handles_slopes and not s.marks & (TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE):
+            if (constrained and not p.rules & RULE_SIDE_CHECK_AT_ONCE and s.marks & VALIDATE_TRIANGLE_SIDE
+                    and _too_steep(p, s.side_normal) and s.contact_height > bottom + d.step_offset):
+                s.marks |= HIT_NON_WALKABLE
+                if m.world.trace != NULL:
+                    _trace(m, TRACE_TOO_STEEP_ASIDE, PASS_DOWN, s.position, s.side_normal, NULL)
+                if not experiment:
+                    return flags
+    if m.status != STATUS_OK:
+        return 0
+
+    if (handles_slopes and not s.marks & (TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
+            and s.marks & VALIDATE_TRIANGLE_DOWN and rise <= 0.0
+            and s.touched_max - bottom > p.step_offset and _too_steep(p, s.down_normal)):
+        s.marks |= HIT_NON_WALKABLE
+        if m.world.trace != NULL:
+            _trace(m, TRACE_TOO_STEEP_BELOW, PASS_DOWN, s.position, s.down_normal, NULL)
+        if not experiment:
+            return flags
+        if p.rules & RULE_RECOVERY_SWEEP_AFTER:
+            return flags
+        s.marks |= NORMALIZE_RESPONSE
+        gained = v3_dot(s.position, up) - start_height
+        recover = f_max(0.0, gained) + fabs(rise)
+        if recover < min_distance:
+            min_distance = recover / MAX_ITERATIONS
+        # PhysX calls this motion down an UP pass; hits are reported as such.
+        _sweep_test(m, v3_scale(up, -recover), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
+        if not p.rules & RULE_NORMALIZE_EXPERIMENT:
+            s.marks &= ~<uint32_t>NORMALIZE_RESPONSE
+    return flags
+
+
+cdef const placed* _find(const world_part* part, int64_t id) noexcept nogil:
+    """The item of that id; items stand in the order of ids."""
+    cdef int32_t lo = 0, hi = part.n - 1, mid
+    while lo <= hi:
+        mid = (lo + hi) >> 1
+        if part.items[mid].id == id:
+            return &part.items[mid]
+        if part.items[mid].id < id:
+            lo = mid + 1
+        else:
+            hi = mid - 1
+    return NULL
+
+
+cdef bint _still_there(move_job* m, const placed* item) noexcept nogil:
+    """Whether a remembered thing may still be met; may set m.status to STATUS_NEED_ANSWER."""
+    cdef uint32_t value
+    if item == NULL or not item.layer & m.world.mask:
+        return False
+    if not m.world.filters:
+        return True
+    if not book_answer(&m.scratch.book, ASK_FILTER, OWNER_OBSTACLE if item.obstacle else OWNER_ACTOR, item.id, &value):
+        m.status = STATUS_NEED_ANSWER
+        return False
+    return value != 0
+
+
+cdef const placed* _look_below(move_job* m) noexcept nogil:
+    """What stands below the centre, no farther than half the height: moving things only (RULES 7.2)."""
+    cdef candidates* c = &m.scratch.around
+    cdef controller_state* s = &m.s
+    cdef vec3 down = v3_scale(m.p.up, -1.0)
+    cdef double reach = 0.5 * m.p.height + m.p.radius
+    cdef capsule_cast ray
+    cdef world_hit hit
+    cdef const placed* item
+    candidates_cut(c, 0, 0)
+    m.status = candidates_gather(c, m.world.moving, 1,
+                                 capsule_bounds(s.position, v3_madd(s.position, down, reach), 0.0), m.world.mask, NULL)
+    if m.status != STATUS_OK:
+        return NULL
+    if m.p.proxy >= 0:
+        _drop_proxy(c, 0, m.p.proxy)
+    ray = capsule_cast_of(s.position, s.position, 0.0, down, reach, False, True)
+    if not candidates_cast(c, &ray, 0xF, &hit):
+        if m.scratch.book.asking:
+            m.status = STATUS_NEED_ANSWER
+        return NULL
+    item = &m.world.moving.items[c.groups[hit.group].item]
+    s.touched_point = hit.base.point
+    s.touched_local = unplace_point(item, hit.base.point)
+    if item.obstacle:
+        s.touched_obstacle = item.id
+    else:
+        s.touched_actor = item.id
+    return item
+
+
+cdef vec3 _ride(move_job* m, vec3 displacement) noexcept nogil:
+    """Be carried by what one stands on (RULES 7.2 and 7.3, MOVE 13); the displacement that is left to make."""
+    cdef controller_state* s = &m.s
+    cdef const placed* item = NULL
+    cdef vec3 now, delta, along
+    cdef uint32_t behavior
+    s.platform_delta = v3(0.0, 0.0, 0.0)
+    m.standing_on_moving = False
+    if s.touched_actor >= 0:
+        item = _find(m.world.moving, s.touched_actor)
+        if item == NULL:
+            item = _find(m.world.fixed, s.touched_actor)
+        if not _still_there(m, item):
+            if m.status != STATUS_OK:
+                return displacement
+            s.touched_actor = -1
+            item = NULL
+    if s.touched_actor < 0 and s.touched_obstacle >= 0:
+        item = _find(m.world.moving, s.touched_obstacle)
+        if not _still_there(m, item):
+            if m.status != STATUS_OK:
+                return displacement
+            s.touched_obstacle = -1
+            item = NULL
+    if item == NULL and m.world.moving.n > 0:
+        item = _look_below(m)
+        if m.status != STATUS_OK:
+            return displacement
+    if item == NULL or item.body == BODY_STATIC:
+        return displacement
+    behavior = item.behavior
+    if m.world.asks_behavior and not book_answer(
+            &m.scratch.book, ASK_BEHAVIOR, OWNER_OBSTACLE if item.obstacle else OWNER_ACTOR, item.id, &behavior):
+        m.status = STATUS_NEED_ANSWER
+        return displacement
+    now = place_point(item, s.touched_local)
+    delta = v3_sub(now, s.touched_point)
+    s.touched_point = now
+    if m.p.rules & RULE_RIDE_WHOLE:
+        s.position = v3_add(s.position, delta)
+        s.platform_delta = delta
+        m.standing_on_moving = v3_max_abs(delta) > ALMOST_ZERO
+        return displacement
+    if behavior & USER_DEFINED_RIDE or v3_max_abs(delta) <= ALMOST_ZERO:
+        return displacement
+    m.standing_on_moving = True
+    along = v3_along(delta, m.p.up)
+    s.platform_delta = along
+    if v3_dot(delta, m.p.up) > 0.0:
+        s.position = v3_add(s.position, along)
+    else:
+        displacement = v3_add(displacement, along)
+    if behavior & CAN_RIDE:
+        displacement = v3_add(displacement, v3_sub(delta, along))
+        s.platform_delta = delta
+    return displacement
+
+
+cdef void _begin(move_job* m, const controller_params* p, const controller_state* state, const move_world* world,
+                 move_scratch* scratch, move_stats* stats) noexcept nogil:
+    memset(m, 0, sizeof(move_job))
+    memset(stats, 0, sizeof(move_stats))
+    m.p = p
+    m.s = state[0]
+    m.world = world
+    m.scratch = scratch
+    m.stats = stats
+    m.walls.height = p.invisible_wall_height
+    m.walls.slope_limit = p.slope_limit
+    m.walls.up = p.up
+    m.half_axis = v3_scale(p.up, 0.5 * p.height)
+    m.first_query = True
+    scratch.book.asking = False
+    scratch.cache.near.filter = scratch.around.filter = &scratch.book if world.filters else NULL
+    if world.trace != NULL:
+        world.trace.n = 0
+
+
+cdef int move_controller(const controller_params* p, controller_state* state, const move_world* world,
+                         move_scratch* scratch, vec3 displacement, double dt, double min_distance,
+                         move_stats* stats) noexcept nogil:
+    """Controller::move (MOVE 3.2, RULES 7)."""
+    cdef move_job m
+    cdef vec3 start = state.position, carried, whole
+    cdef int64_t tested = scratch.cache.near.tested
+    cdef double recover
+    cdef int flags, collisions
+    _begin(&m, p, state, world, scratch, stats)
+    m.s.overlap = 0.0
+    scratch.log.n = 0
+    displacement = v3_add(displacement, m.s.separation)
+    m.s.separation = v3(0.0, 0.0, 0.0)
+    displacement = _ride(&m, displacement)
+    if m.status != STATUS_OK:
+        return m.status
+    carried = m.s.position
+    whole = displacement
+    if world.trace != NULL and not v3_is_zero(m.s.platform_delta):
+        _trace(&m, TRACE_RIDE, PASS_UP, start, m.s.platform_delta, NULL)
+    flags = _move_character(&m, displacement, min_distance)
+    if m.status == STATUS_OK and m.s.marks & HIT_NON_WALKABLE:
+        # Once more from where it stood after riding, as the walk experiment (MOVE 3.2.5, RULES 7.4).
+        m.s.marks |= WALK_EXPERIMENT
+        m.s.position = carried
+        if p.non_walkable == NON_WALKABLE_FORCE_SLIDING:
+            displacement = v3_along(whole, p.up)
+            if p.rules & RULE_FORCE_SLIDE_HORIZONTAL:
+                displacement = v3_sub(whole, displacement)
+        if world.trace != NULL:
+            _trace(&m, TRACE_EXPERIMENT, PASS_UP, carried, displacement, NULL)
+        flags = _move_character(&m, displacement, min_distance)
+        if (m.status == STATUS_OK and p.rules & RULE_RECOVERY_SWEEP_AFTER and m.s.marks & VALIDATE_TRIANGLE_DOWN
+                and _too_steep(p, m.s.down_normal)):
+            recover = v3_dot(m.s.position, p.up) - v3_dot(carried, p.up)
+            recover = f_max(0.0, recover) + fabs(v3_dot(whole, p.up))
+            _sweep_test(&m, v3_scale(p.up, -recover), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
+        m.s.marks &= ~<uint32_t>(WALK_EXPERIMENT | NORMALIZE_RESPONSE)
+    stats.triangles_tested = scratch.cache.near.tested - tested
+    if m.status != STATUS_OK:
+        return m.status
+    if not v3_finite(m.s.position):
+        return STATUS_NOT_FINITE
+    m.s.flags = flags
+    m.s.velocity = v3_scale(v3_sub(m.s.position, start), 1.0 / dt) if dt > 0.0 else v3(0.0, 0.0, 0.0)
+    state[0] = m.s
+    return STATUS_OK
+
+
+cdef int probe_below(const controller_params* p, const controller_state* state, const move_world* world,
+                     move_scratch* scratch, double reach, ground_contact* found) noexcept nogil:
+    cdef move_job m
+    cdef move_stats stats
+    cdef candidates* c = &scratch.around
+    cdef vec3 down = v3_scale(p.up, -1.0), low, high
+    cdef capsule_cast cast
+    cdef world_hit hit
+    cdef const candidate_group* g
+    cdef const placed* item = NULL
+    cdef const triangle* t
+    cdef aabb box
+    cdef int status
+    memset(found, 0, sizeof(ground_contact))
+    _begin(&m, p, state, world, scratch, &stats)
+    low = v3_sub(m.s.position, m.half_axis)
+    high = v3_add(m.s.position, m.half_axis)
+    box = box_union(capsule_bounds(low, high, p.radius), capsule_bounds(v3_madd(low, down, reach), high, p.radius))
+    candidates_cut(c, 0, 0)
+    status = candidates_gather(c, world.fixed, 0, box, world.mask, NULL)
+    if status == STATUS_OK:
+        status = _gather_moving(&m, c, box, NULL)
+    if status != STATUS_OK:
+        return status
+    cast = capsule_cast_of(low, high, p.radius, down, reach, True, True)
+    if not candidates_cast(c, &cast, 0xF, &hit):
+        return STATUS_NEED_ANSWER if scratch.book.asking else STATUS_OK
+    g = &c.groups[hit.group]
+    if g.part < 2:
+        item = &world.fixed.items[g.item] if g.part == 0 else &world.moving.items[g.item]
+    t = &c.tris[hit.base.tri] if hit.base.tri >= 0 else NULL
+    found.touching = True
+    found.normal = p.up if hit.base.overlapping else hit.base.normal
+    found.point = hit.base.point
+    found.owner = g.owner
+    found.id = g.id
+    found.triangle = c.source[hit.base.tri] if t != NULL else -1
+    found.data = 0
+    found.has_data = triangle_data(item, found.triangle, &found.data)
+    found.has_face = t != NULL
+    found.face_normal = found.normal
+    if t != NULL:
+        found.face_normal = v3_scale(t.n, -1.0) if g.two_sided and v3_dot(t.n, down) > 0.0 else t.n
+    found.distance = hit.base.distance
+    return STATUS_OK
+
+
+cdef int touches_anything(const controller_params* p, const move_world* world, move_scratch* scratch, vec3 p0, vec3 p1,
+                          double radius, bint* touches) noexcept nogil:
+    cdef move_job m
+    cdef move_stats stats
+    cdef controller_state nowhere
+    cdef candidates* c = &scratch.around
+    cdef aabb box = capsule_bounds(p0, p1, radius)
+    cdef uint32_t value
+    cdef int32_t i
+    cdef int status
+    memset(&nowhere, 0, sizeof(controller_state))
+    _begin(&m, p, &nowhere, world, scratch, &stats)
+    touches[0] = False
+    candidates_cut(c, 0, 0)
+    status = candidates_gather(c, world.fixed, 0, box, world.mask, NULL)
+    if status == STATUS_OK:
+        status = _gather_moving(&m, c, box, NULL)
+    if status != STATUS_OK:
+        return status
+    for i in range(c.n_groups):
+        if group_overlaps(c, &c.groups[i], p0, p1, radius):
+            if world.filters:
+                if not book_answer(&scratch.book, ASK_FILTER, c.groups[i].owner, c.groups[i].id, &value):
+                    return STATUS_NEED_ANSWER
+                if value == 0:
+                    continue
+            touches[0] = True
+            return STATUS_OK
+    return STATUS_OK
+
+
+cdef int unstick(const controller_params* p, controller_state* state, const move_world* world, move_scratch* scratch,
+                 double margin, move_stats* stats) noexcept nogil:
+    cdef controller_params grown = p[0]
+    cdef move_job m
+    cdef vec3 position = state.position
+    cdef int status
+    grown.contact_offset = p.contact_offset + margin
+    grown.overlap_recovery = True
+    _begin(&m, &grown, state, world, scratch, stats)
+    status = _recover(&m, &position)
+    if status != STATUS_OK:
+        return status
+    if not v3_finite(position):
+        return STATUS_NOT_FINITE
+    state.position = position
+    state.overlap = m.s.overlap
+    return STATUS_OK
