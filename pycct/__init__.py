@@ -2,10 +2,11 @@
 
 from pycct._ask import ClosestArrays, ClosestPoints, HitArrays, Penetration, SceneHit, TouchArrays
 from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct._scene import Actor, Obstacle, Scene
 from pycct._shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
 from pycct._version import __version__
+from pycct.levels import LevelReport, load_level
 
 __all__ = [
     "Actor",
@@ -22,6 +23,7 @@ __all__ = [
     "Heightfield",
     "Hit",
     "HitArrays",
+    "LevelReport",
     "Mesh",
     "MoveStats",
     "NonWalkableMode",
@@ -29,6 +31,7 @@ __all__ = [
     "Pass",
     "Penetration",
     "Plane",
+    "Region",
     "Rules",
     "Scene",
     "SceneHit",
@@ -39,4 +42,5 @@ __all__ = [
     "Triangle",
     "__version__",
     "decompose_movement",
+    "load_level",
 ]

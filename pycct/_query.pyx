@@ -1,6 +1,6 @@
 # cython: language_level=3
 """Questions to the world. See the header."""
-from libc.math cimport fabs, sqrt
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc, realloc
 
@@ -20,7 +20,7 @@ from pycct._polytope cimport (
     support,
     vertex_at,
 )
-from pycct._ray cimport ray_box, ray_capsule, ray_plane, ray_polytope, ray_triangle
+from pycct._ray cimport ray, ray_of, ray_box, ray_capsule, ray_plane, ray_polytope, ray_triangle
 from pycct._sweep cimport (
     NO_HIT,
     capsule_box,
@@ -165,6 +165,8 @@ cdef int asker_place(asker* q, const convex_shape* shape, vec3 position, quat ro
     if _need_work(s) != STATUS_OK:
         return STATUS_NO_MEMORY
     polytope_load(&s.work.body, shape, q_matrix(rotation), v3(0.0, 0.0, 0.0), not q_is_identity(rotation))
+    # The short cut for two boxes wants the first in a frame of its own axes; here all is in the world's.
+    s.work.body.boxlike = False
     p = v3_add(vertex_at(&s.work.body, 0), position)
     q.box = box_of(p, p)
     for i in range(1, s.work.body.n):
@@ -326,6 +328,7 @@ cdef struct cast_job:
     double asked        # the whole distance
     double limit        # shrinks to the best distance so far
     int status
+    ray ray             # ASK_RAY
     capsule_cast cast   # round
     query_hit* best
     int32_t part
@@ -346,20 +349,17 @@ cdef inline void _took(cast_job* j) noexcept nogil:
         j.cast.limit = j.limit
 
 
-cdef void _polytope_contact(cast_job* j, query_hit* h, vec3 origin) noexcept nogil:
-    """Where the body at the end of its way touches s.work.other."""
+cdef void _polytope_contact(cast_job* j, query_hit* h, const placed* p, const triangle* t) noexcept nogil:
+    """Where the body at the end of its way touches an item or a triangle: both seen from there."""
     cdef polytope_work* w = j.s.work
     cdef core_pair pair
-    cdef vec3 step = v3_scale(j.dir, h.distance)
-    cdef int32_t i
-    # The other is moved towards the body: it has been loaded for this answer alone.
-    for i in range(w.other.n):
-        w.other.x[i] -= step.x
-        w.other.y[i] -= step.y
-        w.other.z[i] -= step.z
-    w.other.centre = v3_sub(w.other.centre, step)
+    cdef vec3 end = v3_madd(j.q.position, j.dir, h.distance)
+    if t != NULL:
+        _load_triangle(&w.other, t, end)
+    else:
+        _load_item(&w.other, p, end)
     core_distance(&w.body, &w.other, 1e300, &pair)
-    h.point = v3_add(v3_add(pair.on_b, step), origin)
+    h.point = v3_add(pair.on_b, end)
 
 
 cdef inline double _horizon(const cast_job* j) noexcept nogil:
@@ -411,35 +411,29 @@ cdef void _cast_triangle(cast_job* j, const triangle* t, bint two_sided, int32_t
     cdef query_hit h
     cdef const asker* q = j.q
     cdef polytope_work* w = j.s.work
-    cdef double nd = v3_dot(t.n, j.dir), x
-    cdef triangle turned
+    cdef double x
+    cdef bint back
     if q.kind == ASK_ROUND:
         _gather(j, t, two_sided, tri)
         return
-    if nd > 0.0:
-        if not two_sided:
-            return
-        turned.a, turned.b, turned.c = t.a, t.c, t.b
-        turned.n = v3_neg(t.n)
-        turned.d = -t.d
-        t = &turned
     h = _fresh(j)
     if q.kind == ASK_RAY:
-        x = ray_triangle(q.p0, j.dir, t, False)
+        x = ray_triangle(&j.ray, t, two_sided, &back)
         if x > j.limit:
             return
         h.distance = x
-        h.normal = t.n
+        h.normal = v3_neg(t.n) if back else t.n
         h.point = v3_madd(q.p0, j.dir, x)
     else:
+        if v3_dot(t.n, j.dir) > 0.0 and not two_sided:
+            return
         _load_triangle(&w.other, t, q.position)
         if w.other.n_faces == 0:
             return
         cast_body_of(&w.other_cast, &w.other)
         if not cast_polytopes(&w.cast, &w.other_cast, j.dir, j.limit, &h.distance, &h.normal, &h.overlapping):
             return
-        _polytope_contact(j, &h, q.position)
-    # Both sides of a two-sided triangle are one triangle: the key is that of the triangle as it is met.
+        _polytope_contact(j, &h, NULL, t)
     _offer(j.v, j.best, &h, j.dir, t, tri)
     _took(j)
 
@@ -505,10 +499,9 @@ cdef int _cast_faces(cast_job* j, const placed* p) noexcept nogil:
     cdef query_hit h
     cdef sweep_hit one
     cdef touched_triangle touched
-    cdef bint inside = False, found = False
+    cdef bint inside
     cdef int32_t i
     cdef double x
-    cdef vec3 n
     cdef capsule_cast cast = j.cast
     cdef int status = _faces_of(p, c)
     if status != STATUS_OK or c.n_tris == 0:
@@ -517,7 +510,7 @@ cdef int _cast_faces(cast_job* j, const placed* p) noexcept nogil:
     if q.kind == ASK_RAY:
         if _flat_hull(p):
             for i in range(c.n_tris):
-                x = ray_triangle(q.p0, j.dir, &c.tris[i], False)
+                x = ray_triangle(&j.ray, &c.tris[i], False, &inside)
                 if x < h.distance:
                     h.distance = x
                     h.normal = c.tris[i].n
@@ -695,7 +688,7 @@ cdef int _cast_item(cast_job* j, const placed* p) noexcept nogil:
         cast_body_of(&w.other_cast, &w.other)
         if not cast_polytopes(&w.cast, &w.other_cast, j.dir, j.limit, &h.distance, &h.normal, &h.overlapping):
             return STATUS_OK
-        _polytope_contact(j, &h, q.position)
+        _polytope_contact(j, &h, p, NULL)
     _offer(j.v, j.best, &h, j.dir, NULL, -1)
     _took(j)
     return STATUS_OK
@@ -724,6 +717,7 @@ cdef int query_cast(const query_view* v, const asker* q, vec3 dir, double limit,
     j.status = STATUS_OK
     j.best = hit
     j.cast = capsule_cast_of(q.p0, q.p1, q.radius, dir, limit, False, True)
+    j.ray = ray_of(q.p0, dir)
     for k in range(QUERY_PARTS):
         part = v.parts[k]
         if part == NULL or part.n == 0:
@@ -769,7 +763,7 @@ cdef double _lowest_of(const placed* p, vec3 n, uint32_t mask, vec3* point, int3
     if p.kind == SHAPE_PLANE:
         # Endless unless it looks exactly the other way.
         point[0] = v3_scale(p.a, p.offset)
-        return -p.offset if v3_len(v3_add(n, p.a)) <= TIE else -NO_HIT
+        return -p.offset if v3_len(v3_add(n, p.a)) <= TIE else -INFINITY
     if p.kind == SHAPE_BOX:
         h = _box_half(p)
         m = m3_tmul(p.matrix, n)
@@ -938,7 +932,7 @@ cdef int _touch_item(const query_view* v, const asker* q, bint ways_out, query_s
         low = _lowest_of(p, q.normal, v.mask, &point, &tri)
         if low < q.offset:
             # Out of an endless half space there is no way.
-            return _note(s, part, item, v3_neg(q.normal), f_min(q.offset - low, NO_HIT))
+            return _note(s, part, item, v3_neg(q.normal), q.offset - low)
         return STATUS_OK
     if q.kind == ASK_POLYTOPE and p.kind == SHAPE_PLANE:
         point = v3_add(vertex_at(&s.work.body, support(&s.work.body, v3_neg(p.a))), q.position)
@@ -1019,7 +1013,8 @@ cdef void _near_loaded(near_job* j, const triangle* t, int32_t tri) noexcept nog
     cdef core_pair pair
     cdef double radii = w.body.radius + w.other.radius
     cdef query_hit h
-    core_distance(&w.body, &w.other, j.limit + radii, &pair)
+    # A pair exactly at the limit must not be lost to rounding: ties end in the geometric key.
+    core_distance(&w.body, &w.other, j.limit + radii + 1e-9 * (fabs(j.limit) + radii + w.body.extent), &pair)
     if pair.beyond or pair.distance - radii > j.limit:
         return
     _no_hit(&h)
@@ -1059,11 +1054,11 @@ cdef void _near_item(near_job* j, const placed* p) noexcept nogil:
         _no_hit(&h)
         h.part = j.part
         h.item = j.item
-        h.distance = f_max(low - j.q.offset, -NO_HIT)
+        h.distance = low - j.q.offset
         h.overlapping = h.distance < 0.0
         h.normal = v3_neg(j.q.normal)
         h.point = point
-        h.own_point = v3_madd(point, j.q.normal, -h.distance) if h.distance > -NO_HIT else point
+        h.own_point = v3_madd(point, j.q.normal, -h.distance) if h.distance > -INFINITY else point
         _offer(j.v, j.best, &h, h.normal, NULL, tri)
         j.limit = f_min(j.limit, j.best.distance)
         return

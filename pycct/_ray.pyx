@@ -3,32 +3,53 @@
 from libc.math cimport fabs, sqrt
 
 from pycct._closest cimport point_segment
-from pycct._vec cimport f_max, v3, v3_cross, v3_dot, v3_len2, v3_madd, v3_max_abs, v3_scale, v3_sub
+from pycct._vec cimport f_max, v3, v3_abs, v3_cross, v3_dot, v3_len2, v3_madd, v3_max_abs, v3_scale, v3_sub
 
 
-cdef double ray_triangle(vec3 origin, vec3 dir, const triangle* t, bint two_sided) noexcept nogil:
-    cdef double nd = v3_dot(t.n, dir), u, v, w, h
-    cdef vec3 a, b, c
-    if nd > 0.0 and not two_sided or nd == 0.0:
+cdef inline double _axis(vec3 v, int k) noexcept nogil:
+    return v.x if k == 0 else (v.y if k == 1 else v.z)
+
+
+cdef ray ray_of(vec3 origin, vec3 dir) noexcept nogil:
+    cdef ray r
+    cdef vec3 m = v3_abs(dir)
+    r.origin = origin
+    r.dir = dir
+    r.kz = 0 if m.x >= m.y and m.x >= m.z else (1 if m.y >= m.z else 2)
+    r.kx = (r.kz + 1) % 3
+    r.ky = (r.kz + 2) % 3
+    # Seen along the ray, corners keep their sense of rotation.
+    if _axis(dir, r.kz) < 0.0:
+        r.kx, r.ky = r.ky, r.kx
+    r.sx = _axis(dir, r.kx) / _axis(dir, r.kz)
+    r.sy = _axis(dir, r.ky) / _axis(dir, r.kz)
+    return r
+
+
+cdef double ray_triangle(const ray* r, const triangle* t, bint two_sided, bint* back) noexcept nogil:
+    cdef vec3 a = v3_sub(t.a, r.origin), b = v3_sub(t.b, r.origin), c = v3_sub(t.c, r.origin)
+    cdef double az = _axis(a, r.kz), bz = _axis(b, r.kz), cz = _axis(c, r.kz)
+    cdef double ax = _axis(a, r.kx) - r.sx * az, ay = _axis(a, r.ky) - r.sy * az
+    cdef double bx = _axis(b, r.kx) - r.sx * bz, by = _axis(b, r.ky) - r.sy * bz
+    cdef double cx = _axis(c, r.kx) - r.sx * cz, cy = _axis(c, r.ky) - r.sy * cz
+    cdef double u = bx * cy - by * cx, v = cx * ay - cy * ax, w = ax * by - ay * bx
+    cdef double sum_ = u + v + w, nd, time
+    if sum_ == 0.0:
         return NO_HIT
-    a = v3_sub(t.a, origin)
-    b = v3_sub(t.b, origin)
-    c = v3_sub(t.c, origin)
-    h = v3_dot(t.n, a)
-    # The plane lies behind.
-    if (h > 0.0) != (nd > 0.0) and h != 0.0:
-        return NO_HIT
-    # Each sign depends on one edge alone and turns with its direction: of two triangles
-    # that share the edge at least one sees the ray on its own side.
-    u = v3_dot(dir, v3_cross(a, b))
-    v = v3_dot(dir, v3_cross(b, c))
-    w = v3_dot(dir, v3_cross(c, a))
-    if nd < 0.0:
-        if u > 0.0 or v > 0.0 or w > 0.0:
+    back[0] = sum_ > 0.0
+    if back[0]:
+        if not two_sided or u < 0.0 or v < 0.0 or w < 0.0:
             return NO_HIT
-    elif u < 0.0 or v < 0.0 or w < 0.0:
+    elif u > 0.0 or v > 0.0 or w > 0.0:
         return NO_HIT
-    return h / nd
+    # By the plane, which is the more exact, unless the triangle is so thin that its normal
+    # faces another way than its projection.
+    nd = v3_dot(t.n, r.dir)
+    if nd != 0.0 and (nd > 0.0) == back[0]:
+        time = v3_dot(t.n, a) / nd
+    else:
+        time = (u * az + v * bz + w * cz) / sum_ / _axis(r.dir, r.kz)
+    return time if time >= 0.0 else NO_HIT
 
 
 cdef double ray_capsule(vec3 origin, vec3 dir, vec3 a, vec3 b, double radius, vec3* normal,
