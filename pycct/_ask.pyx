@@ -6,13 +6,12 @@ import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free
 
 from pycct._convert cimport (
     FARTHEST,
     as_bits,
-    as_float,
     as_not_negative,
     as_place,
     as_quat,
@@ -51,7 +50,7 @@ from pycct._types cimport (
     STATUS_OK,
 )
 from pycct._vec cimport q_rotate, quat, v3, v3_dot, v3_load, vec3
-from pycct._world cimport placed, triangle_data, triangle_mask, world_part
+from pycct._world cimport placed, triangle_data, triangle_mask
 
 # Nothing in a scene is farther away than this: longer searches end here.
 cdef double REACH = 1e13
@@ -71,7 +70,10 @@ TouchArrays.__doc__ = """Answers of `Scene.overlap_many` and `Scene.penetration_
 """
 ClosestArrays = namedtuple(
     "ClosestArrays", "hit distance point position normal actor controller triangle data mask")
-ClosestArrays.__doc__ = """Answers of `Scene.closest_points_many`, one row per question; zero, ids -1, where hit is False."""
+ClosestArrays.__doc__ = """Answers of `Scene.closest_points_many`, one row per question.
+
+Where ``hit`` is False: ids and triangles -1, the rest zero. ``point`` is on the shape, ``position`` on the world.
+"""
 
 
 @cython.final
@@ -636,7 +638,7 @@ cdef object _batch(View view, int what, object shape, object positions, object d
     cdef double[:, ::1] p = positions
     cdef double[:, ::1] d = positions if directions is None else directions
     cdef double[:, ::1] r = np.zeros((n, 4)) if rotations is None else rotations
-    cdef double[::1] l = lengths
+    cdef double[::1] reach = lengths
     cdef convex_shape convex
     cdef Shape s_ = shape
     cdef query_view v
@@ -662,7 +664,7 @@ cdef object _batch(View view, int what, object shape, object positions, object d
         for turn in range(turns):
             with nogil:
                 for i in range(n):
-                    limit = l[i] if l[i] < REACH else REACH
+                    limit = reach[i] if reach[i] < REACH else REACH
                     if what != DO_CLOSEST:
                         dir = v3_load(&d[i, 0])
                     if what == DO_RAY:
@@ -759,7 +761,6 @@ cdef object ask_touching_many(View view, object shape, object positions, object 
     p, r = places, turned
     starts = np.zeros(n + 1, np.int64)
     first = starts
-    rows = []
     if filter is not None:
         verdict = _no_verdict(&v)
         turns = 2

@@ -39,6 +39,7 @@ cdef vec3 field_point(const field_data* f, int32_t i, int32_t j) noexcept nogil
 # Cells i0..i1, j0..j1 (inclusive) that a box can touch; False: none.
 cdef bint field_cells(const field_data* f, aabb box, int32_t* i0, int32_t* i1, int32_t* j0, int32_t* j1) noexcept nogil
 # Cells of a tile.
-cdef void field_tile(const field_data* f, int32_t tile, int32_t* i0, int32_t* i1, int32_t* j0, int32_t* j1) noexcept nogil
+cdef void field_tile(const field_data* f, int32_t tile, int32_t* i0, int32_t* i1, int32_t* j0,
+                     int32_t* j1) noexcept nogil
 # Bounds and tree; the arrays must be set. Returns a status.
 cdef int field_build(field_data* f) noexcept nogil

@@ -4,7 +4,7 @@ from libc.math cimport sqrt
 from libc.stdint cimport int32_t
 
 from pycct._polytope cimport edge_ends, edge_sides, face_normal, face_offset, polytope, vertex_at
-from pycct._vec cimport f_max, v3, v3_cross, v3_dot, v3_len2, v3_neg, v3_scale, v3_sub
+from pycct._vec cimport v3, v3_cross, v3_dot, v3_len2, v3_neg, v3_scale, v3_sub
 
 # Squared sine below which two edges are parallel and make no face.
 cdef double PARALLEL2 = 1e-16
@@ -100,7 +100,7 @@ cdef bint cast_polytopes(const cast_body* a, const cast_body* b, vec3 dir, doubl
     cdef passage w
     cdef int32_t i, j
     cdef vec3 n, plane
-    cdef double m, l, r, x, y, gap, rate
+    cdef double m, x, y, u, v
     cdef bint flat
     if a.p.n <= 2 and b.p.n <= 2:
         return False        # two lines: they meet nowhere or by chance
@@ -129,17 +129,17 @@ cdef bint cast_polytopes(const cast_body* a, const cast_body* b, vec3 dir, doubl
             y = v3_dot(n, b.right[j])
             if x * y < 0.0:
                 continue
-            l = v3_dot(n, a.left[i])
-            r = v3_dot(n, a.right[i])
-            if l * r < 0.0:
+            u = v3_dot(n, a.left[i])
+            v = v3_dot(n, a.right[i])
+            if u * v < 0.0:
                 continue
             m = v3_len2(n)
             if m <= PARALLEL2 * v3_len2(a.along[i]) * v3_len2(b.along[j]) or m <= 0.0:
                 continue
             n = v3_scale(n, 1.0 / sqrt(m))
-            if x <= 0.0 and y <= 0.0 and l >= 0.0 and r >= 0.0:
+            if x <= 0.0 and y <= 0.0 and u >= 0.0 and v >= 0.0:
                 _edges(&w, a, b, n, v3_sub(a.base[i], b.base[j]))
-            if x >= 0.0 and y >= 0.0 and l <= 0.0 and r <= 0.0:
+            if x >= 0.0 and y >= 0.0 and u <= 0.0 and v <= 0.0:
                 _edges(&w, a, b, v3_neg(n), v3_sub(a.base[i], b.base[j]))
             if w.miss:
                 return False

@@ -108,4 +108,5 @@ cdef int query_touches(const query_view* v, const asker* q, bint ways_out, query
 cdef int query_closest(const query_view* v, const asker* q, double max_distance, query_scratch* s,
                        query_hit* hit) noexcept nogil
 # Mark the items (one byte each) that a cast, or a look around within reach, may meet.
-cdef void query_mark(const query_view* v, const asker* q, vec3 dir, double limit, bint near, uint8_t** marks) noexcept nogil
+cdef void query_mark(const query_view* v, const asker* q, vec3 dir, double limit, bint near,
+                     uint8_t** marks) noexcept nogil

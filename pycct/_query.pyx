@@ -9,7 +9,7 @@ from pycct._closest cimport point_segment, triangle_normal
 from pycct._distance cimport core_distance, core_pair
 from pycct._heightfield cimport field_tile
 from pycct._overlap cimport push_from_polytope, push_out, overlaps_triangles
-from pycct._polycast cimport cast_body, cast_body_of, cast_polytopes
+from pycct._polycast cimport cast_body_of, cast_polytopes
 from pycct._polytope cimport (
     convex_shape,
     face_corner,
@@ -49,7 +49,6 @@ from pycct._types cimport (
     triangle,
 )
 from pycct._vec cimport (
-    aabb,
     box_grow,
     box_of,
     box_overlap,
@@ -74,7 +73,6 @@ from pycct._vec cimport (
     v3_madd,
     v3_max,
     v3_max_abs,
-    v3_min,
     v3_mul,
     v3_neg,
     v3_scale,
@@ -460,7 +458,7 @@ cdef void _cast_mesh(cast_job* j, const placed* p) noexcept nogil:
 
 cdef void _cast_heightfield(cast_job* j, const placed* p) noexcept nogil:
     cdef bvh_walk w
-    cdef int32_t first, count, k, tri, i, l, i0, i1, j0, j1
+    cdef int32_t first, count, k, tri, i, m, i0, i1, j0, j1
     cdef int which
     cdef triangle t
     cdef vec3 motion = j.dir
@@ -473,12 +471,12 @@ cdef void _cast_heightfield(cast_job* j, const placed* p) noexcept nogil:
         for k in range(first, first + count):
             field_tile(p.field, p.field.tree.order[k], &i0, &i1, &j0, &j1)
             for i in range(i0, i1 + 1):
-                for l in range(j0, j1 + 1):
+                for m in range(j0, j1 + 1):
                     for which in range(2):
-                        tri = 2 * (i * (p.field.columns - 1) + l) + which
+                        tri = 2 * (i * (p.field.columns - 1) + m) + which
                         if p.field.mask != NULL and not p.field.mask[tri] & j.v.mask:
                             continue
-                        if heightfield_triangle(p, i, l, which, &t):
+                        if heightfield_triangle(p, i, m, which, &t):
                             _cast_triangle(j, &t, p.field.two_sided, tri)
     _end_surface(j, p.field.two_sided)
 
@@ -751,9 +749,9 @@ cdef int query_cast(const query_view* v, const asker* q, vec3 dir, double limit,
 cdef double _lowest_of(const placed* p, vec3 n, uint32_t mask, vec3* point, int32_t* tri) noexcept nogil:
     """Least dot(n, x) over a shape, NO_HIT when there is nothing; where, and on which triangle."""
     cdef double best = NO_HIT, x
-    cdef int32_t k, i, l
+    cdef int32_t k, i, m
     cdef int which
-    cdef vec3 c, h, m
+    cdef vec3 c, h, local
     cdef triangle t
     tri[0] = -1
     if p.kind == SHAPE_SPHERE or p.kind == SHAPE_CAPSULE:
@@ -766,8 +764,8 @@ cdef double _lowest_of(const placed* p, vec3 n, uint32_t mask, vec3* point, int3
         return -p.offset if v3_len(v3_add(n, p.a)) <= TIE else -INFINITY
     if p.kind == SHAPE_BOX:
         h = _box_half(p)
-        m = m3_tmul(p.matrix, n)
-        c = v3(-h.x if m.x > 0.0 else h.x, -h.y if m.y > 0.0 else h.y, -h.z if m.z > 0.0 else h.z)
+        local = m3_tmul(p.matrix, n)
+        c = v3(-h.x if local.x > 0.0 else h.x, -h.y if local.y > 0.0 else h.y, -h.z if local.z > 0.0 else h.z)
         point[0] = v3_add(m3_mul(p.matrix, c), p.position)
         return v3_dot(n, point[0])
     if p.kind == SHAPE_HULL:
@@ -789,11 +787,11 @@ cdef double _lowest_of(const placed* p, vec3 n, uint32_t mask, vec3* point, int3
                 _lower(&t, n, p.mesh.source[k], &best, point, tri)
     else:
         for i in range(p.field.rows - 1):
-            for l in range(p.field.columns - 1):
+            for m in range(p.field.columns - 1):
                 for which in range(2):
-                    k = 2 * (i * (p.field.columns - 1) + l) + which
+                    k = 2 * (i * (p.field.columns - 1) + m) + which
                     if ((p.field.mask == NULL or p.field.mask[k] & mask)
-                            and heightfield_triangle(p, i, l, which, &t)):
+                            and heightfield_triangle(p, i, m, which, &t)):
                         _lower(&t, n, k, &best, point, tri)
     return best
 
@@ -1040,7 +1038,7 @@ cdef inline double _smallest_scale(const placed* p) noexcept nogil:
 
 cdef void _near_item(near_job* j, const placed* p) noexcept nogil:
     cdef bvh_walk w
-    cdef int32_t first, count, k, tri = -1, i, l, i0, i1, j0, j1
+    cdef int32_t first, count, k, tri = -1, i, m, i0, i1, j0, j1
     cdef int which
     cdef triangle t
     cdef query_hit h
@@ -1094,12 +1092,12 @@ cdef void _near_item(near_job* j, const placed* p) noexcept nogil:
             for k in range(first, first + count):
                 field_tile(p.field, p.field.tree.order[k], &i0, &i1, &j0, &j1)
                 for i in range(i0, i1 + 1):
-                    for l in range(j0, j1 + 1):
+                    for m in range(j0, j1 + 1):
                         for which in range(2):
-                            tri = 2 * (i * (p.field.columns - 1) + l) + which
+                            tri = 2 * (i * (p.field.columns - 1) + m) + which
                             if p.field.mask != NULL and not p.field.mask[tri] & j.v.mask:
                                 continue
-                            if heightfield_triangle(p, i, l, which, &t):
+                            if heightfield_triangle(p, i, m, which, &t):
                                 _near_triangle(j, &t, tri)
         return
     if p.kind == SHAPE_TRIANGLE:

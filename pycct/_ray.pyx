@@ -3,7 +3,7 @@
 from libc.math cimport fabs, sqrt
 
 from pycct._closest cimport point_segment
-from pycct._vec cimport f_max, v3, v3_abs, v3_cross, v3_dot, v3_len2, v3_madd, v3_max_abs, v3_scale, v3_sub
+from pycct._vec cimport v3, v3_abs, v3_dot, v3_len2, v3_madd, v3_scale, v3_sub
 
 
 cdef inline double _axis(vec3 v, int k) noexcept nogil:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,13 +39,13 @@ AXES = {
 LARGEST_FILE = 1 << 30
 
 # What looks like a mistake of unit or axis: a middle edge this long or a level this small,
-# metres; a share of the area.
+# metres; a share of the area; how much more area must face along one axis than the others.
 LONG_EDGE = 30.0
 SHORT_EDGE = 0.005
 SMALL_LEVEL = 1.0
 LARGE_LEVEL = 20_000.0
-FLOOR_SHARE = 0.05
-OTHER_FLOOR_SHARE = 0.2
+FLOOR_SHARE = 0.2
+FLOOR_RATIO = 1.5
 # Triangles that face an axis within 45 degrees count as its floor.
 FLOOR_COSINE = math.sqrt(0.5)
 
@@ -193,7 +194,9 @@ def _read(file: Path, kind: str) -> tuple[Array, NDArray[np.int64]]:
         # Otherwise triangles are sorted by material.
         options.update(maintain_order=True, group_material=False, split_objects=False, skip_materials=True)
     try:
-        scene = trimesh.load_scene(str(file), **options)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            scene = trimesh.load_scene(str(file), **options)
         parts = []
         for node in scene.graph.nodes_geometry:
             matrix, name = scene.graph[node]
@@ -278,9 +281,10 @@ def report_on(vertices: ArrayLike, triangles: ArrayLike, path: str = "") -> Leve
     flat = ~normals.any(axis=1)
     edges = np.sqrt(np.stack([((b - a) ** 2).sum(1), ((c - b) ** 2).sum(1), ((a - c) ** 2).sum(1)], 1))
     real = edges[edges > 0.0]
-    corners = np.sort(place[~flat], axis=1)
-    duplicate = len(corners) - len(np.unique(corners, axis=0))
-    flipped, open_edges = _neighbourhood(place[~flat])
+    solid = place[~flat]
+    _, first = np.unique(np.sort(solid, axis=1), axis=0, return_index=True)
+    duplicate = len(solid) - len(first)
+    flipped, open_edges = _neighbourhood(solid[np.sort(first)])
     area = 0.5 * np.sqrt((np.cross(b - a, c - a) ** 2).sum(1))
     used = v[np.unique(t)]
     lower, upper = used.min(0), used.max(0)
@@ -339,15 +343,15 @@ def _suspicions(size: Array, edges: Array, normals: Array, area: Array, flipped:
         for axis, name in enumerate("xyz"):
             for sign, text in ((1.0, name), (-1.0, "-" + name)):
                 share[text] = float(area[sign * normals[:, axis] > FLOOR_COSINE].sum()) / total
-        if share["z"] < FLOOR_SHARE:
-            if share["-z"] > OTHER_FLOOR_SHARE:
-                found.append("no floor faces up, but much faces down: are its triangles inside out?")
-            else:
-                other = max(("x", "y", "-x", "-y"), key=lambda k: share[k])
-                if share[other] > OTHER_FLOOR_SHARE:
-                    found.append(f"no floor faces up: is its up axis another, such as {other} (up={other!r})?")
-        elif share["y"] > 2.0 * share["z"] and share["y"] > 2.0 * share["-y"]:
-            found.append("more area faces +y than up: is its up axis y (up='y')?")
+        flat = {k: share[k] + share["-" + k] for k in "xyz"}
+        other = max("xy", key=lambda k: flat[k])
+        third = "x" if other == "y" else "y"
+        # Walls face two axes alike; floor and ceiling face one.
+        if flat[other] > FLOOR_RATIO * max(flat["z"], flat[third]):
+            name = other if share[other] >= share["-" + other] else "-" + other
+            found.append(f"most of its area faces along {other}, not up: is its up axis another (up={name!r})?")
+        elif share["-z"] > FLOOR_SHARE and share["-z"] > 2.0 * share["z"]:
+            found.append("more of its area faces down than up: are its triangles inside out?")
     if flipped > 0:
         found.append(f"{flipped} of {n} triangles face another side than their neighbours: "
                      "characters fall or walk through them from behind")

@@ -65,8 +65,8 @@ __all__ = [
     "point_in_triangle",
     "same_distance",
     "scale_depth",
-    "swept_bounds",
     "sweep_contact_point",
+    "swept_bounds",
     "triangle_normal",
     "vertical_window",
     "world_to_wow",
@@ -86,7 +86,7 @@ def _numbers(name: str, value: ArrayLike) -> Array:
         raise TypeError(f"{name} must be numbers") from None
     if given.dtype.kind not in "fiu":
         raise TypeError(f"{name} must be real numbers, not {given.dtype}")
-    array = given.astype(np.float64)
+    array: Array = given.astype(np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite")
     return array
@@ -139,7 +139,7 @@ def _dot(a: Array, b: Array) -> Array:
 
 
 def _norm(a: Array) -> Array:
-    return np.sqrt(_dot(a, a))
+    return np.asarray(np.sqrt(_dot(a, a)))
 
 
 def _out(value: Any) -> Any:
@@ -236,7 +236,7 @@ def _unit_or_zero(v: Array) -> Array:
     largest = np.abs(v).max(axis=-1, keepdims=True)
     scaled = np.divide(v, largest, out=np.zeros_like(v), where=largest > 0.0)
     length = _norm(scaled)[..., None]
-    return np.divide(scaled, length, out=np.zeros_like(v), where=length > 0.0)
+    return np.asarray(np.divide(scaled, length, out=np.zeros_like(v), where=length > 0.0))
 
 
 def capsule_feet(capsule: CapsuleAt, up: ArrayLike = Up) -> Any:
@@ -412,7 +412,7 @@ def classify_parameter(t: ArrayLike, bottom: float = BOTTOM_PARAMETER, top: floa
 
 # ---------------------------------------------------------------- normals (SWEEP 7)
 
-def _flip_where(normal: Array, wrong: Array) -> Any:
+def _flip_where(normal: Array, wrong: NDArray[np.bool_]) -> Any:
     return _out(np.where(wrong[..., None], -normal, normal))
 
 
@@ -482,19 +482,19 @@ def sweep_contact_point(
     a, b = p0 + step, p1 + step
     single = a.ndim == 1
     if isinstance(target, TriangleAt):
-        point = kernels.segment_triangle_many(*_rows(a, b), *target).on_b
+        point = kernels.segment_triangle_many(*_pair(a, b), target.a, target.b, target.c).point_b
     elif isinstance(target, SphereAt):
         c = _vectors("centre", target.centre)
         on_axis = np.asarray(closest_on_segment(c, _out(a), _out(b)))
         point = c + _unit_or_zero(on_axis - c) * _lengths("radius", target.radius)[..., None]
     elif isinstance(target, CapsuleAt):
-        pair = kernels.segment_segment_many(*_rows(a, b), target.p0, target.p1)
-        point = pair.on_b + _unit_or_zero(pair.on_a - pair.on_b) * _lengths("radius", target.radius)[..., None]
+        pair = kernels.segment_segment_many(*_pair(a, b), target.p0, target.p1)
+        point = pair.point_b + _unit_or_zero(pair.point_a - pair.point_b) * _lengths("radius", target.radius)[..., None]
     elif isinstance(target, BoxAt):
         frame = Transform(target.position, target.rotation)
-        local = _rows(frame.point_to_local(_out(a)), frame.point_to_local(_out(b)))
+        local = _pair(frame.point_to_local(_out(a)), frame.point_to_local(_out(b)))
         pair = kernels.segment_box_many(*local, target.half_extents)
-        point = np.asarray(frame.point_to_world(pair.on_b))
+        point = np.asarray(frame.point_to_world(pair.point_b))
     elif isinstance(target, PlaneAt):
         n = _units("normal", target.normal)
         low = np.where((_dot(a, n) <= _dot(b, n))[..., None], a, b)
@@ -506,8 +506,8 @@ def sweep_contact_point(
     return _out(point[0] if single and point.ndim == 2 and point.shape[0] == 1 else point)
 
 
-def _rows(*arrays: Any) -> list[Array]:
-    return [np.atleast_2d(np.asarray(a)) for a in arrays]
+def _pair(a: Any, b: Any) -> tuple[Array, Array]:
+    return np.atleast_2d(np.asarray(a)), np.atleast_2d(np.asarray(b))
 
 
 def overlap_contact_point(closest_on_geometry: ArrayLike) -> Any:
@@ -646,8 +646,8 @@ def closest_on_segment(point: ArrayLike, a: ArrayLike, b: ArrayLike) -> Any:
     p, x, y = _vectors("point", point), _vectors("a", a), _vectors("b", b)
     _check_rows(point=p, a=x, b=y)
     if p.ndim == x.ndim == y.ndim == 1:
-        return kernels.point_segment(p, x, y).on_b
-    return kernels.point_segment_many(p, x, y).on_b
+        return kernels.point_segment(p, x, y).point_b
+    return kernels.point_segment_many(p, x, y).point_b
 
 
 def triangle_normal(a: ArrayLike, b: ArrayLike, c: ArrayLike, degenerate: ArrayLike = (0.0, 0.0, 0.0)) -> Any:

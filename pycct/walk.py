@@ -104,7 +104,8 @@ def _why_stuck(scene: Scene, hero: CharacterController, heading: Vector, slope: 
     if angle > 91.0:
         return f"stopped by something that leans over it: {where}, {hit.position[2] - feet:.2f} m above its feet"
     top = _top_of_step(scene, hero, heading)
-    if top is not None:
+    # Level with the feet: the ray fell through to the floor, inside of what is taller.
+    if top is not None and top > feet + hero.contact_offset:
         rise = top - feet
         if rise > hero.step_offset:
             return f"stopped by a step: {where} is {rise:.2f} m high, its step offset is {hero.step_offset:g} m"
@@ -275,7 +276,7 @@ def _plot(file: Path, mesh: Mesh, result: Walk, towards: Vector) -> None:
     for axes, from_side, names in ((above, False, ("x", "y")), (side, True, ("along the way", "z"))):
         flat = project(corners, from_side)
         lines = np.concatenate([flat, flat[:, :1]], 1)
-        axes.add_collection(LineCollection(lines, colors="0.8", linewidths=0.4))
+        axes.add_collection(LineCollection(list(lines), colors="0.8", linewidths=0.4))
         track = project(way, from_side)
         axes.plot(track[:, 0], track[:, 1], color="tab:blue")
         axes.plot(*track[0], "o", color="tab:green", label="start")

@@ -471,9 +471,9 @@ def test_far_from_the_origin_boxes_keep_their_digits():
     scene = pycct.Scene()
     far = np.array([4e6, -3e6, 5e5])
     scene.add(pycct.Box((1, 1, 1)), far)
-    hit = scene.sweep(pycct.Box((0.5, 0.5, 0.5)), far + (0, 0, 4), (0, 0, -1), 9)
+    hit = scene.sweep(pycct.Box((0.5, 0.5, 0.5)), far + np.array((0, 0, 4)), (0, 0, -1), 9)
     assert hit.distance == 2.5
-    assert abs(scene.closest_points(pycct.Box((0.5, 0.5, 0.5)), far + (3, 0, 0)).distance - 1.5) < 1e-9
+    assert abs(scene.closest_points(pycct.Box((0.5, 0.5, 0.5)), far + np.array((3, 0, 0))).distance - 1.5) < 1e-9
 
 
 def test_what_asks_must_make_sense():

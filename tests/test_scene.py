@@ -211,8 +211,6 @@ def test_one_mesh_in_many_scenes_and_threads():
     for t in threads:
         t.join()
     assert not wrong
-    del mesh
-    gc.collect()
 
 
 @pytest.mark.skipif(not __import__("os").path.exists("/proc/self/statm"), reason="needs /proc")
@@ -297,7 +295,7 @@ def test_trees_over_odd_boxes():
         scene = pycct.Scene()
         if np.abs(v).max() < 1e12:
             scene.add(mesh)
-            hits = scene.raycast_many(spread[::50] + (0.2, 0.2, 3), (0, 0, -1), 9.0)
+            hits = scene.raycast_many(spread[::50] + np.array((0.2, 0.2, 3)), (0, 0, -1), 9.0)
             assert hits.hit.all()
         else:
             with pytest.raises(ValueError, match="shape"):

@@ -15,7 +15,7 @@ RNG = np.random.default_rng(0)
 def test_capsule_from_feet_and_back():
     c = toolbox.capsule_from_feet((1, 2, 3), 0.4, 1.8)
     assert c == CapsuleAt((1, 2, 3.4), (1, 2, 3.4 + (1.8 - 0.8)), 0.4)
-    assert toolbox.capsule_feet(c) == (1, 2, 3) and toolbox.capsule_head(c) == (1, 2, 4.8)
+    assert toolbox.capsule_feet(c) == pytest.approx((1, 2, 3)) and toolbox.capsule_head(c) == pytest.approx((1, 2, 4.8))
     assert toolbox.capsule_height(c) == pytest.approx(1.0) and toolbox.capsule_total_height(c) == pytest.approx(1.8)
     assert toolbox.capsule_half_height(c) == pytest.approx(0.9)
     assert toolbox.capsule_centre(c) == pytest.approx((1, 2, 3.9))
@@ -36,7 +36,8 @@ def test_capsules_many_at_once():
     for i in range(7):
         one = toolbox.capsule_from_feet(feet[i], r[i], h[i])
         assert one.p0 == tuple(many.p0[i]) and one.p1 == tuple(many.p1[i])
-        for f in (toolbox.capsule_bounds, toolbox.capsule_feet, toolbox.capsule_total_height, toolbox.capsule_direction):
+        for f in (toolbox.capsule_bounds, toolbox.capsule_feet, toolbox.capsule_total_height,
+                  toolbox.capsule_direction):
             whole, part = f(many), f(one)
             if f is toolbox.capsule_bounds:
                 assert (tuple(whole[0][i]), tuple(whole[1][i])) == part
@@ -208,7 +209,8 @@ def test_tolerances():
     (lambda: toolbox.swept_bounds(CapsuleAt((0, 0, 0), (0, 0, 1), 1), (0, 0, 0), 1), ValueError, "direction"),
     (lambda: toolbox.filter_by_window([[0, 0, 0]], (0, 1)), ValueError, "triangles"),
     (lambda: toolbox.orient_for_sweep([[0, 0, 1]] * 2, (0, 0)), ValueError, "direction"),
-    (lambda: toolbox.sweep_contact_point(CapsuleAt((0, 0, 0), (0, 0, 1), 1), (1, 0, 0), 0, "wall"), TypeError, "target"),
+    (lambda: toolbox.sweep_contact_point(CapsuleAt((0, 0, 0), (0, 0, 1), 1), (1, 0, 0), 0, "wall"), TypeError,
+     "target"),
     (lambda: toolbox.point_in_triangle([[0, 0, 0]] * 2, [[0, 0, 0]] * 3, (1, 0, 0), (0, 1, 0)), ValueError, "rows"),
 ])
 def test_bad_input(call, error, name):
