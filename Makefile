@@ -3,6 +3,7 @@
 #   make test    all tests, on the ordinary build and (without the slow ones) on the checked build
 #   make bench   speed beside other character controllers, in one run
 #   make lint    ruff, cython-lint, mypy, stubtest
+#   make package sdist, wheel and empty environments, for each interpreter in PYTHONS
 #   make clean   removes all that the others made
 # PYTHON=... names the interpreter to make the environments from, ARGS=... adds arguments to demo, test-fast and bench.
 
@@ -13,13 +14,14 @@ PYTHON ?= $(shell tools/find_python 3.10)
 # Peers in the benchmark need CPython 3.12.
 BENCH_PYTHON ?= $(shell tools/find_python 3.12)
 DEMO_OUT ?= demo-out
+PYTHONS ?= $(PYTHON)
 ARGS ?=
 
 # What makes an installed build stale: an editable install follows .py files by itself.
 COMPILED := pyproject.toml setup.py $(wildcard pycct/*.pyx pycct/*.pxd)
 PURE := $(wildcard pycct/*.py pycct/*.pyi pycct/*/*.py)
 
-.PHONY: demo test test-release test-debug test-fast bench lint clean
+.PHONY: demo test test-release test-debug test-fast bench lint package clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -46,6 +48,9 @@ lint: $(VENV)/.dev
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/cython-lint pycct tests
 	$(VENV)/bin/mypy
 	$(VENV)/bin/stubtest pycct --allowlist tools/stubtest-allowlist.txt
+
+package:
+	tools/check_package $(PYTHONS)
 
 clean:
 	rm -rf build dist wheelhouse $(DEMO_OUT) $(VENV) $(DEBUG_VENV) $(BENCH_VENV) bench-out *.egg-info

@@ -1,7 +1,7 @@
 """Kinematic character controller: a capsule that walks, slides, steps and falls by PhysX's rules."""
 
 from pycct._ask import ClosestArrays, ClosestPoints, HitArrays, Penetration, SceneHit, TouchArrays
-from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement
+from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement, separate
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct._scene import Actor, Obstacle, Scene
 from pycct._shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
@@ -43,4 +43,5 @@ __all__ = [
     "__version__",
     "decompose_movement",
     "load_level",
+    "separate",
 ]

@@ -18,6 +18,7 @@ COMMANDS = {
     "info": "what a level file holds, and what looks wrong about it",
     "walk": "walk a character over a level file; says why it stopped",
     "raycast": "what a ray meets in a level file",
+    "microtests": "run the sweep/slide controller's ten microtests",
 }
 
 

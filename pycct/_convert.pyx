@@ -135,6 +135,9 @@ cdef quat as_quat(object value, str name) except *:
 
 cdef object as_table(object value, str name, int columns, int least):
     try:
+        # A complex array would lose its imaginary part with no more than a warning.
+        if np.iscomplexobj(value):
+            raise TypeError
         array = np.array(value, dtype=np.float64, order="C", copy=True)
     except OverflowError:
         raise ValueError(f"{name} must be finite") from None

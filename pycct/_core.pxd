@@ -1,5 +1,6 @@
 # cython: language_level=3
 """The CharacterController around the move."""
+from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pycct._move cimport controller_params, controller_state, hit_log, move_scratch, move_stats, move_world
@@ -29,6 +30,7 @@ cdef class CharacterController:
     cdef object filter_
     cdef Actor proxy_
     cdef readonly int64_t id    # among the controllers of the scene
+    cdef PyObject* neighbours   # the scene's; a reference that the garbage collector does not clear
     cdef int32_t slot           # in the scene's neighbours, -1: others do not meet it
     cdef int busy
     cdef bint removed

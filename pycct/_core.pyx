@@ -4,9 +4,10 @@ import logging
 import weakref
 
 cimport cython
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t, uint32_t
-from libc.stdlib cimport free
+from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from pycct._convert cimport as_float, as_not_negative, as_positive, as_unit, as_vec3, from_vec3, raise_status
@@ -41,20 +42,35 @@ from pycct._move cimport (
     trace_log,
     unstick,
 )
-from pycct._neighbours cimport character, shared_add, shared_remove, shared_update
+from pycct._neighbours cimport (
+    Neighbours,
+    character,
+    separation,
+    shared_add,
+    shared_collect,
+    shared_remove,
+    shared_update,
+)
 from pycct._scene cimport Scene, Snapshot
 from pycct._shapes cimport Capsule
 from pycct._types cimport STATUS_NEED_ANSWER
-from pycct._vec cimport f_max, v3, v3_add, v3_dot, v3_len, v3_madd, v3_max_abs, v3_reject, v3_scale, v3_sub, vec3
-from pycct._world cimport ASK_FILTER, OWNER_ACTOR, OWNER_CONTROLLER, OWNER_OBSTACLE, answer, book_add
+from pycct._vec cimport aabb, f_max, v3, v3_add, v3_dot, v3_len, v3_madd, v3_max_abs, v3_reject, v3_scale, v3_sub, vec3
+from pycct._world cimport ASK_FILTER, OWNER_ACTOR, OWNER_CONTROLLER, OWNER_OBSTACLE, answer, book_add, capsule_bounds
 
 from pycct import saves
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
 from pycct.explain import KINDS, Event, Explanation
 
+# Shares of the axis that count as the bottom and the top of the capsule (SWEEP 6.3).
+cdef double BOTTOM_REGION = 0.1
+cdef double TOP_REGION = 0.9
 cdef tuple FLAGS = tuple([CollisionFlags(i) for i in range(8)])
 cdef tuple PASSES = (Pass.UP, Pass.SIDE, Pass.DOWN, Pass.SENSOR)
+# Silent until the program that uses it says where its log goes.
 cdef object logger = logging.getLogger("pycct")
+logger.addHandler(logging.NullHandler())
+# Overlapping characters part no faster than this, m/s (RULES 8).
+cdef double SEPARATION_SPEED = 4.0
 # Moves in a row without the wanted side motion before a character counts as stuck (MOVE 14.7).
 cdef int STUCK_MOVES = 10
 # Motions no longer than this are none (MOVE 1.2 EPSILON_DISTANCE).
@@ -213,6 +229,18 @@ cdef class Hit:
     def distance(self):
         """How far along the direction the hit is, metres."""
         return self.r.distance
+
+    @property
+    def time(self):
+        """Distance as a share of the motion that was left; a little over 1 within the contact offset."""
+        return self.r.distance / self.r.length
+
+    @property
+    def region(self):
+        """Part of the capsule: 'bottom', 'side' or 'top', by the place on its axis (SWEEP 6.3)."""
+        if self.r.along <= BOTTOM_REGION:
+            return "bottom"
+        return "top" if self.r.along >= TOP_REGION else "side"
 
     @property
     def pass_(self):
@@ -377,14 +405,18 @@ cdef class CharacterController:
         memset(&self.log, 0, sizeof(hit_log))
         self.busy = 0
         self.removed = False
+        self.neighbours = NULL
         self.slot = -1
         self.id = -1
         self.asked_dt = -1.0
         self.scratch.cache.valid = False
 
     def __dealloc__(self):
-        if self.slot >= 0 and self.scene is not None:
-            shared_remove(&self.scene.neighbours.shared, self.slot)
+        # In a reference cycle the collector has cleared self.scene by now.
+        if self.neighbours != NULL:
+            if self.slot >= 0:
+                shared_remove(&(<Neighbours>self.neighbours).shared, self.slot)
+            Py_DECREF(<Neighbours>self.neighbours)
         free(self.log.records)
         scratch_free(&self.scratch)
 
@@ -425,6 +457,8 @@ cdef class CharacterController:
         if self.scene is not None:
             raise RuntimeError("a CharacterController is initialised once")
         self.scene = scene
+        Py_INCREF(self.scene.neighbours)
+        self.neighbours = <PyObject*>self.scene.neighbours
         self.params = p
         self.on_hit_ = on_hit
         self.behavior_ = behavior
@@ -464,6 +498,8 @@ cdef class CharacterController:
         elif self.slot >= 0:
             shared_remove(&self.scene.neighbours.shared, self.slot)
             self.slot = -1
+        if self.proxy_ is not None and self.proxy_.scene_ is None:
+            self.proxy_ = None
         if self.proxy_ is not None:
             self.proxy_.move_to(from_vec3(self.st.position))
         return 0
@@ -722,7 +758,8 @@ cdef class CharacterController:
         if ground is None or not ground.walkable:
             return False
         gap = ground.g.distance - self.params.contact_offset
-        if gap <= 0.0:
+        # A remainder of rounding is no gap.
+        if gap <= 1e-9:
             return False
         self.enter()
         try:
@@ -1464,6 +1501,57 @@ cdef int _set_state(controller_state* s, list v) except -1:
     g.data = v[48]
     g.has_face = v[49]
     return 0
+
+
+def separate(controllers, dt):
+    """Push overlapping characters apart: half the overlap each, horizontally, in their next move (RULES 8).
+
+    Parameters
+    ----------
+    controllers : iterable of CharacterController
+        Those to push; only pairs that meet (``collide``, layers and masks) count, and the
+        others of a pair need not be among them. Call it after all have moved.
+    dt : float
+        Time of a step, seconds, >= 0; no share of a push is faster than 4 m/s.
+
+    Notes
+    -----
+    Characters exactly one above the other part in a fixed direction, by their ids.
+    """
+    cdef double limit = SEPARATION_SPEED * as_not_negative(dt, "dt")
+    cdef list heroes = list(controllers)
+    cdef CharacterController hero
+    cdef character me
+    cdef character* others = NULL
+    cdef void* grown
+    cdef int32_t n, room = 0
+    cdef aabb box
+    for other in heroes:
+        if not isinstance(other, CharacterController):
+            raise TypeError(f"controllers must be CharacterControllers, not {type(other).__name__}")
+    try:
+        for hero in heroes:
+            if not hero.params.collide:
+                continue
+            hero.enter()
+            try:
+                me = hero.as_character()
+                box = capsule_bounds(me.p0, me.p1, me.radius)
+                n = shared_collect(&hero.scene.neighbours.shared, box, &me, others, room)
+                while n > room:
+                    grown = realloc(others, 2 * n * sizeof(character))
+                    if grown == NULL:
+                        raise MemoryError("pycct: out of memory")
+                    others = <character*>grown
+                    room = 2 * n
+                    n = shared_collect(&hero.scene.neighbours.shared, box, &me, others, room)
+                with cython.critical_section(hero):
+                    hero.st.separation = v3_add(hero.st.separation,
+                                                separation(&me, others, n, hero.params.up, limit))
+            finally:
+                hero.leave()
+    finally:
+        free(others)
 
 
 def _rebuild(cls, scene, data, on_hit, behavior, filter, user_data):

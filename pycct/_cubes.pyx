@@ -15,11 +15,9 @@ from pycct._vec cimport (
     box_union,
     f_clamp,
     f_max,
-    m3_mul,
     mat3,
     q_is_identity,
     q_matrix,
-    quat,
     v3,
     v3_abs,
     v3_add,
@@ -34,7 +32,8 @@ cdef extern from *:
     """
     #if defined(_MSC_VER)
     #include <intrin.h>
-    static __inline int pycct_lowest_bit(unsigned long long b) { unsigned long i; _BitScanForward64(&i, b); return (int)i; }
+    static __inline int pycct_lowest_bit(unsigned long long b) {
+        unsigned long i; _BitScanForward64(&i, b); return (int)i; }
     #define pycct_bit_count(b) ((int)__popcnt64(b))
     #else
     static inline int pycct_lowest_bit(unsigned long long b) { return __builtin_ctzll(b); }

@@ -109,7 +109,6 @@ cdef vec3 _reduce(simplex* s, bint* inside) noexcept nogil:
     cdef double[3] k
     cdef double best, d
     cdef int32_t i, n
-    cdef int[3][3] faces
     inside[0] = False
     if s.n == 1:
         s.l[0] = 1.0
@@ -158,7 +157,7 @@ cdef int _gjk(const polytope* a, const polytope* b, vec3 shift, double limit, si
     cdef simplex old
     cdef int32_t ia, ib, i
     cdef bint inside, known
-    cdef int iteration
+    cdef int _
     centre = v3_sub(a.centre, v3_add(b.centre, shift))
     touching2 = TOUCHING * scale
     touching2 = touching2 * touching2
@@ -169,7 +168,7 @@ cdef int _gjk(const polytope* a, const polytope* b, vec3 shift, double limit, si
     s.l[0] = 1.0
     v = s.w[0]
     vv = v3_len2(v)
-    for iteration in range(MAX_ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         if vv <= touching2:
             return 0
         ia = support(a, v3_neg(v))
@@ -316,9 +315,9 @@ cdef void _face_axes(const polytope* p, const polytope* q, bint p_is_a, double t
 cdef inline double _least_depth(const axis_work* work, const polytope* q, int32_t left, int32_t right,
                                 vec3 p) noexcept nogil:
     """Depth of the point p below both faces beside an edge."""
-    cdef double l = work.offset[left] - v3_dot(work.normal[left], p)
-    cdef double r = work.offset[right] - v3_dot(work.normal[right], p)
-    return l if l < r else r
+    cdef double u = work.offset[left] - v3_dot(work.normal[left], p)
+    cdef double v = work.offset[right] - v3_dot(work.normal[right], p)
+    return u if u < v else v
 
 
 cdef int32_t _edges_worth_trying(const polytope* p, const polytope* q, const axis_work* work, double best,
@@ -352,7 +351,7 @@ cdef void _edge_axes(const polytope* a, const polytope* b, double scale, best_ax
     cdef vec3[MAX_EDGES] dbs
     cdef int32_t na, nb, i, j, u, v, al, ar, bl, br
     cdef vec3 da, db, pa, pb, n, nal, nar, zero = v3(0.0, 0.0, 0.0)
-    cdef double l, r, x, y, m, depth, slack, sign, tie = TIE * scale
+    cdef double left, right, x, y, m, depth, slack, sign, tie = TIE * scale
     na = _edges_worth_trying(a, b, wa, best.depth, ea)
     nb = _edges_worth_trying(b, a, wb, best.depth, eb)
     # A looser test only lets more axes in; each is measured in full before it counts.
@@ -371,17 +370,17 @@ cdef void _edge_axes(const polytope* a, const polytope* b, double scale, best_ax
             db = dbs[j]
             # da x db is an outward axis of both edges when it lies between the normals of the
             # faces beside each; here that is a matter of signs.
-            l = v3_dot(nal, db)
-            r = v3_dot(nar, db)
-            if not ((l >= -slack and r <= slack) or (l <= slack and r >= -slack)):
+            left = v3_dot(nal, db)
+            right = v3_dot(nar, db)
+            if not ((left >= -slack and right <= slack) or (left <= slack and right >= -slack)):
                 continue
             edge_sides(b, eb[j], &bl, &br)
-            sign = 1.0 if l >= -slack and r <= slack else -1.0
+            sign = 1.0 if left >= -slack and right <= slack else -1.0
             if bl >= 0:
                 x = v3_dot(wb.normal[bl], da)
                 y = v3_dot(wb.normal[br], da)
-                if not (l >= -slack and r <= slack and x >= -slack and y <= slack):
-                    if not (l <= slack and r >= -slack and x <= slack and y >= -slack):
+                if not (left >= -slack and right <= slack and x >= -slack and y <= slack):
+                    if not (left <= slack and right >= -slack and x <= slack and y >= -slack):
                         continue
                     sign = -1.0
             n = v3_cross(da, db)

@@ -10,7 +10,7 @@ from libc.math cimport sqrt
 from libc.stdint cimport int32_t
 
 from pycct._distance cimport (
-    core_distance, finish, load_pair, round_distance, shape_distance, swap_result, swapped_order,
+    core_distance, finish, load_pair, round_distance, swap_result, swapped_order,
 )
 from pycct._outline cimport outline_build, outline_item
 from pycct._polytope cimport best_face_at, face_corner, face_normal, face_offset, face_size, vertex_at
@@ -223,7 +223,8 @@ cdef inline void _keep(manifold* m, const contact_work* w, int32_t i) noexcept n
     m.count += 1
 
 
-cdef void _keep_best(manifold* m, const contact_work* w, int32_t room, int32_t deepest, double tolerance) noexcept nogil:
+cdef void _keep_best(manifold* m, const contact_work* w, int32_t room, int32_t deepest,
+                     double tolerance) noexcept nogil:
     """More contacts than there is room for: the largest outline, and the deepest one."""
     cdef int32_t[MAX_CONTACTS + 2] chosen
     cdef outline_item[MAX_WORK] scratch

@@ -187,8 +187,6 @@ cdef void scratch_free(move_scratch* s) noexcept nogil
 cdef decomposition decompose(vec3 displacement, vec3 up, double step_offset, bint standing_on_moving) noexcept nogil
 cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) noexcept nogil
 cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side) noexcept nogil
-cdef vec3 collision_response(vec3 target, vec3 position, vec3 direction, vec3 normal, double bump, double friction,
-                             bint normalize) noexcept nogil
 # What a traced move did, for explanations.
 cdef enum trace_kind:
     TRACE_RIDE = 0              # vector: how far it was carried

@@ -8,6 +8,7 @@ from libc.string cimport memset
 from pycct._closest cimport point_segment_parameter
 from pycct._overlap cimport push_out
 from pycct._neighbours cimport character, shared_collect
+from pycct._response cimport collision_response
 from pycct._sweep cimport capsule_cast, capsule_cast_of
 from pycct._types cimport (
     BODY_DYNAMIC,
@@ -165,21 +166,6 @@ cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side) no
     cdef vec3 shift = v3_scale(side, VOLUME_SHIFT * fabs(v3_dot(side, growth)))
     cdef aabb box = box_of(v3_add(v3_sub(temporal.lo, growth), shift), v3_add(v3_add(temporal.hi, growth), shift))
     return box_union(box, temporal)
-
-
-cdef vec3 collision_response(vec3 target, vec3 position, vec3 direction, vec3 normal, double bump, double friction,
-                             bint normalize) noexcept nogil:
-    """The new target after a collision (MOVE 8.2)."""
-    cdef vec3 reflected = v3_unit(v3_madd(direction, normal, -2.0 * v3_dot(direction, normal)))
-    cdef vec3 along = v3_scale(normal, v3_dot(reflected, normal))
-    cdef vec3 across = v3_sub(reflected, along)
-    cdef double amplitude = v3_len(v3_sub(target, position))
-    cdef vec3 r = position
-    if bump != 0.0:
-        r = v3_madd(r, v3_unit(along) if normalize else along, bump * amplitude)
-    if friction != 0.0:
-        r = v3_madd(r, v3_unit(across) if normalize else across, friction * amplitude)
-    return r
 
 
 cdef inline bint _too_steep(const controller_params* p, vec3 normal) noexcept nogil:

@@ -47,6 +47,9 @@ cdef void grid_remove(neighbour_grid* g, int32_t slot) noexcept nogil
 # writes at most ``room`` of them and returns how many there are.
 cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* self, character* out,
                           int32_t room) noexcept nogil
+# Half of what a character must be moved horizontally so that it overlaps none of the
+# others; each share at most ``limit`` long (RULES 8).
+cdef vec3 separation(const character* self, const character* others, int32_t n, vec3 up, double limit) noexcept nogil
 cdef bint characters_meet(const character* a, const character* b) noexcept nogil
 
 

@@ -1,21 +1,31 @@
 # cython: language_level=3
 """Characters among characters. See the header."""
+from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 
 cimport cython
 
+from pycct._closest cimport segment_segment
 from pycct._types cimport STATUS_NO_MEMORY, STATUS_OK
 from pycct._vec cimport (
     box_grow,
     box_of,
     box_overlap,
+    f_min,
+    v3,
+    v3_across,
     v3_add,
+    v3_is_zero,
+    v3_madd,
     v3_max,
     v3_max_abs,
     v3_min,
+    v3_neg,
+    v3_reject,
     v3_scale,
     v3_sub,
+    v3_unit,
 )
 
 cdef extern from *:
@@ -191,6 +201,29 @@ cdef void grid_remove(neighbour_grid* g, int32_t slot) noexcept nogil:
 cdef bint characters_meet(const character* a, const character* b) noexcept nogil:
     """Each one's layer meets the other's mask; same group; not the same one."""
     return a.id != b.id and a.group == b.group and (a.layer & b.mask) != 0 and (b.layer & a.mask) != 0
+
+
+cdef vec3 separation(const character* self, const character* others, int32_t n, vec3 up, double limit) noexcept nogil:
+    cdef vec3 total = v3(0.0, 0.0, 0.0), away
+    cdef double overlap, distance, share
+    cdef const character* c
+    cdef int32_t i
+    for i in range(n):
+        c = &others[i]
+        overlap = self.radius + c.radius
+        distance = segment_segment(self.p0, self.p1, c.p0, c.p1).dist2
+        if distance >= overlap * overlap:
+            continue
+        overlap -= sqrt(distance)
+        away = v3_unit(v3_reject(v3_sub(v3_add(self.p0, self.p1), v3_add(c.p0, c.p1)), up))
+        if v3_is_zero(away):
+            # One over the other: a fixed direction, the lower id one way, the higher the other.
+            away = v3_across(up)
+            if self.id > c.id:
+                away = v3_neg(away)
+        share = f_min(0.5 * overlap, limit)
+        total = v3_madd(total, away, share)
+    return total
 
 
 cdef inline int32_t _take(const character* c, aabb box, const character* self, character* out, int32_t found,

@@ -5,6 +5,7 @@ from libc.math cimport fabs, sqrt
 from pycct._closest cimport closest_pair, point_segment, segment_segment, segment_triangle
 from pycct._sweep cimport triangle_order
 from pycct._vec cimport (
+    v3_across,
     f_max,
     f_min,
     v3,
@@ -48,21 +49,6 @@ cdef inline push_out _push(vec3 dir, double depth) noexcept nogil:
     return r
 
 
-cdef vec3 _across(vec3 axis) noexcept nogil:
-    """A unit vector at right angles to axis: from the coordinate axis most across it."""
-    cdef double x = fabs(axis.x), y = fabs(axis.y), z = fabs(axis.z)
-    cdef double length
-    cdef vec3 u
-    if x <= y and x <= z:
-        u = v3(0.0, axis.z, -axis.y)
-    elif y <= z:
-        u = v3(-axis.z, 0.0, axis.x)
-    else:
-        u = v3(axis.y, -axis.x, 0.0)
-    length = v3_len(u)
-    return v3_scale(u, 1.0 / length) if length > 0.0 else v3(0.0, 0.0, 1.0)
-
-
 cdef push_out _push_round(closest_pair near, double sum, vec3 fallback) noexcept nogil:
     cdef vec3 v
     cdef double d
@@ -80,7 +66,7 @@ cdef push_out push_from_sphere(vec3 p0, vec3 p1, double radius, vec3 centre, dou
     cdef vec3 swap = near.on_a
     near.on_a = near.on_b
     near.on_b = swap
-    return _push_round(near, radius + other, _across(v3_sub(p1, p0)))
+    return _push_round(near, radius + other, v3_across(v3_sub(p1, p0)))
 
 
 cdef push_out push_from_capsule(vec3 p0, vec3 p1, double radius, vec3 q0, vec3 q1, double other) noexcept nogil:
@@ -89,7 +75,7 @@ cdef push_out push_from_capsule(vec3 p0, vec3 p1, double radius, vec3 q0, vec3 q
     cdef vec3 m = v3_cross(a, b)
     # Where the axes cross, the way out is at right angles to both.
     if v3_len2(m) <= PARALLEL2 * v3_len2(a) * v3_len2(b):
-        m = _across(a if v3_len2(a) > 0.0 else b)
+        m = v3_across(a if v3_len2(a) > 0.0 else b)
     else:
         m = v3_scale(m, 1.0 / v3_len(m))
     return _push_round(segment_segment(p0, p1, q0, q1), radius + other, m)

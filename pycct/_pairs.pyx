@@ -15,7 +15,7 @@ from pycct._manifold cimport MAX_CONTACTS, flip_manifold, manifold, shape_contac
 from pycct._polytope cimport FEATURE_EDGE, FEATURE_FACE, convex_shape, pose
 from pycct._shapes cimport Capsule, ConvexHull, Shape
 from pycct._types cimport SHAPE_BOX, SHAPE_CAPSULE, SHAPE_HULL, SHAPE_SPHERE, SHAPE_TRIANGLE
-from pycct._vec cimport quat, v3, v3_load, v3_madd, vec3
+from pycct._vec cimport v3, v3_load, vec3
 
 Feature = namedtuple("Feature", "kind index")
 Feature.__doc__ = "What a closest point lies on: kind 'vertex', 'edge' or 'face', and its number in the shape."
@@ -516,7 +516,7 @@ cdef class _Side:
     cdef inline const convex_shape* shape(self, Py_ssize_t i) noexcept nogil:
         return &self.shapes[i if self.n_shapes > 1 else 0]
 
-    cdef inline pose pose(self, Py_ssize_t i) noexcept nogil:
+    cdef inline pose placed(self, Py_ssize_t i) noexcept nogil:
         cdef pose p
         cdef const double* q
         p.position = v3_load(&self.positions[i if self.positions.shape[0] > 1 else 0, 0])
@@ -622,8 +622,8 @@ def distance_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
     cdef pose pa, pb
     with nogil:
         for i in range(n):
-            pa = sa.pose(i)
-            pb = sb.pose(i)
+            pa = sa.placed(i)
+            pb = sb.placed(i)
             if shape_distance(sa.shape(i), &pa, sb.shape(i), &pb, limit, &r):
                 v_near[i] = 1
                 v_distance[i] = r.distance
@@ -678,8 +678,8 @@ def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
     cdef pose pa, pb
     with nogil:
         for i in range(n):
-            pa = sa.pose(i)
-            pb = sb.pose(i)
+            pa = sa.placed(i)
+            pb = sb.placed(i)
             if shape_contacts(sa.shape(i), &pa, sb.shape(i), &pb, limit, &m, NULL):
                 v_near[i] = 1
                 v_count[i] = m.count
@@ -695,15 +695,15 @@ def _run_kernels(a, b, poses_a, poses_b, int repeat, bint contacts, max_distance
     cdef _Side sa = _side(a, poses_a, "a"), sb = _side(b, poses_b, "b")
     cdef Py_ssize_t n = _pairs(sa, sb), i
     cdef double limit = limit_of(max_distance), total = 0.0
-    cdef int k
+    cdef int _
     cdef manifold m
     cdef distance_result r
     cdef pose pa, pb
     with nogil:
-        for k in range(repeat):
+        for _ in range(repeat):
             for i in range(n):
-                pa = sa.pose(i)
-                pb = sb.pose(i)
+                pa = sa.placed(i)
+                pb = sb.placed(i)
                 if contacts:
                     if shape_contacts(sa.shape(i), &pa, sb.shape(i), &pb, limit, &m, NULL):
                         total += m.distances[0]

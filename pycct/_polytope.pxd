@@ -9,8 +9,8 @@ asks here.
 from libc.stdint cimport int32_t
 
 from pycct._hull cimport HULL_MAX_VERTICES, hull_extra
-from pycct._types cimport hull_data
-from pycct._vec cimport m3_tmul, mat3, quat, vec3
+from pycct._types cimport SHAPE_CAPSULE, SHAPE_TRIANGLE, hull_data
+from pycct._vec cimport m3_tmul, mat3, quat, v3, vec3
 
 
 # A convex shape in its own frame, as plain values.
@@ -27,6 +27,26 @@ cdef struct convex_shape:
 cdef struct pose:
     vec3 position
     quat rotation
+
+
+# Shapes from values, for callers without shape objects. Large coordinates belong into the pose.
+cdef inline convex_shape convex_capsule(vec3 p0, vec3 p1, double radius) noexcept nogil:
+    cdef convex_shape s
+    s.kind = SHAPE_CAPSULE
+    s.radius = radius
+    s.a = p0
+    s.b = p1
+    s.c = v3(0.0, 0.0, 0.0)
+    s.hull = NULL
+    s.extra = NULL
+    return s
+
+
+cdef inline convex_shape convex_triangle(vec3 a, vec3 b, vec3 c) noexcept nogil:
+    cdef convex_shape s = convex_capsule(a, b, 0.0)
+    s.kind = SHAPE_TRIANGLE
+    s.c = c
+    return s
 
 
 # Feature codes: the top two of 16 bits say what, the rest which one.
@@ -110,8 +130,27 @@ cdef inline int32_t face_corner(const polytope* p, int32_t f, int32_t k) noexcep
 # Offset of a face along its normal: no vertex of it lies in front.
 cdef double face_offset(const polytope* p, int32_t f, vec3 normal) noexcept nogil
 # Ends of an edge, and the faces left and right of it seen from outside (-1: none).
-cdef void edge_ends(const polytope* p, int32_t e, int32_t* u, int32_t* v) noexcept nogil
-cdef void edge_sides(const polytope* p, int32_t e, int32_t* left, int32_t* right) noexcept nogil
+cdef inline void edge_ends(const polytope* p, int32_t e, int32_t* u, int32_t* v) noexcept nogil:
+    if p.flat:
+        u[0] = e
+        v[0] = e + 1 if e + 1 < p.n else 0
+    else:
+        u[0] = p.h.edges[2 * e]
+        v[0] = p.h.edges[2 * e + 1]
+
+
+cdef inline void edge_sides(const polytope* p, int32_t e, int32_t* left, int32_t* right) noexcept nogil:
+    if p.flat:
+        left[0] = 0 if p.n > 2 else -1
+        right[0] = 1 if p.n > 2 else -1
+    elif p.mirrored:
+        left[0] = p.h.edge_faces[2 * e + 1]
+        right[0] = p.h.edge_faces[2 * e]
+    else:
+        left[0] = p.h.edge_faces[2 * e]
+        right[0] = p.h.edge_faces[2 * e + 1]
+
+
 # The face whose normal is nearest to the direction, among all / among those at the given
 # feature. Ties: boxes y, then z, then x; else the lower number. -1 when there are none.
 cdef int32_t best_face(const polytope* p, vec3 direction) noexcept nogil

@@ -5,8 +5,8 @@ from libc.stdint cimport int32_t
 from pycct._closest cimport triangle_normal
 from pycct._types cimport SHAPE_BOX, SHAPE_CAPSULE, SHAPE_SPHERE, SHAPE_TRIANGLE
 from pycct._vec cimport (
-    f_max, m3_mul, mat3, v3, v3_abs, v3_add, v3_cross, v3_dist2, v3_dot, v3_is_zero, v3_len2, v3_load, v3_max_abs,
-    v3_mul, v3_neg, v3_scale, v3_sub, vec3,
+    f_max, m3_mul, m3_tmul, mat3, v3, v3_abs, v3_add, v3_cross, v3_dist2, v3_dot, v3_is_zero, v3_len2,
+    v3_load, v3_max_abs, v3_mul, v3_neg, v3_scale, v3_sub, vec3,
 )
 
 # A factor this much smaller than the largest one is zero: the reciprocals that carry the
@@ -132,9 +132,9 @@ cdef void _load_triangle(polytope* p, const convex_shape* s, vec3 position) noex
 
 cdef void _load_flattened(polytope* p, const convex_shape* s, vec3 scale, vec3 position, int zeros) noexcept nogil:
     """A hull scaled by zero along one, two or three axes."""
-    cdef int axis, other
+    cdef int axis
     cdef int32_t i, k, count, lo = 0, hi = 0
-    cdef vec3 v, u
+    cdef vec3 v
     cdef bint reverse
     if zeros == 3:
         _put(p, 0, v3(0.0, 0.0, 0.0), 0, position)
@@ -272,47 +272,24 @@ cdef double face_offset(const polytope* p, int32_t f, vec3 normal) noexcept nogi
     return best
 
 
-cdef void edge_ends(const polytope* p, int32_t e, int32_t* u, int32_t* v) noexcept nogil:
-    if p.flat:
-        u[0] = e
-        v[0] = e + 1 if e + 1 < p.n else 0
-    else:
-        u[0] = p.h.edges[2 * e]
-        v[0] = p.h.edges[2 * e + 1]
-
-
-cdef void edge_sides(const polytope* p, int32_t e, int32_t* left, int32_t* right) noexcept nogil:
-    if p.flat:
-        left[0] = 0 if p.n > 2 else -1
-        right[0] = 1 if p.n > 2 else -1
-    elif p.mirrored:
-        left[0] = p.h.edge_faces[2 * e + 1]
-        right[0] = p.h.edge_faces[2 * e]
-    else:
-        left[0] = p.h.edge_faces[2 * e]
-        right[0] = p.h.edge_faces[2 * e + 1]
-
-
 cdef int32_t best_face(const polytope* p, vec3 direction) noexcept nogil:
     cdef int32_t f, best = -1
     cdef double d, best_d = -2.0
-    cdef vec3 l, m
+    cdef vec3 own, m
     if p.n_faces == 0:
         return -1
     if p.flat:
         return 0 if v3_dot(direction, p.flat_normal) >= 0.0 else 1
     if p.boxlike:
-        l = direction
+        own = direction
         if p.turned:
-            l = v3(direction.x * p.rotation.r0.x + direction.y * p.rotation.r1.x + direction.z * p.rotation.r2.x,
-                   direction.x * p.rotation.r0.y + direction.y * p.rotation.r1.y + direction.z * p.rotation.r2.y,
-                   direction.x * p.rotation.r0.z + direction.y * p.rotation.r1.z + direction.z * p.rotation.r2.z)
-        m = v3_abs(l)
+            own = m3_tmul(p.rotation, direction)
+        m = v3_abs(own)
         if m.y >= m.z and m.y >= m.x:
-            return 1 if l.y >= 0.0 else 4
+            return 1 if own.y >= 0.0 else 4
         if m.z >= m.x:
-            return 2 if l.z >= 0.0 else 5
-        return 0 if l.x >= 0.0 else 3
+            return 2 if own.z >= 0.0 else 5
+        return 0 if own.x >= 0.0 else 3
     for f in range(p.n_faces):
         d = v3_dot(face_normal(p, f), direction)
         if d > best_d:

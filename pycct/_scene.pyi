@@ -2,6 +2,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
 from numpy.typing import ArrayLike
+from typing_extensions import disjoint_base
 
 from pycct._ask import ClosestArrays, ClosestPoints, HitArrays, Penetration, SceneHit, TouchArrays
 from pycct._core import CharacterController
@@ -11,8 +12,8 @@ from pycct._shapes import Box, Capsule, Shape, _Number, _Point, _Vector
 _Quaternion: TypeAlias = tuple[float, float, float, float]
 _Filter: TypeAlias = Callable[[Any], object]
 
+@disjoint_base
 class Actor:
-    def __init__(self) -> None: ...
     user_data: Any
     @property
     def id(self) -> int: ...

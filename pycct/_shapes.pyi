@@ -3,14 +3,15 @@ from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import disjoint_base
 
 _Point: TypeAlias = tuple[float, float, float]
 # Any sequence of three numbers.
 _Vector: TypeAlias = Iterable[SupportsFloat | SupportsIndex] | NDArray[np.floating[Any] | np.integer[Any]]
 _Number: TypeAlias = SupportsFloat | SupportsIndex
 
+@disjoint_base
 class Shape:
-    def __init__(self) -> None: ...
     @property
     def kind(self) -> int: ...
     @property

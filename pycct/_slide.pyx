@@ -10,7 +10,7 @@ import numpy as np
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.math cimport sqrt
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from pycct._closest cimport closest_pair, point_segment, segment_box
@@ -51,16 +51,15 @@ from pycct._vec cimport (
     v3,
     v3_add,
     v3_dot,
+    v3_finite,
     v3_is_zero,
     v3_len,
     v3_load,
     v3_madd,
     v3_max_abs,
-    v3_neg,
     v3_scale,
     v3_store,
     v3_sub,
-    v3_unit,
     vec3,
 )
 
@@ -609,6 +608,8 @@ cdef class SweepSlideController:
     def configure(self, **knobs):
         """Change constructor arguments (all but world, feet, user_data) of a living runner.
 
+        The feet stay. Who has grown into something is pushed out by `depenetrate`.
+
         Raises
         ------
         TypeError, ValueError
@@ -646,7 +647,8 @@ cdef class SweepSlideController:
             "max_fall_speed": c.max_fall_speed, "max_depen_iters": c.max_depen_iters,
             "min_depen_dist": c.min_depen_dist, "max_depen_clamp": c.max_depen_clamp,
             "stuck_frames_limit": c.stuck_limit, "tie_epsilon": c.tie_epsilon, "ccd": bool(c.ccd),
-            "flatten_walls": bool(c.flatten_walls), "merge_faces": bool(c.merge_faces), "hysteresis": bool(c.hysteresis)}
+            "flatten_walls": bool(c.flatten_walls), "merge_faces": bool(c.merge_faces),
+            "hysteresis": bool(c.hysteresis)}
 
     # ------------------------------------------------------------ state
 
@@ -769,8 +771,10 @@ cdef class SweepSlideController:
         cdef _Grid grid
         cdef ground_result r
         self._check()
-        reach = ((self.data.config.skin + self.data.config.probe_margin) / self.data.config.walkable_y if distance is None
-                 else _ranged(distance, "distance", 0.0, 1e6))
+        if distance is None:
+            reach = (self.data.config.skin + self.data.config.probe_margin) / self.data.config.walkable_y
+        else:
+            reach = _ranged(distance, "distance", 0.0, 1e6)
         grid = self.world.acquire()
         r = slide_probe(&grid.data, &self.data.config, self.data.state.feet, reach)
         self.world.release(grid)
@@ -1121,12 +1125,13 @@ cdef class SweepSlideController:
                 and 1e-3 <= c.radius <= 1e3 and 0.0 <= c.half_height <= 1e3 and 0.0 <= c.skin <= 100.0
                 and 0.0 <= c.step_height <= 1e3 and 0.0 <= c.probe_margin <= 100.0 and 0.01 <= c.probe_scale <= 1.0
                 and 1e-3 <= c.walkable_y <= 1.0 and 0.0 <= c.tie_epsilon <= 0.01
+                and v3_finite(s.feet) and v3_finite(s.velocity) and v3_finite(s.carry) and v3_finite(s.last_safe)
                 and v3_max_abs(s.feet) <= 1e12 and v3_max_abs(s.velocity) <= 1e12
                 and v3_max_abs(s.carry) <= 1e12
                 and v3_max_abs(s.last_safe) <= 1e12 and v3_max_abs(s.ground_normal) <= 2.0
                 and s.since_grounded - s.since_grounded == 0.0)
         for i in range(JITTER_FRAMES):
-            fine = fine and v3_max_abs(s.recent[i]) <= 1e12
+            fine = fine and v3_finite(s.recent[i]) and v3_max_abs(s.recent[i]) <= 1e12
         if not fine:
             raise ValueError("data is damaged")
         # Flags must be 0 or 1 whatever the bytes said.
@@ -1212,6 +1217,22 @@ def _threads():
         return _pool
 
 
+def _finish(waiting):
+    """Wait for every share, come what may: they use memory of the call that waits."""
+    error = None
+    for w in waiting:
+        while True:
+            try:
+                w.result()
+                break
+            except BaseException as e:      # a KeyboardInterrupt, say
+                error = e
+                if w.done():
+                    break
+    if error is not None:
+        raise error
+
+
 def _after_fork():
     global _pool, _pool_lock
     _pool = None
@@ -1266,7 +1287,7 @@ def step_many(runners, wish_velocities, dt=1.0 / 60.0, jump=None, threads=1):
             raise TypeError(f"runners must be SweepSlideController objects, not {type(all_runners[i]).__name__}")
         if (<SweepSlideController>all_runners[i]).world is None:
             raise RuntimeError("this runner was not initialised")
-    if len(set([id(r) for r in all_runners])) != n:
+    if len({id(r) for r in all_runners}) != n:
         raise ValueError("runners must not contain a runner twice")
     out = np.empty((n, 3))
     if n == 0:
@@ -1293,13 +1314,15 @@ def step_many(runners, wish_velocities, dt=1.0 / 60.0, jump=None, threads=1):
         else:
             waiting = []
             pool = _threads()
-            for part in range(1, parts):
-                waiting.append(pool.submit(_run_part, <uintptr_t>jobs, <uintptr_t>&wishes[0, 0],
-                                           <uintptr_t>&leaps[0], seconds, n * part // parts, n * (part + 1) // parts))
-            with nogil:
-                _run_jobs(jobs, &wishes[0, 0], &leaps[0], seconds, 0, n // parts)
-            for w in waiting:
-                w.result()
+            try:
+                for part in range(1, parts):
+                    waiting.append(pool.submit(
+                        _run_part, <uintptr_t>jobs, <uintptr_t>&wishes[0, 0], <uintptr_t>&leaps[0], seconds,
+                        n * part // parts, n * (part + 1) // parts))
+                with nogil:
+                    _run_jobs(jobs, &wishes[0, 0], &leaps[0], seconds, 0, n // parts)
+            finally:
+                _finish(waiting)
         for i in range(n):
             v3_store(&feet[i, 0], (<SweepSlideController>all_runners[i]).data.state.feet)
             if jobs[i].code < 0:

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from pycct._closest cimport closest_pair, segment_box
-from pycct._cubes cimport candidate, cube_grid, free_box, grid_solid, grid_visit, is_cell_id
+from pycct._cubes cimport candidate, cube_grid, free_box, grid_solid, grid_visit
 from pycct._overlap cimport push_from_polytope, push_out
 from pycct._sweep cimport NO_HIT, capsule_box, sphere_segment
 from pycct._types cimport STATUS_NOT_FINITE, STATUS_OK, sweep_hit, triangle
@@ -325,7 +325,6 @@ cdef box_overlap_result _turned_overlap(vec3 p, double reach, double radius, con
 cdef box_overlap_result candidate_overlap(const cube_grid* g, vec3 p, double reach, double radius,
                                           const candidate* c) noexcept nogil:
     cdef int[6] cells
-    cdef int64_t x, y, z
     cdef box_overlap_result r
     if c.box != NULL:
         if c.box.turned:
@@ -335,16 +334,19 @@ cdef box_overlap_result candidate_overlap(const cube_grid* g, vec3 p, double rea
     if not r.hit or r.depth < radius:
         return r
     # Deep inside: a face behind which the next cube follows is no way out.
-    x = <int64_t>c.lo.x
-    y = <int64_t>c.lo.y
-    z = <int64_t>c.lo.z
+    _solid_runs(g, c, cells)
+    return _upright_overlap(p, reach, radius, c.lo, c.hi, cells)
+
+
+cdef void _solid_runs(const cube_grid* g, const candidate* c, int* cells) noexcept nogil:
+    """How many more solid cells follow a cube up, to -x, +x, -z, +z and down."""
+    cdef int64_t x = <int64_t>c.lo.x, y = <int64_t>c.lo.y, z = <int64_t>c.lo.z
     cells[0] = _solid_run(g, x, y, z, 0, 1, 0)
     cells[1] = _solid_run(g, x, y, z, -1, 0, 0)
     cells[2] = _solid_run(g, x, y, z, 1, 0, 0)
     cells[3] = _solid_run(g, x, y, z, 0, 0, -1)
     cells[4] = _solid_run(g, x, y, z, 0, 0, 1)
     cells[5] = _solid_run(g, x, y, z, 0, -1, 0)
-    return _upright_overlap(p, reach, radius, c.lo, c.hi, cells)
 
 
 cdef int _solid_run(const cube_grid* g, int64_t x, int64_t y, int64_t z, int dx, int dy, int dz) noexcept nogil:
@@ -871,8 +873,98 @@ cdef void _find_overlaps(const cube_grid* g, const slide_config* c, vec3 feet, d
 cdef bint slide_overlaps(const cube_grid* g, const slide_config* c, vec3 feet, double radius,
                          double slack) noexcept nogil:
     cdef _overlaps o
-    _find_overlaps(g, c, feet, radius, slack, &o)
-    return o.n > 0
+    o.g = g
+    o.reach = 2.0 * c.half_height
+    o.radius = radius
+    o.slack = slack
+    return not _free_at(&o, _centre0(c, feet))
+
+
+cdef bint _free_at(const _overlaps* o, vec3 p) noexcept nogil:
+    cdef _overlaps there
+    there.g = o.g
+    there.p = p
+    there.reach = o.reach
+    there.radius = o.radius
+    there.slack = o.slack
+    there.n = 0
+    there.total = 0
+    grid_visit(o.g, box_of(v3(p.x - o.radius, p.y - o.radius, p.z - o.radius),
+                           v3(p.x + o.radius, p.y + o.reach + o.radius, p.z + o.radius)), _any_visit, &there)
+    return there.n == 0
+
+
+cdef void _any_visit(void* context, const candidate* c) noexcept nogil:
+    """Whether there is an overlap at all."""
+    cdef _overlaps* o = <_overlaps*>context
+    cdef box_overlap_result r
+    if o.n:
+        return
+    if c.box != NULL and c.box.turned:
+        r = _turned_overlap(o.p, o.reach, o.radius, c.box)
+    else:
+        r = _upright_overlap(o.p, o.reach, o.radius, c.lo, c.hi, NULL)
+    if r.hit and r.depth > o.slack:
+        o.n = 1
+
+
+cdef void _choose_exit(const _overlaps* o, vec3 p, const candidate* c, double margin,
+                       box_overlap_result* r) noexcept nogil:
+    """For an axis that enters a box: the cheapest way out that does not end in something else.
+
+    r holds the cheapest of all and keeps it when every way is blocked: nobody is to be
+    pushed through the floor that he stands on.
+    """
+    cdef int[6] cells
+    cdef double[6] costs
+    cdef vec3[6] ways
+    cdef vec3 a, b, half, centre = v3(0.0, 0.0, 0.0)
+    cdef double low, high
+    cdef int i, j, k
+    cdef bint turned = c.box != NULL and c.box.turned
+    if _free_at(o, v3_madd(p, r.normal, r.depth + margin)):
+        return
+    if turned:
+        centre = c.box.centre
+        half = c.box.half
+        a = q_unrotate(c.box.rotation, v3_sub(p, centre))
+        b = q_unrotate(c.box.rotation, v3_sub(v3(p.x, p.y + o.reach, p.z), centre))
+    else:
+        centre = v3_scale(v3_add(c.lo, c.hi), 0.5)
+        half = v3_scale(v3_sub(c.hi, c.lo), 0.5)
+        a = v3_sub(p, centre)
+        b = v3(a.x, a.y + o.reach, a.z)
+    for i in range(6):
+        cells[i] = 0
+    if c.box == NULL:
+        _solid_runs(o.g, c, cells)
+    for i in range(3):
+        low = f_min(a.x, b.x) if i == 0 else (f_min(a.y, b.y) if i == 1 else f_min(a.z, b.z))
+        high = f_max(a.x, b.x) if i == 0 else (f_max(a.y, b.y) if i == 1 else f_max(a.z, b.z))
+        ways[2 * i] = v3(1.0 if i == 0 else 0.0, 1.0 if i == 1 else 0.0, 1.0 if i == 2 else 0.0)
+        ways[2 * i + 1] = v3_neg(ways[2 * i])
+        costs[2 * i] = v3_dot(half, ways[2 * i]) - low + o.radius
+        costs[2 * i + 1] = v3_dot(half, ways[2 * i]) + high + o.radius
+        if turned:
+            ways[2 * i] = q_rotate(c.box.rotation, ways[2 * i])
+            ways[2 * i + 1] = v3_neg(ways[2 * i])
+    costs[0] += cells[2]
+    costs[1] += cells[1]
+    costs[2] += cells[0]
+    costs[3] += cells[5]
+    costs[4] += cells[4]
+    costs[5] += cells[3]
+    for _ in range(6):
+        # The cheapest that is left; of equal ones up, then the first.
+        j = 2
+        for k in range(6):
+            if costs[k] < costs[j]:
+                j = k
+        if _free_at(o, v3_madd(p, ways[j], costs[j] + margin)):
+            r.normal = ways[j]
+            r.depth = costs[j]
+            return
+        costs[j] = 1e300
 
 
 cdef vec3 _push_round(const _overlaps* o, double margin, double clamp) noexcept nogil:
@@ -888,6 +980,9 @@ cdef vec3 _push_round(const _overlaps* o, double margin, double clamp) noexcept 
     for i in range(o.n):
         r = candidate_overlap(o.g, v3_add(o.p, total), o.reach, o.radius, &o.found[i].what)
         if r.hit and r.depth > o.slack:
+            # The ways out of the deepest are looked into; it takes the others along.
+            if i == 0 and r.depth >= o.radius:
+                _choose_exit(o, v3_add(o.p, total), &o.found[i].what, margin, &r)
             total = v3_madd(total, r.normal, f_min(r.depth + margin, clamp))
     length = v3_len(total)
     if length > clamp:
@@ -927,7 +1022,7 @@ cdef bint _push_out(const cube_grid* g, slide_runner* r) noexcept nogil:
         _find_overlaps(g, c, r.state.feet, c.radius, ROUNDING, &o)
         touched = o.n > 0
     feet = r.state.feet
-    for i in range(c.max_depen_iters):
+    for _ in range(c.max_depen_iters):
         _find_overlaps(g, c, feet, c.radius + c.skin, ROUNDING, &o)
         if o.n == 0:
             break

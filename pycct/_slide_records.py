@@ -116,7 +116,7 @@ class SweepMark(NamedTuple):
 class Candidates(NamedTuple):
     """What the broad phase handed to the last frame's first sweep (SLIDE 3.3)."""
 
-    count: int
+    count: int  # type: ignore[assignment]
     first_id: int
     """The lowest, -1 for none."""
     last_id: int

@@ -109,6 +109,21 @@ cdef inline vec3 v3_unit(vec3 a) noexcept nogil:
     return v3(a.x / m, a.y / m, a.z / m)
 
 
+cdef inline vec3 v3_across(vec3 axis) noexcept nogil:
+    """A unit vector at right angles to axis: from the coordinate axis most across it."""
+    cdef double x = fabs(axis.x), y = fabs(axis.y), z = fabs(axis.z)
+    cdef double length
+    cdef vec3 u
+    if x <= y and x <= z:
+        u = v3(0.0, axis.z, -axis.y)
+    elif y <= z:
+        u = v3(-axis.z, 0.0, axis.x)
+    else:
+        u = v3(axis.y, -axis.x, 0.0)
+    length = v3_len(u)
+    return v3_scale(u, 1.0 / length) if length > 0.0 else v3(0.0, 0.0, 1.0)
+
+
 cdef inline vec3 v3_along(vec3 a, vec3 axis) noexcept nogil:
     """Part of a along the unit vector axis."""
     return v3_scale(axis, v3_dot(a, axis))

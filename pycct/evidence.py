@@ -23,7 +23,7 @@ EXCERPT = 40
 
 
 def _corners(box: tuple[Any, Any, Any]) -> np.ndarray:
-    """The eight corners of a box given by centre, half extents and rotation."""
+    """Give the eight corners of a box given by centre, half extents and rotation."""
     centre, half, (x, y, z, w) = box
     turn = np.array([
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
@@ -31,7 +31,8 @@ def _corners(box: tuple[Any, Any, Any]) -> np.ndarray:
         [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
     ])
     signs = np.array([[i, j, k] for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)])
-    return np.asarray(centre) + (signs * np.asarray(half)) @ turn.T
+    corners: np.ndarray = np.asarray(centre) + (signs * np.asarray(half)) @ turn.T
+    return corners
 
 
 def _outline(points: np.ndarray) -> np.ndarray:
@@ -112,7 +113,7 @@ def _draw(track: Track, index: int, title: str, path: Path) -> None:
 
 
 def _excerpt(track: Track) -> list[str]:
-    """The log lines about the key moment, found by the frame numbers in the log; all when there are few."""
+    """Give the log lines about the key moment, found by the frame numbers in the log; all when there are few."""
     lines = track.lines
     if len(lines) <= 2 * EXCERPT:
         return lines

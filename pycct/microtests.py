@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from pycct._cubes import CubeWorld
@@ -42,7 +44,7 @@ class Track:
 
     def deltas(self) -> list[float]:
         """Metres moved in each frame."""
-        return [math.dist(a, b) for a, b in zip(self.positions, self.positions[1:], strict=False)]
+        return [math.dist(a, b) for a, b in pairwise(self.positions)]
 
     def go(self, wish: Sequence[float], frames: int, jump: bool = False) -> None:
         """Hold a wish for some frames and take notes."""
@@ -176,7 +178,8 @@ def t02(knobs: dict[str, Any]) -> Outcome:
         jumped = max(jumped, max(deltas) - math.hypot(wish[0], wish[2]) * DT)
         tracks.append(track)
     ok = worst < 0.01 and jumped < 0.01
-    return Outcome("T02", "Corner Wedge", "walks into a 90 degree corner, three directions", "slides or stops, no teleport",
+    return Outcome("T02", "Corner Wedge", "walks into a 90 degree corner, three directions",
+                   "slides or stops, no teleport",
                    f"delta after contact<={worst:.1e}, beyond the step {max(jumped, 0.0):.1e}", ok,
                    {"delta after contact <": 0.01, "delta beyond the step <": 0.01}, tracks)
 
@@ -193,11 +196,12 @@ def t03(knobs: dict[str, Any]) -> Outcome:
     xs = [p[0] for p in track.positions[1:]]
     mean = sum(xs) / len(xs)
     variance = sum((x - mean) ** 2 for x in xs) / len(xs)
-    steps = [b[2] - a[2] for a, b in zip(track.positions, track.positions[1:], strict=False)]
-    rough = max(abs(b - a) for a, b in zip(steps, steps[1:], strict=False))
+    steps = [b[2] - a[2] for a, b in pairwise(track.positions)]
+    rough = max(abs(b - a) for a, b in pairwise(steps))
     travelled = track.positions[-1][2] - track.positions[0][2]
     ok = variance < 0.02 and rough < 0.01 and travelled > 0.9 * 3.0 * 300 * DT
-    return Outcome("T03", "Diagonal Slide", "touches a wall of cubes, moves at 45 degrees", "slides along the wall, smoothly",
+    return Outcome("T03", "Diagonal Slide", "touches a wall of cubes, moves at 45 degrees",
+                   "slides along the wall, smoothly",
                    f"x variance={variance:.1e}, change of dz<={rough:.1e}, z travelled={travelled:.2f} m", ok,
                    {"x variance <": 0.02, "change of dz <": 0.01, "z travelled >": 13.5}, [track])
 
@@ -292,8 +296,9 @@ def t07(knobs: dict[str, Any]) -> Outcome:
         ok = ok and probe.hit and abs(measured - degrees) < 0.1
         told.append(f"{degrees:.0f}: climbed {climbed:.2f} m, slid {slid:.2f} m, angle {measured:.2f}")
         tracks += [track, put]
-    return Outcome("T07", "Slope Limit", "ramps of 44 and 46 degrees", "climbs 44, slides off 46, angle correct", "; ".join(told),
-                   ok, {"abs(angle - ramp) <": 0.1, "44 climbed >": 1.0, "46 climbed <": 0.1, "46 slid >": 0.5}, tracks)
+    return Outcome("T07", "Slope Limit", "ramps of 44 and 46 degrees", "climbs 44, slides off 46, angle correct",
+                   "; ".join(told), ok,
+                   {"abs(angle - ramp) <": 0.1, "44 climbed >": 1.0, "46 climbed <": 0.1, "46 slid >": 0.5}, tracks)
 
 
 def t08(knobs: dict[str, Any]) -> Outcome:
@@ -384,7 +389,7 @@ def run_microtests(ids: Sequence[str] | None = None, knobs: dict[str, Any] | Non
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """The outcomes as text, one row each."""
+    """Lay the outcomes out as text, one row each."""
     head = ("id", "setup", "expected", "measured", "pass")
     rows = [(o.id, o.setup, o.expected, o.measured, "pass" if o.passed else "FAIL") for o in outcomes]
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(5)]
@@ -414,16 +419,16 @@ def run_test_sequence(seed: int, frames: int = 600, shuffle: int = 0) -> list[in
     adds: list[Callable[[], Any]] = []
     for x in range(-8, 8):
         for z in range(-8, 8):
-            adds.append(lambda c=(x, -1, z): world.add(c))
+            adds.append(partial(world.add, (x, -1, z)))
             for y in range(4):
                 if dice.random() < 0.2:
-                    adds.append(lambda c=(x, y, z): world.add(c))
+                    adds.append(partial(world.add, (x, y, z)))
     for _ in range(6):
         centre = [dice.uniform(-8, 8), dice.uniform(0, 3), dice.uniform(-8, 8)]
         half = [dice.uniform(0.2, 1.5) for _ in range(3)]
         axis = [dice.uniform(-1, 1) for _ in range(4)]
         norm = math.sqrt(sum(a * a for a in axis))
-        adds.append(lambda c=centre, h=half, q=[a / norm for a in axis]: world.add_box(c, h, q))
+        adds.append(partial(world.add_box, centre, half, [a / norm for a in axis]))
     random.Random(shuffle).shuffle(adds)
     for add in adds:
         add()
@@ -474,7 +479,8 @@ def verify_determinism(seed: int = 1, sequence: Callable[[int], Sequence[int]] |
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("ids", nargs="*", metavar="ID", help="which microtests, T01 to T10 (default: all)")
-    parser.add_argument("--evidence", metavar="DIR", help="write pictures, log excerpts and verdicts there (needs matplotlib)")
+    parser.add_argument("--evidence", metavar="DIR",
+                        help="write pictures, log excerpts and verdicts there (needs matplotlib)")
 
 
 def add_parser(subparsers: Any) -> None:

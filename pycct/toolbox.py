@@ -114,7 +114,7 @@ def _units(name: str, value: ArrayLike) -> Array:
     if (largest == 0.0).any():
         raise ValueError(f"{name} must not be zero")
     array = array / largest
-    return array / _norm(array)[..., None]
+    return np.asarray(array / _norm(array)[..., None])
 
 
 def _capsule(capsule: CapsuleAt) -> tuple[Array, Array, Array]:

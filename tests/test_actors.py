@@ -121,6 +121,34 @@ def test_nothing_is_kept_alive_by_what_is_gone():
     assert r() is None
 
 
+@pytest.mark.parametrize("cyclic", [False, True])
+def test_a_lost_character_leaves_no_ghost(cyclic):
+    # A reference cycle is cleared by the garbage collector before the character ends.
+    scene = Scene()
+    lost = hero_in(scene, 3, collide=True)
+    hero = hero_in(scene, collide=True, step_offset=0)
+    assert stops_at(hero) == pytest.approx(3 - 2 * RADIUS - OFFSET)
+    if cyclic:
+        lost.user_data = lost
+    del lost
+    gc.collect()
+    assert scene.characters == [hero]
+    hero.teleport((0, 0, REST))
+    assert stops_at(hero) == pytest.approx(10)
+
+
+def test_a_proxy_taken_out_of_the_scene_is_forgotten():
+    scene = Scene()
+    hero = hero_in(scene)
+    proxy = hero.add_proxy()
+    hero.move((1, 0, 0), DT)
+    assert proxy.position == hero.position
+    scene.remove(proxy)
+    hero.move((1, 0, 0), DT)
+    assert hero.position[0] == pytest.approx(2) and hero.proxy is None
+    assert hero.add_proxy().position == hero.position
+
+
 # --- layers and masks
 
 

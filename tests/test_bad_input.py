@@ -453,6 +453,61 @@ def test_an_error_in_a_filter_comes_through_and_harms_nothing(scene):
             getattr(scene, ask)(Sphere(1), (0, 0, 0.5), *rest, filter=3)
 
 
+def test_an_error_in_a_callback_comes_through_and_leaves_all_as_it_was(scene, hero):
+    def angry(what):
+        raise KeyError("mine")
+
+    for name in ("on_hit", "filter", "behavior"):
+        hero.teleport((0, 0, 1))
+        hero.move((0.1, 0, -0.5), 1 / 60)
+        before = seen(hero)
+        setattr(hero, name, angry)
+        with pytest.raises(KeyError, match="mine"):
+            hero.move((0.1, 0.1, -0.5), 1 / 60)
+        assert seen(hero) == before
+        setattr(hero, name, None)
+        hero.move((0.1, 0, -0.5), 1 / 60)
+    for name in ("on_hit", "filter", "behavior"):
+        before = seen(hero)
+        refuses(TypeError, name, setattr, hero, name, 3)
+        refuses(TypeError, name, CharacterController, scene, **{name: 3})
+        assert seen(hero) == before and getattr(hero, name) is None
+
+
+def test_a_callback_cannot_touch_the_move_that_called_it(scene, hero):
+    said = []
+
+    def meddle(other):
+        for call in (
+            lambda: hero.move((0, 0, 0), 1),
+            lambda: hero.remove(),
+            lambda: hero.teleport((0, 0, 0)),
+            lambda: setattr(hero, "radius", 1),
+        ):
+            with pytest.raises(RuntimeError, match="use"):
+                call()
+            said.append(1)
+        return True
+
+    for name in ("on_hit", "filter", "behavior"):
+        setattr(hero, name, meddle)
+        hero.move((0.1, 0, -0.5), 1 / 60)
+        setattr(hero, name, None)
+    assert len(said) >= 12
+
+
+@pytest.mark.parametrize(
+    ("value", "error"), [("x", TypeError), (-1, ValueError), (1.5, TypeError), (1 << 40, ValueError)]
+)
+def test_what_is_no_behavior(hero, value, error):
+    hero.teleport((0, 0, 1))
+    before = seen(hero)
+    hero.behavior = lambda other: value
+    refuses(error, "behavior", hero.move, (0.1, 0, -0.5), 1 / 60)
+    hero.behavior = None
+    assert seen(hero) == before
+
+
 # --- what is no longer there, and what never was
 
 
@@ -500,7 +555,8 @@ def test_removed_controllers(hero):
     ):
         with pytest.raises(RuntimeError, match="removed"):
             call()
-    assert hero.hits == [] and repr(hero) and hero.position
+    # What it was last remains to be read.
+    assert len(hero.hits) == 1 and hero.grounded and hero.position and repr(hero)
 
 
 def test_objects_that_were_never_initialised():

@@ -15,7 +15,6 @@ from pycct._hull import HullTables
 from pycct._pairs import Distance, capsule_contacts, decode_feature, distance_between, distance_between_many
 from pycct._shapes import Box, Capsule, ConvexHull, Mesh, Plane, Sphere, Triangle
 
-
 CUBE = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
 AT = lambda *p: (p, None)      # noqa: E731
 
@@ -141,7 +140,8 @@ def coal_shape(coal, shape):
 def test_separated_pairs_against_coal():
     coal = pytest.importorskip("coal")
     rng = np.random.default_rng(11)
-    pools = {k: [(s, c) for s in (random_shape(rng, k) for _ in range(12)) if (c := coal_shape(coal, s))] for k in KINDS}
+    shapes = {k: [random_shape(rng, k) for _ in range(12)] for k in KINDS}
+    pools = {k: [(s, c) for s in shapes[k] if (c := coal_shape(coal, s))] for k in KINDS}
     request = coal.DistanceRequest()
     request.enable_signed_distance = True
     compared = 0

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from contact_cases import PAIRS, Cases, Solid, matrix, product, quaternion
+from contact_cases import PAIRS, Cases, Solid, matrix, product, quaternion, random_shape
 from test_distance import mirrored, tolerance
 
 from pycct._outline import expanding_polygon
@@ -288,7 +288,7 @@ def test_clipping_against_more_than_four_edges_uses_them_all():
         assert sorted(along) == pytest.approx([-inner, inner])
         # Shifted along itself: one end on the face, the other still clipped.
         shift = 3.5 * np.array([math.cos(angle), math.sin(angle), 0])
-        m = contacts_between(Capsule(0.1, 6), floor, (shift + (0, 0, 1.1), q))
+        m = contacts_between(Capsule(0.1, 6), floor, (np.add(shift, (0, 0, 1.1)), q))
         along = m.points_on_b[:, :2] @ (math.cos(angle), math.sin(angle))
         assert sorted(along) == pytest.approx([0.5, inner])
 
@@ -312,10 +312,9 @@ def test_box_corners_project_onto_a_hull_face_away_from_the_origin():
     for offset in ((0, 0, 0), (7, 3, 0), (-5, 4, 2)):
         floor = ConvexHull(prism(6, 2.0, 3.0) + offset)
         box = Box((0.5, 0.5, 0.5))
-        at = np.array(offset) + (0.3, 0.2, 1.5)
-        for first, second, pose in ((box, floor, ((*at,), None)),):
-            m = contacts_between(first, second, pose)
-            assert m.count == 4 and np.allclose(m.points_on_b[:, 2], offset[2] + 1)
+        at = np.add(offset, (0.3, 0.2, 1.5))
+        m = contacts_between(box, floor, (at, None))
+        assert m.count == 4 and np.allclose(m.points_on_b[:, 2], offset[2] + 1)
         # The other way round: the hull's face inside a large box face.
         m = contacts_between(floor, Box((20, 20, 1)), ((0, 0, 2), None))
         assert m.count == 6
@@ -382,7 +381,7 @@ def test_tilted_capsule_is_met_on_its_true_surface(angle):
 
 def test_faces_of_a_scaled_hull_are_compared_in_its_own_shape():
     """Stretched 8 x along x, a slope of 60 degrees becomes one of 12: the face under the box is that one."""
-    wedge = np.array([(-1, y, 0) for y in (-1, 1)] + [(1, y, 0) for y in (-1, 1)] + [(0, y, math.sqrt(3)) for y in (-1, 1)])
+    wedge = np.array([(x, y, z) for x, z in ((-1, 0), (1, 0), (0, math.sqrt(3))) for y in (-1, 1)])
     hull = ConvexHull(wedge).scaled((8, 1, 1))
     n = np.array([math.sqrt(3), 0, 8]) / math.sqrt(67)
     angle = math.atan2(n[0], n[2])
@@ -463,6 +462,28 @@ def test_polygon_builder_on_lines_and_points():
     assert list(expanding_polygon([(1, 2, 3)] * 3, (0, 0, 1))) == [0]
     assert len(expanding_polygon([(0, 0, 0), (1, 1, 5), (2, 2, 1)], (0, 0, 1))) == 2
     assert len(expanding_polygon([(0, 0, 0), (0, 0, 5)], (0, 0, 1))) == 1
+
+
+# ---------------------------------------------------------------- the edge of float64
+
+@pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
+def test_never_nan_whatever_the_sizes(kinds):
+    """From 1e-9 to 1e9 m, one of them far smaller, thinner or flatter than the other."""
+    rng = np.random.default_rng(PAIRS.index(kinds))
+    shapes = {k: [random_shape(rng, k, 10.0 ** rng.uniform(-9, 9)) for _ in range(40)] for k in set(kinds)}
+    for hulls in [shapes.get("hull", [])]:
+        for i in range(len(hulls)):
+            hulls[i] = hulls[i].scaled(10.0 ** rng.uniform(-12, 3, size=3))
+    for _ in range(400):
+        a, b = (shapes[k][rng.integers(40)] for k in kinds)
+        offset = rng.normal(size=3) * 10.0 ** rng.uniform(-12, 9) * rng.integers(2)
+        pb = (offset, quaternion(rng) if rng.random() < 0.5 else (0, 0, 0, 1))
+        r = distance_between(a, b, None, pb)
+        m = contacts_between(a, b, None, pb)
+        assert math.isfinite(r.distance) and np.isfinite([r.point_a, r.point_b, r.normal_a, r.normal_b]).all()
+        assert np.linalg.norm(r.normal) == pytest.approx(1)
+        assert 1 <= m.count <= 32
+        assert np.isfinite(m.points_on_b).all() and np.isfinite(m.distances).all() and np.isfinite(m.normal).all()
 
 
 # ---------------------------------------------------------------- the manifold itself

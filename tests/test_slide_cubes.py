@@ -145,8 +145,8 @@ def test_pickle_keeps_ids():
     assert pickle.loads(pickle.dumps(world)).ids() == world.ids()
 
 
-@pytest.mark.parametrize("cell", [(0, 0), (0, 0, 0.5), (0, 0, float("nan")), (0, 0, 524288), (0, 0, -524289), "abc", None,
-                                  (0, 0, 2**70), (0, 0, "1"), {1, 2, 3}, (0, 0, float("inf"))])
+@pytest.mark.parametrize("cell", [(0, 0), (0, 0, 0.5), (0, 0, float("nan")), (0, 0, 524288), (0, 0, -524289), "abc",
+                                  None, (0, 0, 2**70), (0, 0, "1"), {1, 2, 3}, (0, 0, float("inf"))])
 def test_bad_cells_are_refused(cell):
     world = CubeWorld()
     with pytest.raises((TypeError, ValueError), match="cell"):

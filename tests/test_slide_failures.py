@@ -2,6 +2,7 @@
 
 import logging
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -82,10 +83,10 @@ def test_teleport():
     """A large motion in one frame; mitigation: clamped pushes."""
     def jump(**knobs):
         world = CubeWorld()
-        mt.floor(world)
+        world.add((0, -1, 0))
         runner = settle(world, (0.5, 0.03, 0.5), **knobs)
         before = runner.feet
-        world.add_box((0.5, 15.0, 0.5), (20.0, 15.0, 20.0))
+        world.add_box((0.5, 0.9, 0.5), (20.0, 20.0, 20.0))
         runner.depenetrate()
         return math.dist(before, runner.feet)
 
@@ -116,7 +117,7 @@ def test_ground_flicker():
         for _ in range(240):
             runner.step((4, 0, 0))
             states.append(runner.grounded)
-        return sum(a != b for a, b in zip(states, states[1:], strict=False))
+        return sum(a != b for a, b in pairwise(states))
 
     assert toggles(ground_grace_time=0.0) > 10
     assert toggles() == 0
@@ -143,23 +144,20 @@ def test_ground_flicker_probe_too_short():
 
 def test_corner_snag():
     """Stops at the seams of cubes; mitigation: flush faces are merged, or the skin is kept."""
-    def walk(skin, **knobs):
+    def stops(skin, **knobs):
         world = CubeWorld()
         mt.floor(world, 20)
         mt.wall_z(world, 2, half=20)
         # It has come as near as nothing to floor and wall, then its skin grows.
         runner = settle(world, (-15.3, 0.0, 1.7), skin_width=0.0, **knobs)
         runner.configure(skin_width=skin)
-        positions = play(runner, (5, 0, 1), 120)
-        return positions[-1][0] - positions[0][0], runner.stuck_frames
+        progress = np.diff(play(runner, (5, 0, 1), 120)[:, 0])
+        return (progress < 0.5 * 5 * DT).sum()
 
-    distance, stuck = walk(0.03, merge_faces=False)
-    assert distance < 2 and stuck > 10
-    distance, stuck = walk(0.03)
-    assert distance == pytest.approx(10, abs=0.01) and stuck == 0
+    assert stops(0.03, merge_faces=False) >= 10
+    assert stops(0.03) == 0
     # And who keeps the skin never comes so near.
-    distance, stuck = walk(0.0, merge_faces=False)
-    assert distance == pytest.approx(10, abs=0.01) and stuck == 0
+    assert stops(0.0, merge_faces=False) == 0
 
 
 def test_max_iterations_hit():

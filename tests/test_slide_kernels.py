@@ -12,6 +12,10 @@ from pycct._slide import SweepSlideController
 UNIT = ((0, 0, 0), (1, 1, 1))
 
 
+def up(height):
+    return np.array((0.0, height, 0.0))
+
+
 def distance(p, reach, lo, hi):
     """From the upright segment p .. p + (0, reach, 0) to a box."""
     low = np.array(lo, float) - (0, reach, 0)
@@ -88,7 +92,7 @@ def test_overlap_pushes_out():
     for _ in range(500):
         feet, r, h = rng.uniform(-1, 2, 3), rng.uniform(0.05, 0.6), rng.uniform(0, 0.9)
         o = sl.capsule_aabb_overlap(feet, r, h, *UNIT)
-        gap = distance(feet + (0, r, 0), 2 * h, *UNIT)
+        gap = distance(feet + up(r), 2 * h, *UNIT)
         assert o.hit == (gap < r)
         if o.hit:
             seen += 1
@@ -167,7 +171,7 @@ def test_sweep_agrees_with_brute_force():
         for axis in range(3):
             if rng.random() < 0.2:
                 delta[axis] = 0
-        p = feet + (0, r, 0)
+        p = feet + up(r)
         if distance(p, 2 * h, *UNIT) < r or not delta.any():
             continue
         got = sl.sweep_capsule_aabb(feet, r, h, delta, *UNIT)

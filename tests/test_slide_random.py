@@ -27,15 +27,15 @@ def arena(rng):
 def depths(positions, solid, radius, reach):
     """Deepest overlap of upright capsules with the cubes of an array, by plain arithmetic."""
     deepest = np.zeros(len(positions))
-    p = positions + (0, radius, 0)
+    p = positions + np.array((0, radius, 0))
     for dx in (-1, 0, 1):
         for dz in (-1, 0, 1):
             for dy in range(-1, math.ceil(reach) + 2):
-                cell = np.floor(p).astype(int) + (dx, dy, dz)
+                cell = np.floor(p).astype(int) + np.array((dx, dy, dz))
                 inside = ((cell >= 0) & (cell < solid.shape[0])).all(axis=1)
                 c = np.where(inside[:, None], cell, 0)
                 there = inside & solid[c[:, 0], c[:, 1], c[:, 2]]
-                lo = c - (0.0, reach, 0.0)
+                lo = c - np.array((0.0, reach, 0.0))
                 off = p - np.clip(p, lo, c + 1.0)
                 gap = np.sqrt((off**2).sum(axis=1))
                 deepest = np.maximum(deepest, np.where(there, radius - gap, 0.0))
