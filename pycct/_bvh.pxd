@@ -7,7 +7,7 @@ depends on the order of its items, what a walk finds does not.
 """
 from libc.stdint cimport int32_t
 
-from pycct._vec cimport aabb
+from pycct._vec cimport aabb, vec3
 
 cdef enum:
     BVH_LEAF = 4            # most items in a leaf
@@ -50,3 +50,31 @@ cdef void bvh_free(bvh* tree) noexcept nogil
 # Places (positions in ``order``) of the items in leaves that the box touches, at
 # most ``room``; returns how many there are in all.
 cdef int32_t bvh_collect(const bvh* tree, const box32* box, int32_t* places, int32_t room) noexcept nogil
+
+
+cdef struct walk_entry:
+    double when
+    int32_t node        # index of a node, or of the first item of a leaf
+    int32_t count       # 0: a node
+
+
+# A box on its way through the tree: leaves come roughly in the order in which they are met.
+cdef struct bvh_walk:
+    const bvh* tree
+    vec3 origin
+    vec3 half
+    vec3 inverse        # 1 / motion
+    bint near           # no motion: by distance
+    double factor       # what a unit of the tree's frame is worth
+    int32_t top
+    walk_entry[2 * BVH_MAX_DEPTH] entries
+
+
+# The box moves by motion * t, t >= 0; motion 0 asks for what the box touches.
+cdef void bvh_walk_start(bvh_walk* w, const bvh* tree, aabb box, vec3 motion) noexcept nogil
+# The next leaf that the box can touch by ``limit`` (which may shrink from call to
+# call): its places in ``order``. False: there are no more.
+cdef bint bvh_walk_next(bvh_walk* w, double limit, int32_t* first, int32_t* count) noexcept nogil
+# Leaves by their distance from the box instead: ``limit`` of bvh_walk_next is then a distance, in
+# units of which the tree's frame has ``factor`` (at least) each.
+cdef void bvh_walk_near(bvh_walk* w, const bvh* tree, aabb box, double factor) noexcept nogil

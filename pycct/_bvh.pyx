@@ -1,40 +1,65 @@
 # cython: language_level=3
 """Build and walk the tree. See the header.
 
-Built from the top by the surface-area heuristic over 16 bins of the longest
-centroid axis; the items themselves are moved, so each level reads memory in order.
+Built from the top by the surface-area heuristic over bins of the longest centroid
+axis; the items themselves are moved, so each level reads memory in order. Two
+passes a level: one fills the bins, one parts the items and measures both halves.
 """
+from libc.math cimport sqrt
 from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy
 
 from pycct._types cimport STATUS_NO_MEMORY, STATUS_OK
+from pycct._vec cimport box_centre, box_half, f_max, f_min, v3_abs, v3_max, v3_max_abs
 
 cdef enum:
     BINS = 16
+    FEW_BINS = 8        # for few items: sixteen bins would cost more than they gain
+    FEW_ITEMS = 64
+
+# The largest float32; beyond it a box is endless.
+cdef float LARGEST = <float>3.4028234e38
+# A box is grown by this share of the numbers it was computed from: what decides what to
+# look at must never be stricter than the arithmetic that decides what is hit.
+cdef double MARGIN = 1e-9
 
 
+# Four lanes each, so that the compiler can take them at once; the last lane of lo
+# carries the item's number.
 cdef struct build_item:
-    float[3] lo
-    float[3] hi
-    int32_t item
-    int32_t unused      # keeps the size a power of two
+    float[4] lo
+    float[4] hi
+
+
+cdef struct build_range:
+    int32_t first
+    int32_t last        # one past the end
+    float[4] lo         # box of the items
+    float[4] hi
+    float[4] c_lo       # box of their centroids, doubled
+    float[4] c_hi
 
 
 cdef struct build_task:
-    int32_t first
-    int32_t last        # one past the end
-    int32_t parent      # node to hang the result on, -1 for the root
+    build_range items
+    int32_t parent      # node to hang the result on
     int32_t side
     int32_t depth
 
 
 cdef struct build_bin:
-    float[3] lo
-    float[3] hi
+    float[4] lo
+    float[4] hi
     int32_t count
 
 
 cdef float f32_below(double x) noexcept nogil:
-    cdef float f = <float>x
+    cdef float f
+    if x > <double>LARGEST:
+        return LARGEST
+    if x < -<double>LARGEST:
+        return -LARGEST * <float>2.0
+    f = <float>x
     if <double>f > x:
         # Two units in the last place (never less than one), or a step off zero.
         f = f - (f if f > 0 else -f) * <float>2.4e-7 - <float>1e-37
@@ -58,18 +83,27 @@ cdef box32 box32_around(aabb b) noexcept nogil:
 
 cdef inline void _empty(float* lo, float* hi) noexcept nogil:
     cdef int k
-    for k in range(3):
+    for k in range(4):
         lo[k] = <float>3e38
         hi[k] = <float>-3e38
 
 
 cdef inline void _join(float* lo, float* hi, const float* lo2, const float* hi2) noexcept nogil:
     cdef int k
-    for k in range(3):
-        if lo2[k] < lo[k]:
-            lo[k] = lo2[k]
-        if hi2[k] > hi[k]:
-            hi[k] = hi2[k]
+    for k in range(4):
+        lo[k] = lo2[k] if lo2[k] < lo[k] else lo[k]
+    for k in range(4):
+        hi[k] = hi2[k] if hi2[k] > hi[k] else hi[k]
+
+
+cdef inline void _take(build_range* r, const build_item* item) noexcept nogil:
+    """Grow a range's boxes by an item."""
+    cdef float[4] c
+    cdef int k
+    for k in range(4):
+        c[k] = item.lo[k] + item.hi[k]
+    _join(r.lo, r.hi, item.lo, item.hi)
+    _join(r.c_lo, r.c_hi, c, c)
 
 
 cdef inline double _half_area(const float* lo, const float* hi) noexcept nogil:
@@ -81,50 +115,65 @@ cdef inline double _half_area(const float* lo, const float* hi) noexcept nogil:
     return x * y + y * z + z * x
 
 
-cdef int32_t _partition(build_item* items, int32_t first, int32_t last, int depth) noexcept nogil:
-    """Reorder items[first:last] and return where the second half starts."""
+cdef inline void _start(build_range* r, int32_t first, int32_t last) noexcept nogil:
+    r.first = first
+    r.last = last
+    _empty(r.lo, r.hi)
+    _empty(r.c_lo, r.c_hi)
+
+
+cdef void _halve(const build_item* items, int32_t first, int32_t last, build_range* left,
+                 build_range* right) noexcept nogil:
+    """Two halves by count, as the items stand."""
+    cdef int32_t i, mid = (first + last) >> 1
+    _start(left, first, mid)
+    _start(right, mid, last)
+    for i in range(first, mid):
+        _take(left, &items[i])
+    for i in range(mid, last):
+        _take(right, &items[i])
+
+
+cdef void _partition(build_item* items, const build_range* whole, int depth, build_range* left,
+                     build_range* right) noexcept nogil:
+    """Reorder the items of a range and measure the two halves."""
     cdef build_bin[BINS] bins
-    cdef float[3] c_lo
-    cdef float[3] c_hi
-    cdef float[3] lo
-    cdef float[3] hi
+    cdef float[4] lo
+    cdef float[4] hi
     cdef double[BINS] area_right
     cdef int32_t[BINS] count_right
-    cdef int32_t i, j, k, n, axis, best, mid = (first + last) >> 1
-    cdef float c, scale
+    cdef int32_t first = whole.first, last = whole.last
+    cdef int32_t i, j, k, n, axis, best, n_bins
+    cdef float scale, base
     cdef double cost, best_cost
     cdef build_item swap
-    for k in range(3):
-        c_lo[k] = <float>3e38
-        c_hi[k] = <float>-3e38
-    for i in range(first, last):
-        for k in range(3):
-            c = (items[i].lo[k] + items[i].hi[k]) * <float>0.5
-            if c < c_lo[k]:
-                c_lo[k] = c
-            if c > c_hi[k]:
-                c_hi[k] = c
     axis = 0
-    if c_hi[1] - c_lo[1] > c_hi[0] - c_lo[0]:
+    if whole.c_hi[1] - whole.c_lo[1] > whole.c_hi[0] - whole.c_lo[0]:
         axis = 1
-    if c_hi[2] - c_lo[2] > c_hi[axis] - c_lo[axis]:
+    if whole.c_hi[2] - whole.c_lo[2] > whole.c_hi[axis] - whole.c_lo[axis]:
         axis = 2
     # All in one point, or so deep that the stack must be spared: halve by count.
-    if not (c_hi[axis] > c_lo[axis]) or depth > BVH_MAX_DEPTH - 34:
-        return mid
-    scale = <float>(BINS * 0.9999) / (c_hi[axis] - c_lo[axis])
-    for k in range(BINS):
+    if not (whole.c_hi[axis] > whole.c_lo[axis]) or depth > BVH_MAX_DEPTH - 34:
+        _halve(items, first, last, left, right)
+        return
+    n_bins = BINS if last - first > FEW_ITEMS else FEW_BINS
+    base = whole.c_lo[axis]
+    scale = <float>(n_bins * 0.9999) / (whole.c_hi[axis] - base)
+    # Items so close together that the quotient leaves the range of float32.
+    if not scale < LARGEST:
+        _halve(items, first, last, left, right)
+        return
+    for k in range(n_bins):
         _empty(bins[k].lo, bins[k].hi)
         bins[k].count = 0
     for i in range(first, last):
-        k = <int32_t>(((items[i].lo[axis] + items[i].hi[axis]) * <float>0.5 - c_lo[axis]) * scale)
-        if k < 0 or k >= BINS:
-            k = 0 if k < 0 else BINS - 1
+        k = <int32_t>((items[i].lo[axis] + items[i].hi[axis] - base) * scale)
+        k = 0 if k < 0 else (n_bins - 1 if k >= n_bins else k)
         bins[k].count += 1
         _join(bins[k].lo, bins[k].hi, items[i].lo, items[i].hi)
     _empty(lo, hi)
     n = 0
-    for k in range(BINS - 1, 0, -1):
+    for k in range(n_bins - 1, 0, -1):
         n += bins[k].count
         _join(lo, hi, bins[k].lo, bins[k].hi)
         area_right[k] = _half_area(lo, hi)
@@ -133,7 +182,7 @@ cdef int32_t _partition(build_item* items, int32_t first, int32_t last, int dept
     n = 0
     best = -1
     best_cost = 0.0
-    for k in range(1, BINS):
+    for k in range(1, n_bins):
         n += bins[k - 1].count
         _join(lo, hi, bins[k - 1].lo, bins[k - 1].hi)
         if n == 0 or count_right[k] == 0:
@@ -143,53 +192,49 @@ cdef int32_t _partition(build_item* items, int32_t first, int32_t last, int dept
             best = k
             best_cost = cost
     if best < 0:
-        return mid
+        _halve(items, first, last, left, right)
+        return
+    _start(left, first, first)
+    _start(right, last, last)
     i = first
     j = last - 1
     while i <= j:
-        k = <int32_t>(((items[i].lo[axis] + items[i].hi[axis]) * <float>0.5 - c_lo[axis]) * scale)
-        if k < 0 or k >= BINS:
-            k = 0 if k < 0 else BINS - 1
+        k = <int32_t>((items[i].lo[axis] + items[i].hi[axis] - base) * scale)
+        k = 0 if k < 0 else (n_bins - 1 if k >= n_bins else k)
         if k < best:
+            _take(left, &items[i])
             i += 1
         else:
+            _take(right, &items[i])
             swap = items[i]
             items[i] = items[j]
             items[j] = swap
             j -= 1
-    if i == first or i == last:
-        return mid
-    return i
+    left.last = right.first = i
 
 
-cdef inline void _hang(bvh* tree, const build_task* t, const float* lo, const float* hi, int32_t child,
-                       int32_t count) noexcept nogil:
-    cdef bvh_node* node
+cdef inline void _hang(bvh_node* node, int32_t side, const build_range* r, int32_t child, int32_t count) noexcept nogil:
     cdef int k
-    if t.parent < 0:
-        return
-    node = &tree.nodes[t.parent]
-    if t.side == 0:
+    if side == 0:
         node.child0 = child
         node.count0 = count
         for k in range(3):
-            node.lo0[k] = lo[k]
-            node.hi0[k] = hi[k]
+            node.lo0[k] = r.lo[k]
+            node.hi0[k] = r.hi[k]
     else:
         node.child1 = child
         node.count1 = count
         for k in range(3):
-            node.lo1[k] = lo[k]
-            node.hi1[k] = hi[k]
+            node.lo1[k] = r.lo[k]
+            node.hi1[k] = r.hi[k]
 
 
 cdef int bvh_build(bvh* tree, const box32* boxes, int32_t n) noexcept nogil:
     cdef build_item* items
     cdef build_task[2 * BVH_MAX_DEPTH] stack
     cdef build_task t
-    cdef float[3] lo
-    cdef float[3] hi
-    cdef int32_t i, k, mid, node, room
+    cdef build_range left, right
+    cdef int32_t i, k, node
     cdef int top = 0
     cdef bvh_node* smaller
     tree.n_nodes = 0
@@ -197,66 +242,61 @@ cdef int bvh_build(bvh* tree, const box32* boxes, int32_t n) noexcept nogil:
     tree.nodes = NULL
     tree.order = NULL
     if n <= 0:
+        tree.n_items = 0
         return STATUS_OK
-    # Each inner node splits; leaves hold one item or more.
-    room = n if n > 1 else 1
+    # Each inner node splits, and leaves hold one item or more: fewer nodes than items.
     items = <build_item*>malloc(<size_t>n * sizeof(build_item))
-    tree.nodes = <bvh_node*>malloc(<size_t>room * sizeof(bvh_node))
+    tree.nodes = <bvh_node*>malloc(<size_t>n * sizeof(bvh_node))
     tree.order = <int32_t*>malloc(<size_t>n * sizeof(int32_t))
     if items == NULL or tree.nodes == NULL or tree.order == NULL:
         free(items)
         bvh_free(tree)
         return STATUS_NO_MEMORY
+    _start(&t.items, 0, n)
     for i in range(n):
         for k in range(3):
             items[i].lo[k] = boxes[i].lo[k]
             items[i].hi[k] = boxes[i].hi[k]
-        items[i].item = i
-        items[i].unused = 0
+        memcpy(&items[i].lo[3], &i, sizeof(int32_t))
+        items[i].hi[3] = 0
+        _take(&t.items, &items[i])
     # The root is a node even when everything fits into one leaf.
-    _empty(tree.nodes[0].lo0, tree.nodes[0].hi0)
-    _empty(tree.nodes[0].lo1, tree.nodes[0].hi1)
-    tree.nodes[0].child0 = tree.nodes[0].child1 = 0
-    tree.nodes[0].count0 = tree.nodes[0].count1 = -1
+    t.parent, t.side, t.depth = 0, 0, 1
     tree.n_nodes = 1
     if n <= BVH_LEAF:
-        t.first, t.last, t.parent, t.side, t.depth = 0, n, 0, 0, 1
-        stack[0] = t
-        top = 1
+        _hang(&tree.nodes[0], 0, &t.items, 0, n)
+        _start(&right, n, n)
+        _hang(&tree.nodes[0], 1, &right, 0, -1)
     else:
-        mid = _partition(items, 0, n, 0)
-        t.first, t.last, t.parent, t.side, t.depth = 0, mid, 0, 0, 1
+        _partition(items, &t.items, 0, &left, &right)
+        t.items = right
+        t.side = 1
         stack[0] = t
-        t.first, t.last, t.side = mid, n, 1
+        t.items = left
+        t.side = 0
         stack[1] = t
         top = 2
     while top > 0:
         top -= 1
         t = stack[top]
-        _empty(lo, hi)
-        for i in range(t.first, t.last):
-            _join(lo, hi, items[i].lo, items[i].hi)
-        if t.last - t.first <= BVH_LEAF:
-            _hang(tree, &t, lo, hi, t.first, t.last - t.first)
+        if t.items.last - t.items.first <= BVH_LEAF:
+            _hang(&tree.nodes[t.parent], t.side, &t.items, t.items.first, t.items.last - t.items.first)
             continue
         node = tree.n_nodes
         tree.n_nodes += 1
-        _hang(tree, &t, lo, hi, node, 0)
-        mid = _partition(items, t.first, t.last, t.depth)
-        stack[top].first = mid
-        stack[top].last = t.last
-        stack[top].parent = node
-        stack[top].side = 1
-        stack[top].depth = t.depth + 1
-        top += 1
-        stack[top].first = t.first
-        stack[top].last = mid
-        stack[top].parent = node
-        stack[top].side = 0
-        stack[top].depth = t.depth + 1
-        top += 1
+        _hang(&tree.nodes[t.parent], t.side, &t.items, node, 0)
+        _partition(items, &t.items, t.depth, &left, &right)
+        t.parent = node
+        t.depth += 1
+        t.items = right
+        t.side = 1
+        stack[top] = t
+        t.items = left
+        t.side = 0
+        stack[top + 1] = t
+        top += 2
     for i in range(n):
-        tree.order[i] = items[i].item
+        memcpy(&tree.order[i], &items[i].lo[3], sizeof(int32_t))
     free(items)
     smaller = <bvh_node*>realloc(tree.nodes, <size_t>tree.n_nodes * sizeof(bvh_node))
     if smaller != NULL:
@@ -309,3 +349,108 @@ cdef int32_t bvh_collect(const bvh* tree, const box32* box, int32_t* places, int
                 stack[top] = node.child0
                 top += 1
     return found
+
+
+cdef inline double _apart(double lo, double hi, double origin, double half) noexcept nogil:
+    return f_max(0.0, f_max(lo - half - origin, origin - half - hi))
+
+
+cdef inline double _entry(const bvh_walk* w, const float* lo, const float* hi) noexcept nogil:
+    """When the moving box first touches a node's box; negative: from the start; 1e300: never."""
+    cdef double x, y, z
+    if w.near:
+        x = _apart(lo[0], hi[0], w.origin.x, w.half.x)
+        y = _apart(lo[1], hi[1], w.origin.y, w.half.y)
+        z = _apart(lo[2], hi[2], w.origin.z, w.half.z)
+        return w.factor * sqrt(x * x + y * y + z * z) * (1.0 - MARGIN)
+    cdef double a = (<double>lo[0] - w.half.x - w.origin.x) * w.inverse.x
+    cdef double b = (<double>hi[0] + w.half.x - w.origin.x) * w.inverse.x
+    cdef double enter = a if a < b else b
+    cdef double leave = b if a < b else a
+    a = (<double>lo[1] - w.half.y - w.origin.y) * w.inverse.y
+    b = (<double>hi[1] + w.half.y - w.origin.y) * w.inverse.y
+    enter = f_max(enter, a if a < b else b)
+    leave = f_min(leave, b if a < b else a)
+    a = (<double>lo[2] - w.half.z - w.origin.z) * w.inverse.z
+    b = (<double>hi[2] + w.half.z - w.origin.z) * w.inverse.z
+    enter = f_max(enter, a if a < b else b)
+    leave = f_min(leave, b if a < b else a)
+    return enter if enter <= leave and leave >= 0.0 else 1e300
+
+
+cdef inline double _inverse(double d) noexcept nogil:
+    # A motion this slow across an axis counts as none: the products stay finite.
+    return 1e30 if -1e-30 < d < 1e-30 else 1.0 / d
+
+
+cdef void _walk_from(bvh_walk* w, const bvh* tree, aabb box) noexcept nogil:
+    cdef const bvh_node* root
+    cdef double span
+    cdef int k
+    w.tree = tree
+    w.top = 0
+    w.near = False
+    w.factor = 1.0
+    if tree.n_nodes == 0:
+        return
+    w.origin = box_centre(box)
+    root = &tree.nodes[0]
+    span = v3_max_abs(v3_max(v3_abs(box.lo), v3_abs(box.hi)))
+    for k in range(3):
+        if root.count0 >= 0:
+            span = f_max(span, f_max(-<double>root.lo0[k], <double>root.hi0[k]))
+        if root.count1 >= 0:
+            span = f_max(span, f_max(-<double>root.lo1[k], <double>root.hi1[k]))
+    w.half = box_half(box)
+    w.half.x += MARGIN * span
+    w.half.y += MARGIN * span
+    w.half.z += MARGIN * span
+    w.entries[0].node = 0
+    w.entries[0].count = 0
+    w.entries[0].when = 0.0
+    w.top = 1
+
+
+cdef void bvh_walk_start(bvh_walk* w, const bvh* tree, aabb box, vec3 motion) noexcept nogil:
+    _walk_from(w, tree, box)
+    w.inverse.x = _inverse(motion.x)
+    w.inverse.y = _inverse(motion.y)
+    w.inverse.z = _inverse(motion.z)
+
+
+cdef void bvh_walk_near(bvh_walk* w, const bvh* tree, aabb box, double factor) noexcept nogil:
+    _walk_from(w, tree, box)
+    w.near = True
+    w.factor = factor
+
+
+cdef bint bvh_walk_next(bvh_walk* w, double limit, int32_t* first, int32_t* count) noexcept nogil:
+    cdef const bvh_node* node
+    cdef walk_entry e, near, far
+    while w.top > 0:
+        w.top -= 1
+        e = w.entries[w.top]
+        if e.when > limit:
+            continue
+        if e.count > 0:
+            first[0] = e.node
+            count[0] = e.count
+            return True
+        node = &w.tree.nodes[e.node]
+        near.node = node.child0
+        near.count = node.count0
+        near.when = _entry(w, node.lo0, node.hi0) if node.count0 >= 0 else 1e300
+        far.node = node.child1
+        far.count = node.count1
+        far.when = _entry(w, node.lo1, node.hi1) if node.count1 >= 0 else 1e300
+        if far.when < near.when:
+            e = near
+            near = far
+            far = e
+        if far.when <= limit:
+            w.entries[w.top] = far
+            w.top += 1
+        if near.when <= limit:
+            w.entries[w.top] = near
+            w.top += 1
+    return False

@@ -3,12 +3,14 @@
 import numpy as np
 
 from libc.math cimport sqrt
+from libc.stdint cimport uint32_t
 
 from pycct._types cimport STATUS_NO_MEMORY, STATUS_NOT_FINITE
 from pycct._vec cimport v3, v3_finite, v3_len, v3_max_abs, v3_scale
 
 # How far a quaternion's length may be from 1 and still be taken for one.
 cdef double NEAR_UNIT = 1e-3
+cdef double FARTHEST = 1e12
 
 
 cdef double as_float(object value, str name) except? -1.0:
@@ -83,6 +85,25 @@ cdef vec3 as_unit(object value, str name) except *:
     if m != 1.0:
         v = v3(v.x / m, v.y / m, v.z / m)
     return v
+
+
+cdef vec3 as_place(object value, str name) except *:
+    cdef vec3 v = as_vec3(value, name)
+    if v3_max_abs(v) > FARTHEST:
+        raise ValueError(f"{name} must lie within {FARTHEST:g} m of the origin, got {from_vec3(v)}")
+    return v
+
+
+cdef uint32_t as_bits(object value, str name) except? 0:
+    try:
+        bits = int(value)
+        if bits != value:
+            raise TypeError
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be an integer, not {value!r}") from None
+    if not 0 <= bits <= 0xFFFFFFFF:
+        raise ValueError(f"{name} must fit into 32 bits, got {bits}")
+    return <uint32_t>bits
 
 
 cdef quat as_quat(object value, str name) except *:

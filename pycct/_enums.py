@@ -1,6 +1,6 @@
 """Flags and modes that users name."""
 
-from enum import Enum, IntFlag
+from enum import Enum, IntEnum, IntFlag
 
 
 class CollisionFlags(IntFlag):
@@ -62,3 +62,12 @@ class Pass(Enum):
     SIDE = 1
     DOWN = 2
     SENSOR = 3
+
+
+class Region(IntEnum):
+    """Part of a capsule that a contact is on (SWEEP 6)."""
+
+    SPHERE = 0
+    BOTTOM = 1
+    SIDE = 2
+    TOP = 3

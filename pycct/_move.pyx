@@ -14,7 +14,6 @@ from pycct._types cimport (
     BODY_DYNAMIC,
     BODY_KINEMATIC,
     BODY_STATIC,
-    SHAPE_MESH,
     STATUS_NEED_ANSWER,
     STATUS_NO_MEMORY,
     STATUS_NOT_FINITE,
@@ -66,6 +65,7 @@ from pycct._world cimport (
     group_recovers,
     place_point,
     placed,
+    triangle_data,
     unplace_point,
     wall_rule,
     world_hit,
@@ -472,8 +472,8 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         record.id = g.id
         record.dynamic = g.owner == OWNER_ACTOR and g.body == BODY_DYNAMIC
         record.triangle = near.source[hit.base.tri] if t != NULL else -1
-        record.has_data = record.triangle >= 0 and item.kind == SHAPE_MESH and item.mesh.data != NULL
-        record.data = item.mesh.data[record.triangle] if record.has_data else 0
+        record.data = 0
+        record.has_data = triangle_data(item, record.triangle, &record.data)
         record.position = hit.base.point
         record.normal = hit.base.normal
         record.direction = way
@@ -877,8 +877,8 @@ cdef int probe_below(const controller_params* p, const controller_state* state, 
     found.owner = g.owner
     found.id = g.id
     found.triangle = c.source[hit.base.tri] if t != NULL else -1
-    found.has_data = found.triangle >= 0 and item.kind == SHAPE_MESH and item.mesh.data != NULL
-    found.data = item.mesh.data[found.triangle] if found.has_data else 0
+    found.data = 0
+    found.has_data = triangle_data(item, found.triangle, &found.data)
     found.has_face = t != NULL
     found.face_normal = found.normal
     if t != NULL:

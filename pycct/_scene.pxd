@@ -2,6 +2,7 @@
 """The scene: actors under a lock, and the immutable pictures of them that moves read."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from pycct._ask cimport View
 from pycct._neighbours cimport Neighbours
 from pycct._shapes cimport Shape
 from pycct._vec cimport quat, vec3
@@ -11,7 +12,7 @@ from pycct._world cimport placed, world_part
 # Shapes placed in the world, frozen; owns the memory and keeps the shapes alive.
 cdef class Part:
     cdef world_part data
-    cdef list shapes
+    cdef list owners        # Actor (or character) of each item
 
 
 # What one move or question sees.
@@ -44,6 +45,9 @@ cdef class Scene:
     cdef object __weakref__
     cdef object lock            # held by whoever changes or publishes
     cdef dict actors_           # id -> Actor, in the order of adding
+    cdef dict fixed_            # the static ones
+    cdef dict moving_           # the others
+    cdef int editing            # depth of nested edits
     cdef int64_t next_id
     cdef readonly Neighbours neighbours     # characters that others meet
     cdef dict characters_       # id -> weak reference to a CharacterController
@@ -53,4 +57,6 @@ cdef class Scene:
     cdef Snapshot current
     cdef readonly uint64_t timestamp    # counts changes of static actors
     cdef Snapshot snapshot(self)
+    cdef View view(self, dict options)
+    cdef int _keep(self, Actor actor) except -1
     cdef int touch(self, int body) except -1

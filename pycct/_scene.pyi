@@ -1,14 +1,16 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
+from numpy.typing import ArrayLike
 from typing_extensions import disjoint_base
 
+from pycct._ask import ClosestArrays, ClosestPoints, HitArrays, Penetration, SceneHit, TouchArrays
 from pycct._core import CharacterController
 from pycct._enums import Behavior
-from pycct._shapes import Box, Capsule, Shape, Sphere, _Number, _Point, _Vector
+from pycct._shapes import Box, Capsule, Shape, _Number, _Point, _Vector
 
 _Quaternion: TypeAlias = tuple[float, float, float, float]
-_Filter: TypeAlias = Callable[[Actor], object]
+_Filter: TypeAlias = Callable[[Any], object]
 
 @disjoint_base
 class Actor:
@@ -43,33 +45,10 @@ class Actor:
 class Obstacle(Actor): ...
 
 @final
-class SceneHit:
-    @property
-    def distance(self) -> float: ...
-    @property
-    def time(self) -> float: ...
-    @property
-    def actor(self) -> Actor | None: ...
-    @property
-    def triangle(self) -> int | None: ...
-    @property
-    def data(self) -> int | None: ...
-    @property
-    def overlapping(self) -> bool: ...
-    @property
-    def position(self) -> _Point: ...
-    @property
-    def normal(self) -> _Point: ...
-
-@final
-class Penetration:
-    @property
-    def actor(self) -> Actor: ...
-    @property
-    def depth(self) -> float: ...
-    @property
-    def direction(self) -> _Point: ...
-    def __iter__(self) -> Iterator[Any]: ...
+class Edit:
+    def __init__(self) -> None: ...
+    def __enter__(self) -> Scene: ...
+    def __exit__(self, *problem: object) -> bool: ...
 
 @final
 class Scene:
@@ -107,29 +86,114 @@ class Scene:
     def characters(self) -> list[CharacterController]: ...
     def character(self, id: int) -> CharacterController | None: ...
     def actor(self, id: int) -> Actor | None: ...
+    def edit(self) -> Edit: ...
+    def move_actors(self, ids: ArrayLike, positions: ArrayLike, rotations: ArrayLike | None = None) -> None: ...
+    def shift_origin(self, offset: _Vector) -> None: ...
+    @property
+    def triangle_count(self) -> int: ...
+    def raycast(
+        self,
+        origin: _Vector,
+        direction: _Vector,
+        distance: _Number,
+        mask: int = 0xFFFFFFFF,
+        filter: _Filter | None = None,
+        *,
+        include: str = "actors",
+    ) -> SceneHit | None: ...
+    def raycast_many(
+        self,
+        origins: ArrayLike,
+        directions: ArrayLike,
+        distances: ArrayLike,
+        mask: int = 0xFFFFFFFF,
+        filter: _Filter | None = None,
+        *,
+        include: str = "actors",
+    ) -> HitArrays: ...
     def sweep(
         self,
-        shape: Sphere | Capsule,
+        shape: Shape,
         position: _Vector,
         direction: _Vector,
         distance: _Number,
         rotation: _Vector = (0.0, 0.0, 0.0, 1.0),
         mask: int = 0xFFFFFFFF,
         filter: _Filter | None = None,
+        *,
+        include: str = "actors",
     ) -> SceneHit | None: ...
+    def sweep_many(
+        self,
+        shape: Shape,
+        positions: ArrayLike,
+        directions: ArrayLike,
+        distances: ArrayLike,
+        rotations: ArrayLike = (0.0, 0.0, 0.0, 1.0),
+        mask: int = 0xFFFFFFFF,
+        filter: _Filter | None = None,
+        *,
+        include: str = "actors",
+    ) -> HitArrays: ...
     def overlap(
         self,
-        shape: Sphere | Capsule,
+        shape: Shape,
         position: _Vector,
         rotation: _Vector = (0.0, 0.0, 0.0, 1.0),
         mask: int = 0xFFFFFFFF,
         filter: _Filter | None = None,
-    ) -> list[Actor]: ...
+        *,
+        include: str = "actors",
+    ) -> list[Any]: ...
+    def overlap_many(
+        self,
+        shape: Shape,
+        positions: ArrayLike,
+        rotations: ArrayLike = (0.0, 0.0, 0.0, 1.0),
+        mask: int = 0xFFFFFFFF,
+        filter: _Filter | None = None,
+        *,
+        include: str = "actors",
+    ) -> TouchArrays: ...
     def penetration(
         self,
-        shape: Sphere | Capsule,
+        shape: Shape,
         position: _Vector,
         rotation: _Vector = (0.0, 0.0, 0.0, 1.0),
         mask: int = 0xFFFFFFFF,
         filter: _Filter | None = None,
+        *,
+        include: str = "actors",
     ) -> list[Penetration]: ...
+    def penetration_many(
+        self,
+        shape: Shape,
+        positions: ArrayLike,
+        rotations: ArrayLike = (0.0, 0.0, 0.0, 1.0),
+        mask: int = 0xFFFFFFFF,
+        filter: _Filter | None = None,
+        *,
+        include: str = "actors",
+    ) -> TouchArrays: ...
+    def closest_points(
+        self,
+        shape: Shape,
+        position: _Vector,
+        max_distance: _Number = ...,
+        rotation: _Vector = (0.0, 0.0, 0.0, 1.0),
+        mask: int = 0xFFFFFFFF,
+        filter: _Filter | None = None,
+        *,
+        include: str = "actors",
+    ) -> ClosestPoints | None: ...
+    def closest_points_many(
+        self,
+        shape: Shape,
+        positions: ArrayLike,
+        max_distance: ArrayLike = ...,
+        rotations: ArrayLike = (0.0, 0.0, 0.0, 1.0),
+        mask: int = 0xFFFFFFFF,
+        filter: _Filter | None = None,
+        *,
+        include: str = "actors",
+    ) -> ClosestArrays: ...

@@ -2,19 +2,39 @@
 """The scene: actors under a lock, and the immutable pictures of them that moves read."""
 from threading import RLock
 
+import numpy as np
+
 cimport cython
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
+from pycct._ask cimport (
+    View,
+    ask_closest,
+    ask_closest_many,
+    ask_raycast,
+    ask_raycast_many,
+    ask_sweep,
+    ask_sweep_many,
+    ask_touching,
+    ask_touching_many,
+)
 from pycct._bvh cimport box32, box32_around, bvh_build, bvh_free
-from pycct._closest cimport closest_pair, segment_triangle
-from pycct._convert cimport as_not_negative, as_quat, as_unit, as_vec3, from_quat, from_vec3, raise_status
+from pycct._convert cimport (
+    FARTHEST,
+    as_bits,
+    as_place,
+    as_quat,
+    as_vec3,
+    from_quat,
+    from_vec3,
+    raise_status,
+)
+from pycct._hull cimport HullTables
 from pycct._neighbours cimport Neighbours
-from pycct._overlap cimport push_out
-from pycct._shapes cimport Box, Capsule, ConvexHull, Shape, Sphere
-from pycct._sweep cimport capsule_cast, capsule_cast_of, triangle_order
+from pycct._shapes cimport Box, Capsule, ConvexHull, Shape
 from pycct._types cimport (
     BODY_DYNAMIC,
     BODY_KINEMATIC,
@@ -22,12 +42,9 @@ from pycct._types cimport (
     SHAPE_BOX,
     SHAPE_CAPSULE,
     SHAPE_HULL,
-    SHAPE_MESH,
     SHAPE_PLANE,
     SHAPE_SPHERE,
-    STATUS_NO_MEMORY,
     STATUS_OK,
-    triangle,
 )
 from pycct._vec cimport (
     aabb,
@@ -35,8 +52,6 @@ from pycct._vec cimport (
     box_grow,
     box_half,
     box_of,
-    box_union,
-    m3_mul,
     q_is_identity,
     q_matrix,
     q_rotate,
@@ -45,60 +60,20 @@ from pycct._vec cimport (
     v3_abs,
     v3_add,
     v3_dot,
-    v3_is_zero,
-    v3_len,
-    v3_madd,
+    v3_load,
     v3_max,
-    v3_min,
     v3_max_abs,
-    v3_neg,
     v3_scale,
     v3_sub,
 )
-from pycct._world cimport (
-    candidate_group,
-    candidates,
-    candidates_cast,
-    candidates_free,
-    candidates_gather,
-    candidates_init,
-    capsule_bounds,
-    group_overlaps,
-    group_push,
-    place_point,
-    world_hit,
-)
+from pycct._world cimport capsule_bounds, place_point, placed, world_part
 
 from pycct._enums import Behavior
 
 BODIES = {"static": BODY_STATIC, "kinematic": BODY_KINEMATIC, "dynamic": BODY_DYNAMIC}
+INCLUDES = ("actors", "characters", "all")
 BODY_NAMES = {number: name for name, number in BODIES.items()}
-cdef uint32_t ALL_LAYERS = 0xFFFFFFFF
-# A coordinate in a scene may not be larger than this, metres: beyond it, float64
-# itself resolves no better than a millimetre.
-cdef double FARTHEST = 1e12
-
 cdef uint64_t last_version = 0
-
-
-cdef uint32_t as_bits(object value, str name) except? 0:
-    try:
-        bits = int(value)
-        if bits != value:
-            raise TypeError
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name} must be an integer, not {value!r}") from None
-    if not 0 <= bits <= 0xFFFFFFFF:
-        raise ValueError(f"{name} must fit into 32 bits, got {bits}")
-    return <uint32_t>bits
-
-
-cdef vec3 as_place(object value, str name) except *:
-    """A position within the farthest allowed distance."""
-    cdef vec3 v = as_vec3(value, name)
-    if v3_max_abs(v) > FARTHEST:
-        raise ValueError(f"{name} must lie within {FARTHEST:g} m of the origin, got {from_vec3(v)}")
-    return v
 
 
 @cython.final
@@ -111,29 +86,77 @@ cdef class Part:
 
 cdef Part _publish(list actors):
     """Freeze actors into a part."""
-    global last_version
     cdef Part part = Part.__new__(Part)
-    cdef int32_t n = len(actors), i, bounded = 0, k
     cdef Actor actor
+    cdef int32_t i = 0
+    part.owners = actors
+    _reserve(part, len(actors))
+    for actor in actors:
+        actor.fill(&part.data.items[i])
+        i += 1
+    _finish(part)
+    return part
+
+
+cdef Part _publish_characters(list characters):
+    """Freeze controllers into a part, as the capsules they are now."""
+    cdef Part part = Part.__new__(Part)
+    cdef placed* p
+    cdef vec3 centre, half
+    cdef int32_t i
+    part.owners = characters
+    _reserve(part, len(characters))
+    for i in range(len(characters)):
+        who = characters[i]
+        p = &part.data.items[i]
+        centre = as_vec3(who.position, "position")
+        half = v3_scale(as_vec3(who.up, "up"), 0.5 * <double>who.height)
+        p.kind = SHAPE_CAPSULE
+        p.body = BODY_KINEMATIC
+        p.layer = who.layer
+        p.id = who.id
+        p.radius = who.radius
+        p.position = centre
+        p.rotation.w = 1.0
+        p.matrix = q_matrix(p.rotation)
+        p.scale = v3(1.0, 1.0, 1.0)
+        p.a = v3_sub(centre, half)
+        p.b = v3_add(centre, half)
+        p.bounds = capsule_bounds(p.a, p.b, p.radius)
+        p.bounds = box_grow(p.bounds, 1e-9 * f_span(p.bounds))
+    _finish(part)
+    return part
+
+
+cdef int _reserve(Part part, Py_ssize_t n) except -1:
+    if n > 2**31 - 1:
+        raise ValueError("a scene can hold at most 2**31 - 1 actors")
+    if n > 0:
+        part.data.items = <placed*>calloc(n, sizeof(placed))
+        part.data.endless = <int32_t*>malloc(n * sizeof(int32_t))
+        if part.data.items == NULL or part.data.endless == NULL:
+            raise MemoryError("pycct: out of memory")
+    part.data.n = <int32_t>n
+    return 0
+
+
+cdef int _finish(Part part) except -1:
+    """Tree and version."""
+    global last_version
+    cdef int32_t n = part.data.n, i, bounded = 0, k
     cdef box32* boxes
     cdef int32_t* which
     cdef int status = STATUS_OK
-    part.shapes = []
     last_version += 1
     part.data.version = last_version
     if n == 0:
-        return part
-    part.data.items = <placed*>calloc(n, sizeof(placed))
-    part.data.endless = <int32_t*>malloc(n * sizeof(int32_t))
+        return 0
     boxes = <box32*>malloc(n * sizeof(box32))
     which = <int32_t*>malloc(n * sizeof(int32_t))
     try:
-        if part.data.items == NULL or part.data.endless == NULL or boxes == NULL or which == NULL:
+        if boxes == NULL or which == NULL:
             raise MemoryError("pycct: out of memory")
         for i in range(n):
-            actor = actors[i]
-            part.shapes.append(actor.shape)
-            actor.fill(&part.data.items[i])
             if part.data.items[i].kind == SHAPE_PLANE:
                 part.data.endless[part.data.n_endless] = i
                 part.data.n_endless += 1
@@ -146,11 +169,10 @@ cdef Part _publish(list actors):
         raise_status(status)
         for k in range(bounded):
             part.data.tree.order[k] = which[part.data.tree.order[k]]
-        part.data.n = n
     finally:
         free(boxes)
         free(which)
-    return part
+    return 0
 
 
 @cython.final
@@ -270,6 +292,7 @@ cdef class Actor:
         p.plain = q_is_identity(self.rotation_) and p.scale.x == 1.0 and p.scale.y == 1.0 and p.scale.z == 1.0
         p.mirrored = p.scale.x * p.scale.y * p.scale.z < 0.0
         p.mesh = s.mesh()
+        p.field = s.field()
         p.hull = s.hull()
         p.a = s.a
         p.b = s.b
@@ -277,6 +300,7 @@ cdef class Actor:
         p.hull_scale = v3(1.0, 1.0, 1.0)
         if s.kind == SHAPE_HULL:
             p.hull_scale = (<ConvexHull>s).scale_
+            p.extra = &(<HullTables>(<ConvexHull>s).tables).extra
             k = p.hull_scale
             if k.x * k.y * k.z < 0.0:
                 p.mirrored = not p.mirrored
@@ -315,51 +339,31 @@ cdef double f_span(aabb b) noexcept nogil:
 
 
 @cython.final
-cdef class SceneHit:
-    """What a question to the world found."""
+cdef class Edit:
+    """Several changes of a scene as one; made by `Scene.edit`."""
 
-    cdef readonly double distance
-    cdef readonly double time
-    cdef vec3 position_
-    cdef vec3 normal_
-    cdef readonly object actor
-    cdef readonly object triangle
-    cdef readonly object data
-    cdef readonly bint overlapping
+    cdef Scene scene
 
-    @property
-    def position(self):
-        """Point of contact, metres."""
-        return from_vec3(self.position_)
+    def __init__(self):
+        raise TypeError("an Edit is made by Scene.edit")
 
-    @property
-    def normal(self):
-        """Unit normal out of what was hit; against the direction when overlapping."""
-        return from_vec3(self.normal_)
+    def __enter__(self):
+        self.scene.lock.acquire()
+        try:
+            if self.scene.editing == 0:
+                self.scene.snapshot()
+            self.scene.editing += 1
+        except BaseException:
+            self.scene.lock.release()
+            raise
+        return self.scene
 
-    def __repr__(self):
-        return (f"<SceneHit: {self.actor!r} at distance {self.distance:.6g}, position {self.position}, "
-                f"normal {self.normal}, triangle {self.triangle}>")
-
-
-@cython.final
-cdef class Penetration:
-    """An actor that a shape enters, and the shortest way out."""
-
-    cdef readonly object actor
-    cdef vec3 direction_
-    cdef readonly double depth
-
-    @property
-    def direction(self):
-        """Unit vector that moves the shape out."""
-        return from_vec3(self.direction_)
-
-    def __iter__(self):
-        return iter((self.actor, self.direction, self.depth))
-
-    def __repr__(self):
-        return f"<Penetration: {self.actor!r}, {self.depth:.6g} along {self.direction}>"
+    def __exit__(self, *problem):
+        self.scene.editing -= 1
+        if self.scene.editing == 0 and self.scene.fixed_dirty:
+            self.scene.timestamp += 1
+        self.scene.lock.release()
+        return False
 
 
 @cython.final
@@ -373,6 +377,9 @@ cdef class Scene:
     def __cinit__(self):
         self.lock = RLock()
         self.actors_ = {}
+        self.fixed_ = {}
+        self.moving_ = {}
+        self.editing = 0
         self.neighbours = Neighbours()
         self.characters_ = {}
         self.next_character = 0
@@ -385,8 +392,9 @@ cdef class Scene:
     cdef int touch(self, int body) except -1:
         """Note that actors of this kind changed."""
         if body == BODY_STATIC:
+            if not self.editing:
+                self.timestamp += 1
             self.fixed_dirty = True
-            self.timestamp += 1
         else:
             self.moving_dirty = True
         return 0
@@ -394,26 +402,66 @@ cdef class Scene:
     cdef Snapshot snapshot(self):
         """The world as it is now; published by the first reader after a change."""
         cdef Snapshot fresh, old
-        cdef Actor actor
-        if not self.fixed_dirty and not self.moving_dirty:
+        if self.editing or not (self.fixed_dirty or self.moving_dirty):
             return self.current
         with self.lock:
             old = self.current
-            if not self.fixed_dirty and not self.moving_dirty:
+            if self.editing or not (self.fixed_dirty or self.moving_dirty):
                 return old
             fresh = Snapshot.__new__(Snapshot)
             if self.fixed_dirty or old is None:
-                fresh.fixed = _publish([a for a in self.actors_.values() if (<Actor>a).body_ == BODY_STATIC])
+                fresh.fixed = _publish(list(self.fixed_.values()))
             else:
                 fresh.fixed = old.fixed
             if self.moving_dirty or old is None:
-                fresh.moving = _publish([a for a in self.actors_.values() if (<Actor>a).body_ != BODY_STATIC])
+                fresh.moving = _publish(list(self.moving_.values()))
             else:
                 fresh.moving = old.moving
             self.current = fresh
             self.fixed_dirty = False
             self.moving_dirty = False
             return fresh
+
+    cdef View view(self, dict options):
+        """What a question sees."""
+        cdef View v = View.__new__(View)
+        cdef Snapshot snap
+        cdef Part part
+        # The word is a keyword of Cython, so no parameter can have that name.
+        what = options.get("include", "actors")
+        if len(options) > (1 if "include" in options else 0):
+            raise TypeError(f"unexpected keyword argument {next(k for k in options if k != 'include')!r}")
+        if not isinstance(what, str) or what not in INCLUDES:
+            raise ValueError(f"include must be 'actors', 'characters' or 'all', not {what!r}")
+        if what != "characters":
+            snap = self.snapshot()
+            v.fixed = &snap.fixed.data
+            v.moving = &snap.moving.data
+            v.fixed_owners = snap.fixed.owners
+            v.moving_owners = snap.moving.owners
+            v.keep = snap
+        if what != "actors":
+            part = _publish_characters(self.characters)
+            v.characters = &part.data
+            v.character_owners = part.owners
+            v.keep = (v.keep, part)
+        return v
+
+    def edit(self):
+        """Make several changes one.
+
+        ``with scene.edit(): ...`` holds the scene: until the block ends, moves and questions
+        (of any thread, this one included) see the world as it was before it, and other
+        threads' changes wait; then all changes show at once and count as one in `timestamp`.
+        Changes made before an exception stay.
+
+        Returns
+        -------
+        context manager
+        """
+        cdef Edit edit = Edit.__new__(Edit)
+        edit.scene = self
+        return edit
 
     def add(self, shape, position=(0.0, 0.0, 0.0), rotation=(0.0, 0.0, 0.0, 1.0), scale=(1.0, 1.0, 1.0), *,
             body="static", layer=1, behavior=0, user_data=None):
@@ -477,8 +525,7 @@ cdef class Scene:
             actor.id = self.next_id
             self.next_id += 1
             actor.scene_ = self
-            self.actors_[actor.id] = actor
-            self.touch(actor.body_)
+            self._keep(actor)
         return actor
 
     def add_obstacle(self, shape, position=(0.0, 0.0, 0.0), rotation=(0.0, 0.0, 0.0, 1.0), *, layer=1,
@@ -524,9 +571,17 @@ cdef class Scene:
             obstacle.id = self.next_id
             self.next_id += 1
             obstacle.scene_ = self
-            self.actors_[obstacle.id] = obstacle
-            self.touch(BODY_KINEMATIC)
+            self._keep(obstacle)
         return obstacle
+
+    cdef int _keep(self, Actor actor) except -1:
+        self.actors_[actor.id] = actor
+        if actor.body_ == BODY_STATIC:
+            self.fixed_[actor.id] = actor
+        else:
+            self.moving_[actor.id] = actor
+        self.touch(actor.body_)
+        return 0
 
     def _check_span(self, Actor actor):
         cdef placed p
@@ -545,6 +600,10 @@ cdef class Scene:
             if (<Actor>actor).scene_ is not self:
                 raise ValueError("actor is not in this scene")
             del self.actors_[(<Actor>actor).id]
+            if (<Actor>actor).body_ == BODY_STATIC:
+                del self.fixed_[(<Actor>actor).id]
+            else:
+                del self.moving_[(<Actor>actor).id]
             (<Actor>actor).scene_ = None
             self.touch((<Actor>actor).body_)
 
@@ -579,235 +638,302 @@ cdef class Scene:
     def __repr__(self):
         return f"<Scene: {len(self.actors_)} actors>"
 
-    def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None):
-        """First thing met by a shape that moves along a straight line.
-
-        Boxes and hulls are solid: a start inside gives distance 0 (RULES 7.6).
-        Triangles are met from their front, two-sided meshes from both sides.
+    def move_actors(self, ids, positions, rotations=None):
+        """Put many actors elsewhere at once.
 
         Parameters
         ----------
-        shape : Sphere or Capsule
+        ids : (n,) array of integers
+            Ids of actors or obstacles of this scene, each once.
+        positions : (n, 3) array of floats
+            Metres.
+        rotations : (n, 4) array of floats or (4,) floats, optional
+            Unit quaternions (x, y, z, w), or one for all; the default keeps each rotation.
+        """
+        cdef double[:, ::1] p
+        cdef Actor actor
+        cdef list actors
+        cdef Py_ssize_t i
+        given = np.asarray(ids)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise TypeError("ids must be a one-dimensional array of integers")
+        places = np.array(positions, dtype=np.float64, order="C", copy=True)
+        if places.shape != (given.shape[0], 3):
+            raise ValueError(f"positions must have shape ({given.shape[0]}, 3), got {places.shape}")
+        if not np.isfinite(places).all() or (places.size and np.abs(places).max() > FARTHEST):
+            raise ValueError(f"positions must be finite and lie within {FARTHEST:g} m of the origin")
+        turns = None
+        if rotations is not None:
+            turns = np.asarray(rotations, dtype=np.float64)
+            if turns.shape == (4,):
+                turns = np.broadcast_to(turns, (given.shape[0], 4))
+            if turns.shape != (given.shape[0], 4):
+                raise ValueError(f"rotations must have shape ({given.shape[0]}, 4) or (4,), got {turns.shape}")
+            turns = [as_quat(row, "rotations") for row in turns.tolist()]
+        p = places
+        with self.lock:
+            actors = [self.actors_.get(k) for k in given.tolist()]
+            if None in actors:
+                raise ValueError(f"ids must be of actors in this scene, {given[actors.index(None)]} is not")
+            if len(set(given.tolist())) != len(actors):
+                raise ValueError("ids must be different from one another")
+            with self.edit():
+                for i in range(len(actors)):
+                    actor = actors[i]
+                    actor.position_ = v3_load(&p[i, 0])
+                    if turns is not None:
+                        actor.rotation_ = turns[i]
+                    self.touch(actor.body_)
+
+    def shift_origin(self, offset):
+        """Move the origin of the coordinates to ``offset``; the world stays where it is.
+
+        Subtracts the offset from the position of every actor, obstacle and character of the
+        scene, so that a world that has walked far out keeps its digits. Controllers keep what
+        they stand on. Not for a scene whose characters move at the same time in other threads.
+
+        Parameters
+        ----------
+        offset : (3,) floats
+            The new origin in the old coordinates, metres.
+        """
+        cdef vec3 o = as_place(offset, "offset"), p
+        cdef Actor actor
+        with self.lock:
+            for actor in self.actors_.values():
+                if v3_max_abs(v3_sub(actor.position_, o)) > FARTHEST:
+                    raise ValueError(f"offset must leave every actor within {FARTHEST:g} m of the origin")
+            followers = self.characters
+            for follower in followers:
+                p = v3_sub(as_vec3(follower.position, "position"), o)
+                if v3_max_abs(p) > FARTHEST:
+                    raise ValueError(f"offset must leave every character within {FARTHEST:g} m of the origin")
+            with self.edit():
+                for actor in self.actors_.values():
+                    actor.position_ = v3_sub(actor.position_, o)
+                    self.touch(actor.body_)
+                for follower in followers:
+                    follower._shift_origin(from_vec3(o))
+
+    @property
+    def triangle_count(self):
+        """Triangles of all meshes and heightfields placed in the scene, each placing counted."""
+        return sum(a.shape.triangle_count for a in self.actors if hasattr(a.shape, "triangle_count"))
+
+    def raycast(self, origin, direction, distance, mask=0xFFFFFFFF, filter=None, **options):
+        """First thing met by a ray.
+
+        Solids (box, sphere, capsule, hull, plane) are solid: a ray that starts inside meets
+        them at distance 0. Triangles are met from their front, those of two-sided meshes from
+        both sides; a ray cannot slip through between two that share an edge.
+
+        Parameters
+        ----------
+        origin : (3,) floats
+            Metres.
+        direction : (3,) floats
+            Any length but zero.
+        distance : float
+            How far to look, metres, >= 0.
+        mask : int
+            Layers to see: of actors, and of triangles that have a mask (SWEEP 3.2).
+        filter : callable, optional
+            ``filter(actor) -> bool``, asked once about each actor whose bounds the question
+            comes near to; those for which it is false are passed over.
+        include : {'actors', 'characters', 'all'}
+            What to see. Obstacles are never seen.
+
+        Returns
+        -------
+        SceneHit or None
+        """
+        return ask_raycast(self.view(options), origin, direction, distance, mask, filter)
+
+    def raycast_many(self, origins, directions, distances, mask=0xFFFFFFFF, filter=None, **options):
+        """`raycast` for many rays; the GIL is released once.
+
+        Parameters
+        ----------
+        origins : (n, 3) array of floats
+        directions : (n, 3) array of floats or (3,) floats
+        distances : float or (n,) array of floats
+        mask, filter, include
+            As for `raycast`; a filter is asked once about each actor for the whole batch.
+
+        Returns
+        -------
+        HitArrays
+        """
+        return ask_raycast_many(self.view(options), origins, directions, distances, mask, filter)
+
+    def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
+        """First thing met by a shape that moves along a straight line.
+
+        Solids are solid: a start inside gives distance 0 (RULES 7.6). Triangles are met from
+        their front, those of two-sided meshes from both sides. Exact for every pair of shapes:
+        no iteration, and no more than rounding (some 1e-14 of the size; see _polycast for
+        boxes, hulls and triangles).
+
+        Parameters
+        ----------
+        shape : Sphere, Capsule, Box, ConvexHull, Triangle or Plane
+            A mesh or heightfield cannot ask.
         position : (3,) floats
-            Centre at the start, metres.
+            Where the shape's origin starts, metres.
         direction : (3,) floats
             Any length but zero.
         distance : float
             How far to look, metres, >= 0.
         rotation : (4,) floats
             Unit quaternion; a capsule's axis is its z.
-        mask : int
-            Layers to see.
-        filter : callable, optional
-            ``filter(actor) -> bool``; actors for which it is false are passed over.
+        mask, filter, include
+            As for `raycast`.
 
         Returns
         -------
         SceneHit or None
         """
-        cdef vec3 p0, p1, d
-        cdef double radius, reach = as_not_negative(distance, "distance")
-        cdef uint32_t bits = as_bits(mask, "mask")
-        cdef candidates c
-        cdef capsule_cast q
-        cdef world_hit hit, one
-        cdef bint found = False
-        cdef int32_t i
-        cdef int status
-        cdef Snapshot snap
-        _round_shape(shape, position, rotation, &p0, &p1, &radius)
-        d = as_unit(direction, "direction")
-        snap = self.snapshot()
-        candidates_init(&c)
-        try:
-            with nogil:
-                status = _gather(snap, &c, box_union(capsule_bounds(p0, p1, radius), capsule_bounds(
-                    v3_madd(p0, d, reach), v3_madd(p1, d, reach), radius)), bits)
-            raise_status(status)
-            if filter is not None:
-                _drop(self, &c, filter)
-            with nogil:
-                q = capsule_cast_of(p0, p1, radius, d, reach, False, True)
-                found = candidates_cast(&c, &q, 7, &hit)
-                if found and not hit.base.overlapping or not found:
-                    # Solids count inside as well, where no triangle is near.
-                    for i in range(c.n_groups):
-                        if c.groups[i].closed and group_overlaps(&c, &c.groups[i], p0, p1, radius):
-                            one.group = i
-                            one.base.distance = 0.0
-                            one.base.overlapping = True
-                            one.base.normal = v3_neg(d)
-                            one.base.point = v3_scale(v3_add(p0, p1), 0.5)
-                            one.base.tri = -1
-                            if not found or hit.base.distance > 0.0 or c.groups[i].id < c.groups[hit.group].id:
-                                hit = one
-                                found = True
-            if not found:
-                return None
-            if (not hit.base.overlapping
-                    and _item(snap, c.groups[hit.group].part, c.groups[hit.group].item).kind == SHAPE_HULL):
-                _true_contact(&c, &hit, v3_madd(p0, d, hit.base.distance), v3_madd(p1, d, hit.base.distance))
-            return _scene_hit(self, snap, &c, &hit, reach)
-        finally:
-            candidates_free(&c)
+        return ask_sweep(self.view(options), shape, position, direction, distance, rotation, mask, filter)
 
-    def overlap(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None):
+    def sweep_many(self, shape, positions, directions, distances, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF,
+                   filter=None, **options):
+        """`sweep` for many motions of one shape; the GIL is released once.
+
+        Parameters
+        ----------
+        shape
+            As for `sweep`.
+        positions : (n, 3) array of floats
+        directions : (n, 3) array of floats or (3,) floats
+        distances : float or (n,) array of floats
+        rotations : (n, 4) array of floats or (4,) floats
+        mask, filter, include
+            As for `raycast_many`.
+
+        Returns
+        -------
+        HitArrays
+        """
+        return ask_sweep_many(self.view(options), shape, positions, directions, distances, rotations, mask, filter)
+
+    def overlap(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
         """Actors that a shape touches; triangles count from both sides (RULES 7.6).
 
         Parameters
         ----------
-        shape : Sphere or Capsule
+        shape
+            As for `sweep`.
         position, rotation
             Pose of the shape.
-        mask : int
-            Layers to see.
-        filter : callable, optional
-            ``filter(actor) -> bool``.
+        mask, filter, include
+            As for `raycast`.
 
         Returns
         -------
         list of Actor
-            In the order of their ids.
+            In the order of their ids; characters after them.
         """
-        return [hit.actor for hit in self._touching(shape, position, rotation, mask, filter, False)]
+        return ask_touching(self.view(options), shape, position, rotation, mask, filter, False)
 
-    def penetration(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None):
-        """Actors that a shape enters, and the shortest way out of each.
+    def overlap_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
+        """`overlap` for many poses of one shape; the GIL is released once.
 
         Parameters
         ----------
-        shape : Sphere or Capsule
+        shape
+            As for `sweep`.
+        positions : (n, 3) array of floats
+        rotations : (n, 4) array of floats or (4,) floats
+        mask, filter, include
+            As for `raycast_many`.
+
+        Returns
+        -------
+        TouchArrays
+        """
+        return ask_touching_many(self.view(options), shape, positions, rotations, mask, filter, False)
+
+    def penetration(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
+        """Actors that a shape enters, and the shortest way out of each.
+
+        Out of a mesh, heightfield or triangle up to four pushes are added up, each out of the
+        triangle that is entered deepest among those on whose front the shape's centre is
+        (RULES 7.5): such a way out is short, but may leave a rest when several triangles are
+        left at once.
+
+        Parameters
+        ----------
+        shape
+            As for `sweep`.
         position, rotation
             Pose of the shape.
-        mask : int
-            Layers to see.
-        filter : callable, optional
-            ``filter(actor) -> bool``.
+        mask, filter, include
+            As for `raycast`.
 
         Returns
         -------
         list of Penetration
             actor, direction (moves the shape out), depth in metres; in the order of ids.
         """
-        return self._touching(shape, position, rotation, mask, filter, True)
+        return ask_touching(self.view(options), shape, position, rotation, mask, filter, True)
 
-    def _touching(self, shape, position, rotation, mask, filter, bint ways_out):
-        cdef vec3 p0, p1
-        cdef double radius
-        cdef uint32_t bits = as_bits(mask, "mask")
-        cdef candidates c
-        cdef int32_t i
-        cdef int status
-        cdef bint touches
-        cdef push_out push
-        cdef Snapshot snap
-        cdef Penetration r
-        cdef list found = []
-        _round_shape(shape, position, rotation, &p0, &p1, &radius)
-        snap = self.snapshot()
-        candidates_init(&c)
-        try:
-            with nogil:
-                status = _gather(snap, &c, capsule_bounds(p0, p1, radius), bits)
-            raise_status(status)
-            if filter is not None:
-                _drop(self, &c, filter)
-            for i in range(c.n_groups):
-                with nogil:
-                    if ways_out:
-                        push = group_push(&c, &c.groups[i], p0, p1, radius)
-                        touches = push.overlapping
-                    else:
-                        touches = group_overlaps(&c, &c.groups[i], p0, p1, radius)
-                if touches:
-                    r = Penetration.__new__(Penetration)
-                    r.actor = self.actors_.get(c.groups[i].id)
-                    r.direction_ = push.dir
-                    r.depth = push.depth
-                    if r.actor is not None:
-                        found.append(r)
-        finally:
-            candidates_free(&c)
-        found.sort(key=_id_of_hit)
-        return found
+    def penetration_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
+        """`penetration` for many poses of one shape; the GIL is released once.
 
+        Parameters
+        ----------
+        shape
+            As for `sweep`.
+        positions : (n, 3) array of floats
+        rotations : (n, 4) array of floats or (4,) floats
+        mask, filter, include
+            As for `raycast_many`.
 
-def _id_of_hit(Penetration hit):
-    return (<Actor>hit.actor).id
+        Returns
+        -------
+        TouchArrays
+        """
+        return ask_touching_many(self.view(options), shape, positions, rotations, mask, filter, True)
 
+    def closest_points(self, shape, position, max_distance=float("inf"), rotation=(0.0, 0.0, 0.0, 1.0),
+                       mask=0xFFFFFFFF, filter=None, **options):
+        """The nearest pair of points of a shape and the world (SWEEP 2.3).
 
-cdef const placed* _item(Snapshot snap, int32_t part, int32_t item) noexcept nogil:
-    return &snap.fixed.data.items[item] if part == 0 else &snap.moving.data.items[item]
+        Parameters
+        ----------
+        shape
+            As for `sweep`.
+        position, rotation
+            Pose of the shape.
+        max_distance : float
+            Nothing farther is found, metres, >= 0.
+        mask, filter, include
+            As for `raycast`.
 
+        Returns
+        -------
+        ClosestPoints or None
+            Its distance is negative when the shape enters what is nearest; of several such
+            the one it enters deepest.
+        """
+        return ask_closest(self.view(options), shape, position, max_distance, rotation, mask, filter)
 
-cdef int _gather(Snapshot snap, candidates* c, aabb box, uint32_t mask) noexcept nogil:
-    cdef int status = candidates_gather(c, &snap.fixed.data, 0, box, mask, NULL)
-    if status == STATUS_OK:
-        status = candidates_gather(c, &snap.moving.data, 1, box, mask, NULL)
-    return status
+    def closest_points_many(self, shape, positions, max_distance=float("inf"), rotations=(0.0, 0.0, 0.0, 1.0),
+                            mask=0xFFFFFFFF, filter=None, **options):
+        """`closest_points` for many poses of one shape; the GIL is released once.
 
+        Parameters
+        ----------
+        shape
+            As for `sweep`.
+        positions : (n, 3) array of floats
+        max_distance : float or (n,) array of floats
+        rotations : (n, 4) array of floats or (4,) floats
+        mask, filter, include
+            As for `raycast_many`.
 
-cdef void _true_contact(candidates* c, world_hit* hit, vec3 p0, vec3 p1) noexcept nogil:
-    """Contact of the axis p0-p1 with the nearest face of a hull: to a question no triangle is preferred (RULES 7.6)."""
-    cdef const candidate_group* g = &c.groups[hit.group]
-    cdef const triangle* t
-    cdef closest_pair near
-    cdef double best = -1.0, length
-    cdef vec3 n
-    cdef int32_t i, winner = -1
-    for i in range(g.first, g.first + g.count):
-        t = &c.tris[i]
-        near = segment_triangle(p0, p1, t.a, t.b, t.c, t.n)
-        if winner < 0 or near.dist2 < best or (near.dist2 == best and triangle_order(t, &c.tris[winner]) < 0):
-            best = near.dist2
-            winner = i
-            hit.base.point = near.on_b
-            n = v3_sub(near.on_a, near.on_b)
-    length = v3_len(n)
-    # A capsule too thin to tell: the face's own normal stays.
-    if length > 0.0:
-        hit.base.normal = v3_scale(n, 1.0 / length)
-
-
-cdef int _round_shape(object shape, object position, object rotation, vec3* p0, vec3* p1, double* radius) except -1:
-    """The capsule that a sphere or capsule is, in the world."""
-    cdef vec3 centre, half
-    cdef quat q
-    if not isinstance(shape, (Sphere, Capsule)):
-        raise TypeError(f"shape must be a Sphere or Capsule, not {type(shape).__name__}")
-    centre = as_place(position, "position")
-    q = as_quat(rotation, "rotation")
-    half = v3_scale(q_rotate(q, v3(0.0, 0.0, 1.0)), 0.5 * (<Shape>shape).height_)
-    p0[0] = v3_sub(centre, half)
-    p1[0] = v3_add(centre, half)
-    radius[0] = (<Shape>shape).radius_
-    return 0
-
-
-cdef SceneHit _scene_hit(Scene scene, Snapshot snap, candidates* c, world_hit* hit, double reach):
-    cdef SceneHit r = SceneHit.__new__(SceneHit)
-    cdef const placed* p = _item(snap, c.groups[hit.group].part, c.groups[hit.group].item)
-    cdef int32_t tri = c.source[hit.base.tri] if hit.base.tri >= 0 else -1
-    r.distance = hit.base.distance
-    r.time = hit.base.distance / reach if reach > 0.0 else 0.0
-    r.position_ = hit.base.point
-    r.normal_ = hit.base.normal
-    r.overlapping = hit.base.overlapping
-    r.actor = scene.actors_.get(c.groups[hit.group].id)
-    r.triangle = tri if tri >= 0 else None
-    r.data = None
-    if tri >= 0 and p.kind == SHAPE_MESH and p.mesh.data != NULL:
-        r.data = p.mesh.data[tri]
-    return r
-
-
-cdef int _drop(Scene scene, candidates* c, object filter) except -1:
-    """Keep only the groups whose actor the filter accepts."""
-    cdef int32_t i, n = 0
-    for i in range(c.n_groups):
-        actor = scene.actors_.get(c.groups[i].id)
-        if actor is not None and filter(actor):
-            c.groups[n] = c.groups[i]
-            n += 1
-    c.n_groups = n
-    return 0
+        Returns
+        -------
+        ClosestArrays
+        """
+        return ask_closest_many(self.view(options), shape, positions, max_distance, rotations, mask, filter)

@@ -1,8 +1,9 @@
 # cython: language_level=3
 """Shapes: immutable values that own what a scene needs of them."""
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pycct._bvh cimport bvh
+from pycct._heightfield cimport field_data
 from pycct._hull cimport HullTables
 from pycct._types cimport hull_data
 from pycct._vec cimport aabb, vec3
@@ -20,6 +21,7 @@ cdef struct mesh_data:
     const double* normals       # (n_triangles, 3) unit
     const int32_t* source       # (n_triangles) the index the user gave
     const int64_t* data         # one per triangle of the user, or NULL
+    const uint32_t* mask        # one per triangle of the user, or NULL: layers it is on
     bvh tree
     aabb bounds
 
@@ -35,6 +37,7 @@ cdef class Shape:
     cdef int fresh(self) except -1
     cdef const hull_data* hull(self) noexcept
     cdef const mesh_data* mesh(self) noexcept
+    cdef const field_data* field(self) noexcept
 
 
 cdef class Sphere(Shape):
@@ -61,10 +64,20 @@ cdef class ConvexHull(Shape):
     cdef object tables          # HullTables, shared by scaled copies
     cdef vec3 scale_
     cdef int _set(self, HullTables tables, vec3 scale) except -1
+    cdef const hull_data* _tables(self) except NULL
 
 
 cdef class Mesh(Shape):
     cdef mesh_data data_
     cdef object vertices_       # the arrays that data_ points into
     cdef object data_array
+    cdef object mask_array
     cdef Py_ssize_t given       # number of triangles the user gave
+
+
+cdef class Heightfield(Shape):
+    cdef field_data data_
+    cdef object heights_        # the arrays that data_ points into
+    cdef object cells_
+    cdef object data_array
+    cdef object mask_array

@@ -2,18 +2,20 @@
 """Shapes: immutable values. A scene places them; many scenes and threads may share one."""
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 
 cimport cython
 
-from pycct._bvh cimport box32, box32_around, bvh_build, bvh_free
+from pycct._bvh cimport box32, box32_around, bvh_build, bvh_free, bvh_node
 from pycct._closest cimport triangle_normal
 from pycct._convert cimport as_positive, as_not_negative, as_float, as_table, as_unit, as_vec3, from_vec3, raise_status
+from pycct._heightfield cimport field_build, field_data, field_triangle
 from pycct._hull cimport HullTables, build_hull
 from pycct._types cimport (
     SHAPE_BOX,
     SHAPE_CAPSULE,
+    SHAPE_HEIGHTFIELD,
     SHAPE_HULL,
     SHAPE_MESH,
     SHAPE_PLANE,
@@ -26,6 +28,35 @@ from pycct._vec cimport box_of, box_union, v3, v3_is_zero, v3_lex, v3_load, v3_m
 
 # Half the side of the box that stands for an endless plane.
 cdef double ENDLESS = 1e30
+# No vertex of a mesh or heightfield may lie farther out: the tree's boxes are float32.
+cdef double FARTHEST_VERTEX = 1e30
+
+
+cdef object _numbers(object values, str name, int32_t n, object dtype):
+    """One integer per triangle, copied; None stays None."""
+    if values is None:
+        return None
+    try:
+        given = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be an array of integers of shape ({n},)") from None
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be an array of integers, not {given.dtype}")
+    if given.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), got {given.shape}")
+    limits = np.iinfo(dtype)
+    if n and not (limits.min <= int(given.min()) and int(given.max()) <= limits.max):
+        raise ValueError(f"{name} must hold numbers from {limits.min} to {limits.max}, "
+                         f"got {given.min()} to {given.max()}")
+    array = np.array(given, dtype=dtype, order="C", copy=True)
+    array.flags.writeable = False
+    return array
+
+
+cdef bint _flag(object value, str name) except -1:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
+    return bool(value)
 
 
 cdef class Shape:
@@ -37,7 +68,8 @@ cdef class Shape:
 
     def __init__(self):
         if type(self) is Shape:
-            raise TypeError("Shape is a base class: use Mesh, Box, Sphere, Capsule, ConvexHull, Plane or Triangle")
+            raise TypeError("Shape is a base class: use Mesh, Heightfield, Box, Sphere, Capsule, ConvexHull, Plane "
+                            "or Triangle")
 
     cdef int fresh(self) except -1:
         """A shape is immutable: scenes hold pointers into it."""
@@ -49,6 +81,9 @@ cdef class Shape:
         return NULL
 
     cdef const mesh_data* mesh(self) noexcept:
+        return NULL
+
+    cdef const field_data* field(self) noexcept:
         return NULL
 
     @property
@@ -255,6 +290,11 @@ cdef class ConvexHull(Shape):
         return 0
 
     cdef const hull_data* hull(self) noexcept:
+        return NULL if self.tables is None else &(<HullTables>self.tables).data
+
+    cdef const hull_data* _tables(self) except NULL:
+        if self.tables is None:
+            raise RuntimeError("the ConvexHull was never initialised")
         return &(<HullTables>self.tables).data
 
     def scaled(self, scale):
@@ -284,7 +324,7 @@ cdef class ConvexHull(Shape):
     @property
     def vertices(self):
         """Vertices of the hull, scaled, (n, 3) array, metres."""
-        cdef const hull_data* h = self.hull()
+        cdef const hull_data* h = self._tables()
         cdef double[:, ::1] out
         cdef int32_t i
         cdef vec3 p
@@ -296,13 +336,14 @@ cdef class ConvexHull(Shape):
         return result
 
     def __repr__(self):
-        return f"ConvexHull(<{self.hull().n_vertices} vertices>)"
+        return f"ConvexHull(<{self._tables().n_vertices} vertices>)"
 
     def __reduce__(self):
         return _scaled_hull, (np.asarray(ConvexHull.vertices.__get__(self._unscaled())), from_vec3(self.scale_))
 
     def _unscaled(self):
         cdef ConvexHull other = ConvexHull.__new__(ConvexHull)
+        self._tables()
         other._set(self.tables, v3(1.0, 1.0, 1.0))
         return other
 
@@ -325,15 +366,19 @@ cdef class Mesh(Shape):
     two_sided : bool
         Triangles are met from both sides; the default is from their front only.
     triangle_data : (m,) array of integers, optional
-        One number per triangle (surface, material), returned in hits.
+        One number per triangle (surface, material), returned in hits; 64 bits.
+    triangle_mask : (m,) array of integers, optional
+        The layers each triangle is on, 32 bits; a question or character sees a triangle
+        when its mask meets the actor's layer and the triangle's (SWEEP 3.2).
     """
 
-    def __init__(self, vertices, triangles, two_sided=False, triangle_data=None):
+    def __init__(self, vertices, triangles, two_sided=False, triangle_data=None, triangle_mask=None):
         cdef double[:, ::1] v
         cdef int32_t[:, ::1] t, kept
         cdef double[:, ::1] normals
         cdef int32_t[::1] source
-        cdef int64_t[::1] data
+        cdef const int64_t[::1] data
+        cdef const uint32_t[::1] masks
         cdef int status
         self.fresh()
         points = as_table(vertices, "vertices", 3, 1)
@@ -352,29 +397,23 @@ cdef class Mesh(Shape):
         if int(given.min()) < 0 or int(given.max()) >= points.shape[0]:
             raise ValueError(f"triangles must hold indices from 0 to {points.shape[0] - 1}, "
                              f"got {given.min()} to {given.max()}")
-        if not isinstance(two_sided, (bool, np.bool_)):
-            raise TypeError(f"two_sided must be True or False, not {type(two_sided).__name__}")
-        if triangle_data is not None:
-            try:
-                extra = np.asarray(triangle_data)
-            except (TypeError, ValueError, OverflowError):
-                raise TypeError("triangle_data must be an array of integers of shape (m,)") from None
-            if extra.dtype.kind not in "iu":
-                raise TypeError(f"triangle_data must be an array of integers, not {extra.dtype}")
-            if extra.shape != (given.shape[0],):
-                raise ValueError(f"triangle_data must have shape ({given.shape[0]},), got {extra.shape}")
-            if int(extra.max()) > 2**63 - 1:
-                raise ValueError(f"triangle_data must fit into 64 bits with sign, got {extra.max()}")
-            self.data_array = np.array(extra, dtype=np.int64, order="C", copy=True)
+        if np.abs(points).max() > FARTHEST_VERTEX:
+            raise ValueError(f"vertices must lie within {FARTHEST_VERTEX:g} m of the origin")
+        self.data_.two_sided = _flag(two_sided, "two_sided")
+        self.data_array = _numbers(triangle_data, "triangle_data", given.shape[0], np.int64)
+        self.mask_array = _numbers(triangle_mask, "triangle_mask", given.shape[0], np.uint32)
+        if self.data_array is not None:
             data = self.data_array
             self.data_.data = &data[0]
+        if self.mask_array is not None:
+            masks = self.mask_array
+            self.data_.mask = &masks[0]
         indices = np.array(given, dtype=np.int32, order="C", copy=True)
         self.given = indices.shape[0]
         leaf_triangles = np.empty_like(indices)
         leaf_normals = np.empty((indices.shape[0], 3))
         leaf_source = np.empty(indices.shape[0], np.int32)
         v, t, kept, normals, source = points, indices, leaf_triangles, leaf_normals, leaf_source
-        self.data_.two_sided = bool(two_sided)
         with nogil:
             status = _build_mesh(&self.data_, &v[0, 0], <int32_t>v.shape[0], &t[0, 0], <int32_t>t.shape[0],
                                  &kept[0, 0], &normals[0, 0], &source[0])
@@ -407,9 +446,19 @@ cdef class Mesh(Shape):
         return None if self.data_array is None else self.data_array.copy()
 
     @property
+    def triangle_mask(self):
+        """Layers of each triangle, or None."""
+        return None if self.mask_array is None else self.mask_array.copy()
+
+    @property
     def two_sided(self):
         """True when triangles are met from both sides."""
         return bool(self.data_.two_sided)
+
+    @property
+    def triangle_count(self):
+        """How many triangles the user gave."""
+        return self.given
 
     @property
     def n_degenerate(self):
@@ -419,14 +468,226 @@ cdef class Mesh(Shape):
     @property
     def nbytes(self):
         """Bytes held: geometry and tree."""
-        n = sum(a.nbytes for a in self.vertices_) + (0 if self.data_array is None else self.data_array.nbytes)
-        return n + self.data_.tree.n_nodes * 64
+        n = sum(a.nbytes for a in (*self.vertices_, self.data_array, self.mask_array) if a is not None)
+        return n + self.data_.tree.n_nodes * sizeof(bvh_node)
 
     def __repr__(self):
         return f"Mesh(<{self.data_.n_vertices} vertices, {self.given} triangles>)"
 
     def __reduce__(self):
-        return Mesh, (self.vertices, self.triangles, self.two_sided, self.triangle_data)
+        return Mesh, (self.vertices, self.triangles, self.two_sided, self.triangle_data, self.triangle_mask)
+
+
+@cython.final
+cdef class Heightfield(Shape):
+    """A terrain over a grid, stored as heights; its triangles are made when they are needed.
+
+    Local z points up. Sample (i, j), in row i and column j, lies at ``(i * spacing[0],
+    j * spacing[1], heights[i, j])`` when ``row_axis`` is 'x' (rows follow one another along
+    x), and at ``(j * spacing[0], i * spacing[1], heights[i, j])`` when it is 'y' (the layout
+    of an image). The origin is sample (0, 0).
+
+    Cell (i, j) lies between samples (i, j) and (i + 1, j + 1); its number is ``i * (columns -
+    1) + j``, and its triangles are ``2 * number`` and ``2 * number + 1``. With diagonal 0 the
+    cell is cut from (i, j) to (i + 1, j + 1) and the first triangle is the one with sample (i
+    + 1, j); with diagonal 1 it is cut from (i + 1, j) to (i, j + 1) and the first triangle is
+    the one with sample (i, j). Triangles face up and are met from above only, unless two-sided.
+
+    Parameters
+    ----------
+    heights : (rows, columns) array of floats
+        Metres, at least 2 by 2; copied.
+    spacing : float or (2,) floats
+        Distance of the samples along x and along y, metres, > 0.
+    row_axis : {'x', 'y'}
+        Along which axis rows follow one another.
+    diagonal : {0, 1} or (rows - 1, columns - 1) array of those
+        How cells are cut.
+    holes : (rows - 1, columns - 1) array of bool, optional
+        Cells without triangles; the numbering does not change.
+    two_sided : bool
+        Triangles are met from both sides.
+    triangle_data, triangle_mask : (2 * cells,) arrays of integers, optional
+        As for `Mesh`.
+    """
+
+    def __init__(self, heights, spacing=1.0, *, row_axis="x", diagonal=0, holes=None, two_sided=False,
+                 triangle_data=None, triangle_mask=None):
+        cdef double[:, ::1] h
+        cdef const uint8_t[:, ::1] c
+        cdef const int64_t[::1] data
+        cdef const uint32_t[::1] masks
+        cdef int status
+        self.fresh()
+        try:
+            given = np.asarray(heights)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError("heights must be an array of real numbers of shape (rows, columns)") from None
+        if given.dtype.kind not in "fiu":
+            raise TypeError(f"heights must be an array of real numbers, not {given.dtype}")
+        if given.ndim != 2 or given.shape[0] < 2 or given.shape[1] < 2:
+            raise ValueError(f"heights must have shape (rows, columns), 2 by 2 at least, got {given.shape}")
+        if given.shape[0] * given.shape[1] > 2**29:
+            raise ValueError("heights can have at most 2**29 samples")
+        table = np.array(given, dtype=np.float64, order="C", copy=True)
+        if not np.isfinite(table).all() or np.abs(table).max() > FARTHEST_VERTEX:
+            raise ValueError(f"heights must be finite and within {FARTHEST_VERTEX:g} m")
+        if row_axis not in ("x", "y"):
+            raise ValueError(f"row_axis must be 'x' or 'y', not {row_axis!r}")
+        try:
+            dx, dy = spacing
+        except TypeError:
+            dx = dy = spacing
+        except ValueError:
+            raise ValueError(f"spacing must be one or two numbers, got {spacing!r}") from None
+        dx = as_positive(dx, "spacing")
+        dy = as_positive(dy, "spacing")
+        if dx * max(table.shape) > FARTHEST_VERTEX or dy * max(table.shape) > FARTHEST_VERTEX:
+            raise ValueError(f"spacing must keep the samples within {FARTHEST_VERTEX:g} m of the origin")
+        shape = (table.shape[0] - 1, table.shape[1] - 1)
+        cut = np.asarray(diagonal)
+        if cut.dtype.kind not in "iub":
+            raise TypeError(f"diagonal must be 0 or 1, or an array of those, not {cut.dtype}")
+        if cut.shape not in ((), shape):
+            raise ValueError(f"diagonal must be one number or have shape {shape}, got {cut.shape}")
+        if not np.isin(cut, (0, 1)).all():
+            raise ValueError("diagonal must be 0 or 1 for each cell")
+        self.data_.rows, self.data_.columns = table.shape
+        self.data_.rows_along_y = row_axis == "y"
+        self.data_.row_step, self.data_.column_step = (dy, dx) if row_axis == "y" else (dx, dy)
+        self.data_.two_sided = _flag(two_sided, "two_sided")
+        if holes is not None:
+            gone = np.asarray(holes)
+            if gone.dtype.kind != "b":
+                raise TypeError(f"holes must be an array of bool, not {gone.dtype}")
+            if gone.shape != shape:
+                raise ValueError(f"holes must have shape {shape}, got {gone.shape}")
+        if cut.shape == () and holes is None:
+            self.data_.diagonal = int(cut)
+        else:
+            cells = np.zeros(shape, np.uint8)
+            cells |= cut.astype(np.uint8)
+            if holes is not None:
+                cells |= gone.astype(np.uint8) << np.uint8(1)
+            cells.flags.writeable = False
+            self.cells_ = cells
+            c = cells
+            self.data_.cells = &c[0, 0]
+        self.data_array = _numbers(triangle_data, "triangle_data", 2 * shape[0] * shape[1], np.int64)
+        self.mask_array = _numbers(triangle_mask, "triangle_mask", 2 * shape[0] * shape[1], np.uint32)
+        if self.data_array is not None:
+            data = self.data_array
+            self.data_.data = &data[0]
+        if self.mask_array is not None:
+            masks = self.mask_array
+            self.data_.mask = &masks[0]
+        h = table
+        self.data_.heights = &h[0, 0]
+        with nogil:
+            status = field_build(&self.data_)
+        raise_status(status)
+        table.flags.writeable = False
+        self.heights_ = table
+        self.bounds_ = self.data_.bounds
+        self.kind = SHAPE_HEIGHTFIELD
+
+    def __dealloc__(self):
+        bvh_free(&self.data_.tree)
+
+    cdef const field_data* field(self) noexcept:
+        return &self.data_
+
+    @property
+    def heights(self):
+        """Heights as given, read-only (rows, columns) array, metres."""
+        return self.heights_
+
+    @property
+    def spacing(self):
+        """Distance of the samples along x and along y, metres."""
+        if self.data_.rows_along_y:
+            return self.data_.column_step, self.data_.row_step
+        return self.data_.row_step, self.data_.column_step
+
+    @property
+    def triangle_count(self):
+        """Two per cell, holes included."""
+        return 2 * (self.data_.rows - 1) * (self.data_.columns - 1)
+
+    @property
+    def row_axis(self):
+        """'x' or 'y': along which axis rows follow one another."""
+        return "y" if self.data_.rows_along_y else "x"
+
+    @property
+    def diagonal(self):
+        """0 or 1, or one of them per cell."""
+        return self.data_.diagonal if self.cells_ is None else self.cells_ & np.uint8(1)
+
+    @property
+    def holes(self):
+        """Cells without triangles, (rows - 1, columns - 1) array of bool."""
+        if self.cells_ is None:
+            return np.zeros((self.data_.rows - 1, self.data_.columns - 1), bool)
+        return (self.cells_ & np.uint8(2)) != 0
+
+    @property
+    def two_sided(self):
+        """True when triangles are met from both sides."""
+        return bool(self.data_.two_sided)
+
+    @property
+    def triangle_data(self):
+        """Number of each triangle, or None."""
+        return None if self.data_array is None else self.data_array.copy()
+
+    @property
+    def triangle_mask(self):
+        """Layers of each triangle, or None."""
+        return None if self.mask_array is None else self.mask_array.copy()
+
+    @property
+    def nbytes(self):
+        """Bytes held: heights, tables and tree."""
+        n = sum(a.nbytes for a in (self.heights_, self.cells_, self.data_array, self.mask_array) if a is not None)
+        return n + self.data_.tree.n_nodes * sizeof(bvh_node) + self.data_.tree.n_items * sizeof(int32_t)
+
+    def to_mesh(self):
+        """The same surface as a `Mesh` with the same numbering; holes are triangles without area.
+
+        Returns
+        -------
+        Mesh
+        """
+        rows, columns = self.data_.rows, self.data_.columns
+        i, j = np.meshgrid(np.arange(rows), np.arange(columns), indexing="ij")
+        dx, dy = self.spacing
+        x, y = (j, i) if self.data_.rows_along_y else (i, j)
+        points = np.stack([x * dx, y * dy, self.heights_], -1).reshape(-1, 3)
+        first = (i[:-1, :-1] * columns + j[:-1, :-1])
+        corner = np.stack([first, first + columns, first + columns + 1, first + 1], -1)
+        cut = np.broadcast_to(np.asarray(self.diagonal, dtype=bool), first.shape)[..., None]
+        one = np.where(cut, corner[..., [0, 1, 3]], corner[..., [0, 1, 2]])
+        two = np.where(cut, corner[..., [1, 2, 3]], corner[..., [0, 2, 3]])
+        if self.data_.rows_along_y:
+            one, two = one[..., ::-1], two[..., ::-1]
+        gone = self.holes[..., None]
+        one, two = np.where(gone, first[..., None], one), np.where(gone, first[..., None], two)
+        triangles = np.stack([one, two], 2).reshape(-1, 3)
+        return Mesh(points, triangles, self.two_sided, self.data_array, self.mask_array)
+
+    def __repr__(self):
+        return f"Heightfield(<{self.data_.rows} x {self.data_.columns} samples>, {self.spacing})"
+
+    def __reduce__(self):
+        options = {"row_axis": self.row_axis, "diagonal": self.diagonal, "two_sided": self.two_sided,
+                   "holes": None if self.cells_ is None else self.holes, "triangle_data": self.triangle_data,
+                   "triangle_mask": self.triangle_mask}
+        return _heightfield, (np.asarray(self.heights_), self.spacing, options)
+
+
+def _heightfield(heights, spacing, options):
+    return Heightfield(heights, spacing, **options)
 
 
 cdef int _build_mesh(mesh_data* m, const double* v, int32_t n_v, const int32_t* t, int32_t n_t,

@@ -5,6 +5,8 @@ nearest hit among them. C structs only; whoever calls keeps the shapes alive.
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pycct._bvh cimport bvh
+from pycct._heightfield cimport field_data
+from pycct._hull cimport hull_extra
 from pycct._neighbours cimport character
 from pycct._overlap cimport push_out
 from pycct._shapes cimport mesh_data
@@ -34,7 +36,9 @@ cdef struct placed:
     double radius           # world radius of a sphere or capsule
     double offset           # world offset of a plane
     const mesh_data* mesh
+    const field_data* field
     const hull_data* hull
+    const hull_extra* extra
     vec3 hull_scale         # of the hull's own tables
 
 
@@ -132,6 +136,7 @@ cdef struct candidates:
     int32_t* items
     int32_t room_items
     int64_t tested          # triangles looked at
+    uint32_t mask           # of the last gathering: layers of triangles to see
     answer_book* filter     # NULL: everything may be met
 
 
@@ -142,6 +147,8 @@ cdef struct world_hit:
 
 cdef void candidates_init(candidates* c) noexcept nogil
 cdef void candidates_free(candidates* c) noexcept nogil
+# Make room for more triangles. Status.
+cdef int candidates_room(candidates* c, int32_t more) noexcept nogil
 cdef void candidates_cut(candidates* c, int32_t n_groups, int32_t n_tris) noexcept nogil
 # Add what touches the box; mask picks layers. Returns a status.
 cdef int candidates_gather(candidates* c, const world_part* part, int32_t part_index, aabb box, uint32_t mask,
@@ -166,6 +173,16 @@ cdef push_out group_push(candidates* c, const candidate_group* g, vec3 p0, vec3 
 cdef bint group_overlaps(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil
 cdef vec3 place_point(const placed* p, vec3 local) noexcept nogil
 cdef vec3 unplace_point(const placed* p, vec3 world) noexcept nogil
+# A box in the shape's frame around a box in the world.
+cdef aabb local_box(const placed* p, aabb box) noexcept nogil
+# Triangle k of a mesh (in the order of its leaves), or a cell's triangle of a heightfield, in
+# the world; False: it has no area there, or lies in a hole.
+cdef bint mesh_triangle(const placed* p, Py_ssize_t k, triangle* t) noexcept nogil
+cdef bint heightfield_triangle(const placed* p, int32_t i, int32_t j, int which, triangle* t) noexcept nogil
+# The user's number for a triangle (as the user counts them) of a mesh or heightfield; False: none.
+cdef bint triangle_data(const placed* p, int32_t tri, int64_t* data) noexcept nogil
+# The layers of such a triangle; all when it has no mask.
+cdef uint32_t triangle_mask(const placed* p, int32_t tri) noexcept nogil
 cdef aabb capsule_bounds(vec3 p0, vec3 p1, double radius) noexcept nogil
 cdef inline bint group_recovers(const candidate_group* g, int recovers) noexcept nogil:
     """Whether an overlap with the group counts."""

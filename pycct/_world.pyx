@@ -4,6 +4,7 @@ from libc.math cimport fabs
 from libc.stdlib cimport free, realloc
 
 from pycct._bvh cimport box32, box32_around, bvh_collect
+from pycct._heightfield cimport field_cells, field_data, field_triangle
 from pycct._closest cimport point_segment, segment_segment, triangle_normal
 from pycct._overlap cimport (
     overlaps_triangles,
@@ -26,6 +27,7 @@ from pycct._types cimport (
     BODY_KINEMATIC,
     SHAPE_BOX,
     SHAPE_CAPSULE,
+    SHAPE_HEIGHTFIELD,
     SHAPE_HULL,
     SHAPE_MESH,
     SHAPE_PLANE,
@@ -74,6 +76,7 @@ cdef void candidates_init(candidates* c) noexcept nogil:
     c.items = NULL
     c.n_groups = c.room_groups = c.n_tris = c.room_tris = c.room_places = c.room_items = 0
     c.tested = 0
+    c.mask = 0xFFFFFFFF
     c.filter = NULL
 
 
@@ -107,7 +110,7 @@ cdef int _room_for_groups(candidates* c, int32_t more) noexcept nogil:
     return STATUS_OK
 
 
-cdef int _room_for_tris(candidates* c, int32_t more) noexcept nogil:
+cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
     cdef int32_t room
     cdef void* p
     if c.n_tris + more <= c.room_tris:
@@ -178,7 +181,7 @@ cdef aabb capsule_bounds(vec3 p0, vec3 p1, double radius) noexcept nogil:
     return box_grow(box_of(v3_min(p0, p1), v3_max(p0, p1)), radius)
 
 
-cdef aabb _local_box(const placed* p, aabb box) noexcept nogil:
+cdef aabb local_box(const placed* p, aabb box) noexcept nogil:
     """A box in the shape's frame around a box in the world."""
     cdef vec3 centre, half, h
     if p.plain:
@@ -233,67 +236,128 @@ cdef void _store_walls(candidates* c, vec3 a, vec3 b, vec3 d, aabb box, const wa
         _store_if_near(c, p, v3_add(q, rise), v3_add(p, rise), box, -1)
 
 
+cdef inline bint _face_of(const placed* p, vec3 a, vec3 b, vec3 c, vec3 n, triangle* t) noexcept nogil:
+    """Corners and normal in the shape's frame to a triangle in the world."""
+    t.a = place_point(p, a)
+    t.b = place_point(p, c if p.mirrored else b)
+    t.c = place_point(p, b if p.mirrored else c)
+    t.n = n if p.plain else triangle_normal(t.a, t.b, t.c)
+    t.d = v3_dot(t.n, t.a)
+    return not v3_is_zero(t.n)
+
+
+cdef bint mesh_triangle(const placed* p, Py_ssize_t k, triangle* t) noexcept nogil:
+    cdef const mesh_data* m = p.mesh
+    cdef const int32_t* v = m.triangles + 3 * k
+    return _face_of(p, v3_load(m.vertices + 3 * <Py_ssize_t>v[0]), v3_load(m.vertices + 3 * <Py_ssize_t>v[1]),
+                    v3_load(m.vertices + 3 * <Py_ssize_t>v[2]), v3_load(m.normals + 3 * k), t)
+
+
+cdef bint heightfield_triangle(const placed* p, int32_t i, int32_t j, int which, triangle* t) noexcept nogil:
+    cdef vec3 a, b, c
+    if not field_triangle(p.field, i, j, which, &a, &b, &c):
+        return False
+    return _face_of(p, a, b, c, triangle_normal(a, b, c), t)
+
+
+cdef bint triangle_data(const placed* p, int32_t tri, int64_t* data) noexcept nogil:
+    if tri >= 0 and p.kind == SHAPE_MESH and p.mesh.data != NULL:
+        data[0] = p.mesh.data[tri]
+        return True
+    if tri >= 0 and p.kind == SHAPE_HEIGHTFIELD and p.field.data != NULL:
+        data[0] = p.field.data[tri]
+        return True
+    return False
+
+
+cdef uint32_t triangle_mask(const placed* p, int32_t tri) noexcept nogil:
+    if tri >= 0 and p.kind == SHAPE_MESH and p.mesh.mask != NULL:
+        return p.mesh.mask[tri]
+    if tri >= 0 and p.kind == SHAPE_HEIGHTFIELD and p.field.mask != NULL:
+        return p.field.mask[tri]
+    return 0xFFFFFFFF
+
+
+cdef aabb _reach(aabb box, const wall_rule* walls) noexcept nogil:
+    """The box, and what lies so far below it that a wall on it may reach into it."""
+    cdef vec3 drop
+    if walls == NULL or walls.height <= 0.0:
+        return box
+    drop = v3_scale(walls.up, -walls.height)
+    return box_union(box, box_of(v3_add(box.lo, drop), v3_add(box.hi, drop)))
+
+
+cdef inline void _add_surface(candidates* c, const triangle* t, bint two_sided, aabb box, aabb reach,
+                              const wall_rule* walls, int32_t source) noexcept nogil:
+    """One triangle of a mesh or heightfield, or the walls that replace it."""
+    cdef double rise
+    if not _near(t.a, t.b, t.c, reach):
+        return
+    if walls != NULL and walls.height > 0.0:
+        rise = v3_dot(t.n, walls.up)
+        if two_sided and rise < 0.0:
+            if -rise < walls.slope_limit:
+                _store_walls(c, t.a, t.c, t.b, box, walls)
+                return
+            if _near(t.a, t.b, t.c, box):
+                _store(c, t.a, t.c, t.b, v3_scale(t.n, -1.0), source)
+            return
+        if 0.0 <= rise < walls.slope_limit:
+            _store_walls(c, t.a, t.b, t.c, box, walls)
+            return
+        if not _near(t.a, t.b, t.c, box):
+            return
+    _store(c, t.a, t.b, t.c, t.n, source)
+
+
 cdef int _add_mesh(candidates* c, const placed* p, aabb box, const wall_rule* walls) noexcept nogil:
     cdef const mesh_data* m = p.mesh
     cdef box32 local
     cdef int32_t found, i
-    cdef Py_ssize_t k
-    cdef const int32_t* t
-    cdef vec3 a, b, d, n, swap, drop
-    cdef double rise
-    cdef aabb reach = box
-    cdef bint walled = walls != NULL and walls.height > 0.0
+    cdef triangle t
+    cdef aabb reach = _reach(box, walls)
     cdef int status
-    if walled:
-        # A wall may reach into the box though its triangle lies below.
-        drop = v3_scale(walls.up, -walls.height)
-        reach = box_union(box, box_of(v3_add(box.lo, drop), v3_add(box.hi, drop)))
-    local = box32_around(_local_box(p, reach))
+    local = box32_around(local_box(p, reach))
     found = _collect(c, &m.tree, &local)
     if found < 0:
         return found
-    status = _room_for_tris(c, 6 * found if walled else found)
+    status = candidates_room(c, 6 * found if walls != NULL and walls.height > 0.0 else found)
     if status != STATUS_OK:
         return status
     for i in range(found):
-        k = c.places[i]
-        t = m.triangles + 3 * k
-        a = place_point(p, v3_load(m.vertices + 3 * <Py_ssize_t>t[0]))
-        b = place_point(p, v3_load(m.vertices + 3 * <Py_ssize_t>t[1]))
-        d = place_point(p, v3_load(m.vertices + 3 * <Py_ssize_t>t[2]))
-        if not _near(a, b, d, reach):
+        if m.mask != NULL and not m.mask[m.source[c.places[i]]] & c.mask:
             continue
-        if p.plain:
-            n = v3_load(m.normals + 3 * k)
-        else:
-            if p.mirrored:
-                swap = b
-                b = d
-                d = swap
-            n = triangle_normal(a, b, d)
-            if v3_is_zero(n):
-                continue
-        if walled:
-            rise = v3_dot(n, walls.up)
-            if m.two_sided and rise < 0.0:
-                rise = -rise
-                swap = b
-                b = d
-                d = swap
-                n = v3_scale(n, -1.0)
-            if 0.0 <= rise < walls.slope_limit:
-                _store_walls(c, a, b, d, box, walls)
-                continue
-            if not _near(a, b, d, box):
-                continue
-        _store(c, a, b, d, n, m.source[k])
+        if mesh_triangle(p, c.places[i], &t):
+            _add_surface(c, &t, m.two_sided, box, reach, walls, m.source[c.places[i]])
+    return STATUS_OK
+
+
+cdef int _add_heightfield(candidates* c, const placed* p, aabb box, const wall_rule* walls) noexcept nogil:
+    cdef const field_data* f = p.field
+    cdef int32_t i, j, i0, i1, j0, j1, tri
+    cdef int which, status
+    cdef triangle t
+    cdef aabb reach = _reach(box, walls)
+    if not field_cells(f, local_box(p, reach), &i0, &i1, &j0, &j1):
+        return STATUS_OK
+    for i in range(i0, i1 + 1):
+        status = candidates_room(c, 12 * (j1 - j0 + 1) if walls != NULL and walls.height > 0.0 else 2 * (j1 - j0 + 1))
+        if status != STATUS_OK:
+            return status
+        for j in range(j0, j1 + 1):
+            for which in range(2):
+                tri = 2 * (i * (f.columns - 1) + j) + which
+                if f.mask != NULL and not f.mask[tri] & c.mask:
+                    continue
+                if heightfield_triangle(p, i, j, which, &t):
+                    _add_surface(c, &t, f.two_sided, box, reach, walls, tri)
     return STATUS_OK
 
 
 cdef int _add_box(candidates* c, const placed* p) noexcept nogil:
     cdef vec3[8] corner
     cdef int i
-    cdef int status = _room_for_tris(c, 12)
+    cdef int status = candidates_room(c, 12)
     if status != STATUS_OK:
         return status
     for i in range(8):
@@ -324,7 +388,7 @@ cdef inline vec3 _hull_vertex(const placed* p, int32_t i) noexcept nogil:
 cdef int _add_hull(candidates* c, const placed* p) noexcept nogil:
     cdef int32_t i
     cdef const int32_t* t
-    cdef int status = _room_for_tris(c, p.hull.n_triangles)
+    cdef int status = candidates_room(c, p.hull.n_triangles)
     if status != STATUS_OK:
         return status
     for i in range(p.hull.n_triangles):
@@ -371,6 +435,9 @@ cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t pa
         if p.kind == SHAPE_MESH:
             g.two_sided = p.mesh.two_sided
             status = _add_mesh(c, p, box, walls)
+        elif p.kind == SHAPE_HEIGHTFIELD:
+            g.two_sided = p.field.two_sided
+            status = _add_heightfield(c, p, box, walls)
         elif p.kind == SHAPE_BOX:
             g.closed = True
             status = _add_box(c, p)
@@ -379,7 +446,7 @@ cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t pa
             g.closed = True
             status = _add_hull(c, p)
         else:
-            status = _room_for_tris(c, 1)
+            status = candidates_room(c, 1)
             if status == STATUS_OK:
                 _store_face(c, p.mirrored, place_point(p, p.a), place_point(p, p.b), place_point(p, p.c))
         if status != STATUS_OK:
@@ -467,9 +534,9 @@ cdef int candidates_gather(candidates* c, const world_part* part, int32_t part_i
     cdef box32 query
     cdef int32_t found, i, k
     cdef const placed* p
-    cdef aabb reach = box
-    cdef vec3 drop
+    cdef aabb reach = _reach(box, walls)
     cdef int status = STATUS_OK
+    c.mask = mask
     if part.n == 0:
         return STATUS_OK
     for i in range(part.n_endless):
@@ -478,9 +545,6 @@ cdef int candidates_gather(candidates* c, const world_part* part, int32_t part_i
             status = candidates_add(c, p, part.endless[i], part_index, box, walls)
             if status != STATUS_OK:
                 return status
-    if walls != NULL and walls.height > 0.0:
-        drop = v3_scale(walls.up, -walls.height)
-        reach = box_union(box, box_of(v3_add(box.lo, drop), v3_add(box.hi, drop)))
     query = box32_around(reach)
     found = _collect(c, &part.tree, &query)
     if found < 0:
