@@ -1,0 +1,333 @@
+"""The plain Python reference and the compiled package agree to the last bit.
+
+Both are given the same scenes, controllers and displacements, move by move from the
+same place and each with its own memory. What is compared is everything a user can
+see after a move: position, flags, velocity, hits, ground, state.
+"""
+
+import math
+import random
+
+import goldens
+import numpy as np
+import pytest
+
+import pycct
+from pycct import reference
+
+RECORDINGS = sorted(p for d in (goldens.OWN, goldens.THIRD_PARTY) if d.is_dir() for p in d.glob("*.json.gz"))
+RECORDINGS = {p.name.removesuffix(".json.gz"): p for p in RECORDINGS if not p.name.startswith("query_")}
+# One move in so many is compared when tests must be fast.
+SAMPLE = 401
+
+
+def plain(value):
+    """The id of an actor."""
+    return None if value is None else value.id
+
+
+def seen(hero):
+    """All that a user can see of a controller after a move, as values that compare exactly."""
+    ground = hero.ground
+    state = hero.state
+    return {
+        "position": hero.position,
+        "flags": int(hero.collision_flags),
+        "velocity": hero.velocity,
+        "foot_position": hero.foot_position,
+        "hits": [
+            (plain(h.actor), plain(h.controller), plain(h.obstacle), h.dynamic, h.triangle, h.data, h.position, h.normal,
+             h.direction, h.length, h.distance, h.pass_)
+            for h in hero.hits
+        ],
+        "ground": ground
+        and (
+            plain(ground.actor), plain(ground.controller), plain(ground.obstacle), ground.triangle, ground.data, ground.normal, ground.face_normal, ground.point,
+            ground.distance, bool(ground.walkable),
+        ),
+        "state": (
+            plain(state.standing_on), bool(state.on_controller), bool(state.on_obstacle), bool(state.moving_up),
+            bool(state.sliding), state.overlap, state.contact_point_height, state.ground_triangle,
+            state.platform_delta,
+        ),
+        "recoveries": hero.stats.recoveries,
+        "iterations": hero.stats.iterations,
+    }  # fmt: skip
+
+
+def differences(a, b):
+    """The parts in which two pictures differ; repr tells 0.0 from -0.0."""
+    return {key: (a[key], b[key]) for key in a if repr(a[key]) != repr(b[key])}
+
+
+MODULES = (pycct, reference)
+
+
+def in_both(monkeypatch, make):
+    """What ``make`` gives in the compiled package and in the reference."""
+    made = []
+    for module in MODULES:
+        monkeypatch.setattr(goldens, "pycct", module)
+        made.append(make(module))
+    return made
+
+
+class Both:
+    """One recorded scene and some of its controllers, in both."""
+
+    def __init__(self, record, indices, monkeypatch, **extra):
+        self.record = record
+        self.monkeypatch = monkeypatch
+        self.asked = goldens.displacements(record)
+        self.scenes = in_both(monkeypatch, lambda module: goldens.scene_of(record))
+        together = {"collide": True} if record["scene"].get("together") else {}
+        scenes = dict(zip(MODULES, self.scenes, strict=True))
+        extra |= together | goldens.behavior_of(record)
+        self.heroes = {
+            index: in_both(
+                monkeypatch, lambda m, index=index: goldens.controller_of(scenes[m], record, index, **extra)
+            )
+            for index in indices
+        }
+
+    def animate(self, step):
+        for scene in self.scenes:
+            goldens.animate(scene, self.record, step)
+
+    def put(self, index, position):
+        for hero in self.heroes[index]:
+            hero.position = position
+
+    def compare(self, index, step):
+        moves = self.record["scene"]["moves"]
+        want = tuple(self.asked[index, step])
+        for module, hero in zip(MODULES, self.heroes[index], strict=True):
+            self.monkeypatch.setattr(goldens, "pycct", module)
+            hero.move(want, moves["dt"], min_distance=moves["min_dist"])
+        assert not differences(*map(seen, self.heroes[index])), (index, step)
+
+
+def both_play(record, every, monkeypatch, **extra):
+    """Number of moves compared; each starts where the recording has it."""
+    tracks = record["trajectories"]
+    together = record["scene"].get("together")
+    animated = "animation" in record["scene"]
+    # Every trajectory starts from the shapes' own poses; those alone in a still scene may share it.
+    groups = [[track] for track in tracks] if animated and not together else [tracks]
+    if every > 1 and (together or animated):
+        # Few steps, all of them: what carries or crowds a character is what the steps before left.
+        every = 1
+        groups = groups[:1]
+        n_steps = 60
+    else:
+        n_steps = record["scene"]["moves"]["n_steps"]
+    compared = counter = 0
+    for group in groups:
+        both = Both(record, [t["controller"] for t in group], monkeypatch, **extra)
+        for step in range(n_steps):
+            both.animate(step)
+            for track in group:
+                both.put(track["controller"], track["steps"][step]["from"])
+                counter += 1
+                if counter % every == 0:
+                    both.compare(track["controller"], step)
+                    compared += 1
+    return compared
+
+
+def load(name):
+    record = goldens.load(RECORDINGS[name])
+    if any("half_extents" in c for c in record["scene"]["controllers"]):
+        pytest.skip("of box-shaped controllers")
+    levels = [s["obj"] for s in record["scene"]["shapes"] if "obj" in s]
+    if not all((goldens.LEVELS / obj).exists() for obj in levels):
+        pytest.skip("its level is not part of the repository")
+    return record
+
+
+@pytest.mark.parametrize("name", sorted(RECORDINGS))
+def test_sample_of_recorded_moves(name, monkeypatch):
+    assert both_play(load(name), SAMPLE, monkeypatch) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(RECORDINGS))
+def test_all_recorded_moves(name, monkeypatch):
+    assert both_play(load(name), 1, monkeypatch) > 0
+
+
+# --- random worlds --------------------------------------------------------------
+
+
+def dot(a, b):
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def direction(rng):
+    while True:
+        v = [rng.uniform(-1, 1) for _ in range(3)]
+        if 0.01 < math.sqrt(dot(v, v)) <= 1:
+            return v
+
+
+def rotation(rng):
+    """Often none: what stands upright meets what is level."""
+    if rng.random() < 0.4:
+        return (0.0, 0.0, 0.0, 1.0)
+    q = [rng.gauss(0, 1) for _ in range(4)]
+    m = math.sqrt(sum(x * x for x in q))
+    return tuple(x / m for x in q)
+
+
+def grid_mesh(rng):
+    """Arguments of a bumpy mesh of 72 triangles about the origin; some have no area."""
+    n = 7
+    step = rng.choice([0.5, 0.8, 1.5])
+    rough = rng.choice([0.0, 0.2, 0.6])
+    v = [
+        (step * (i - 3), step * (j - 3), rough * rng.uniform(-1, 1) if rng.random() < 0.7 else 0.0)
+        for i in range(n)
+        for j in range(n)
+    ]
+    t = []
+    for i in range(n - 1):
+        for j in range(n - 1):
+            k = i * n + j
+            t += [(k, k + n, k + n + 1), (k, k + n + 1, k + 1)]
+    if rng.random() < 0.3:
+        t.append((0, 1, 2))
+    if rng.random() < 0.2:
+        t = [tuple(reversed(c)) for c in t]
+    return np.array(v), np.array(t)
+
+
+def soup_mesh(rng):
+    """Arguments of a mesh of unconnected triangles."""
+    v, t = [], []
+    for k in range(20):
+        c = [rng.uniform(-2, 2) for _ in range(3)]
+        v += [[c[i] + rng.uniform(-1, 1) for i in range(3)] for _ in range(3)]
+        t.append((3 * k, 3 * k + 1, 3 * k + 2))
+    return np.array(v), np.array(t)
+
+
+def shape_recipe(rng):
+    """(name of the class, arguments, keywords) of a shape."""
+    kind = rng.choice(["Mesh", "Mesh", "Soup", "Box", "Box", "Sphere", "Capsule", "ConvexHull", "Triangle", "Plane"])
+    if kind in ("Mesh", "Soup"):
+        vertices, triangles = grid_mesh(rng) if kind == "Mesh" else soup_mesh(rng)
+        data = np.arange(len(triangles)) * 7 if rng.random() < 0.5 else None
+        return "Mesh", (vertices, triangles), {"two_sided": rng.random() < 0.3, "triangle_data": data}
+    if kind == "Box":
+        return kind, ([rng.choice([0.1, 0.25, rng.uniform(0.1, 2)]) for _ in range(3)],), {}
+    if kind == "Sphere":
+        return kind, (rng.uniform(0.1, 1.2),), {}
+    if kind == "Capsule":
+        return kind, (rng.uniform(0.1, 0.6), rng.choice([0.0, rng.uniform(0, 2)])), {}
+    if kind == "ConvexHull":
+        n = rng.choice([4, 5, 8, 20])
+        return kind, ([[rng.uniform(-1, 1) for _ in range(3)] for _ in range(n)],), {}
+    if kind == "Triangle":
+        return kind, tuple([rng.uniform(-2, 2) for _ in range(3)] for _ in range(3)), {}
+    return kind, ((rng.uniform(-0.3, 0.3), rng.uniform(-0.3, 0.3), 1.0), rng.uniform(-2, 0)), {}
+
+
+def placing(rng, kind):
+    """Keywords of Scene.add."""
+    scale = (1.0, 1.0, 1.0)
+    if rng.random() < 0.3 and kind != "Plane":
+        k = rng.uniform(0.5, 2)
+        scale = (k, k, k)
+        if kind not in ("Sphere", "Capsule"):
+            scale = tuple(rng.choice([-1, 1]) * rng.uniform(0.5, 2) for _ in range(3))
+    return {
+        "position": [rng.uniform(-2.5, 2.5) for _ in range(3)],
+        "rotation": rotation(rng),
+        "scale": scale,
+        "body": rng.choice(["static", "static", "static", "kinematic", "dynamic"]),
+        "layer": rng.choice([1, 1, 1, 2, 3]),
+    }
+
+
+def controller_recipe(rng):
+    """Keywords of a controller."""
+    radius = rng.choice([0.1, 0.4, 0.5, 1.0])
+    height = rng.choice([0.0, 0.5, 1.0, 1.7])
+    return {
+        "position": [rng.uniform(-2.5, 2.5) for _ in range(2)] + [rng.uniform(-1, 3)],
+        "radius": radius,
+        "height": height,
+        "up": rng.choice([(0, 0, 1), (0, 0, 1), (0, 1, 0), direction(rng)]),
+        "step_offset": rng.choice([0.0, 0.3, 0.5]) * min(1.0, radius),
+        "contact_offset": rng.choice([0.0, 0.01, 0.05, 0.1]),
+        "slope_limit": rng.choice([0.0, 0.5, 0.707, 0.9]),
+        "climbing_mode": rng.choice(["easy", "constrained"]),
+        "non_walkable_mode": rng.choice(["prevent_climbing", "force_sliding"]),
+        "overlap_recovery": rng.random() < 0.8,
+        "prevent_vertical_sliding": rng.random() < 0.3,
+        "invisible_wall_height": rng.choice([0.0, 0.0, 0.0, 0.5]),
+        "max_jump_height": rng.choice([0.0, 0.0, 1.0]),
+        "mask": rng.choice([0xFFFFFFFF, 0xFFFFFFFF, 1]),
+    }
+
+
+def random_moves(seed, worlds, moves):
+    """Play random worlds in both; the number of moves, of moves with a hit, of recoveries."""
+    rng = random.Random(seed)
+    count = {"moves": 0, "hits": 0, "recoveries": 0, "experiments": 0}
+    for world in range(worlds):
+        scenes = [module.Scene() for module in MODULES]
+        for k in range(rng.randint(2, 7)):
+            name, args, keywords = shape_recipe(rng)
+            where = placing(rng, name)
+            if k == 0:
+                # Something to stand on.
+                where |= {"position": (0.0, 0.0, -1.0), "rotation": (0.0, 0.0, 0.0, 1.0), "layer": 1}
+            for module, scene in zip(MODULES, scenes, strict=True):
+                scene.add(getattr(module, name)(*args, **keywords), **where)
+        recipe = controller_recipe(rng)
+        pair = [m.CharacterController(s, **recipe) for m, s in zip(MODULES, scenes, strict=True)]
+        up = pair[0].up
+        walks = rng.random() < 0.7
+        for step in range(moves):
+            if walks:
+                # Some steps the same way, falling at first.
+                if step % 10 == 0:
+                    way = [rng.choice([0.02, 0.1, 0.3]) * x for x in direction(rng)]
+                fall = -0.5 if step % 10 < 3 else -0.1
+                want = tuple(x - dot(way, up) * u + fall * u for x, u in zip(way, up, strict=True))
+            else:
+                size = rng.choice([1e-4, 0.02, 0.1, 0.5, 0.5, 3.0])
+                want = tuple(x * size for x in direction(rng))
+                if rng.random() < 0.1:
+                    want = tuple(-size * u for u in up)
+            if step % 10 == 9 or max(map(abs, pair[0].position)) > 3:
+                high = rng.uniform(-1, 2.5)
+                place = tuple(rng.uniform(-2, 2) * (1 - abs(u)) + high * u for u in up)
+                for hero in pair:
+                    hero.teleport(place)
+            least = rng.choice([0.0, 0.0, 1e-3])
+            for hero in pair:
+                hero.move(want, 1 / 60, min_distance=least)
+            a, b = map(seen, pair)
+            assert not differences(a, b), (seed, world, step)
+            count["moves"] += 1
+            count["hits"] += bool(a["hits"])
+            count["recoveries"] += a["recoveries"]
+            count["experiments"] += pair[0].state.sliding
+    return count
+
+
+def test_random_moves():
+    count = random_moves(1, 60, 10)
+    assert count["moves"] == 600
+    # The worlds are such that much happens.
+    assert count["hits"] > 150
+    assert count["recoveries"] > 100
+    assert count["experiments"] > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 12))
+def test_many_random_moves(seed):
+    assert random_moves(seed, 100, 20)["moves"] == 2000
