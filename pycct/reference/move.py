@@ -5,6 +5,7 @@ state, which is kept only when the move ends well.
 """
 
 from dataclasses import dataclass, field, replace
+from functools import cmp_to_key
 from typing import NamedTuple
 
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
@@ -44,6 +45,7 @@ from pycct.reference.world import (
     cast,
     deepest,
     gather,
+    group_order,
     group_push,
 )
 
@@ -312,15 +314,19 @@ class Move:
     def recover_at_once(self, position):
         """One sum over all overlaps (RULES 9 row 5, MOVE 9.2): the new position."""
         p = self.p
-        total = ZERO
+        pushes = []
         for g in self.around(position, p.radius + p.contact_offset):
-            if g.item.recovered_as not in self.recovers():
-                continue
-            push = group_push(g, *self.ends(position), p.radius)
-            if not push.overlapping or not self.may_meet(g.item):
-                continue
-            total = madd(total, push.dir, push.depth + p.contact_offset)
-            self.stats.recoveries += 1
+            if g.item.recovered_as in self.recovers():
+                push = group_push(g, *self.ends(position), p.radius)
+                if push.overlapping:
+                    pushes.append((g, push))
+        # The order of storage must not change the last bits of the sum.
+        pushes.sort(key=cmp_to_key(lambda a, b: group_order(a[0], a[1].face, b[0], b[1].face)))
+        total = ZERO
+        for g, push in pushes:
+            if self.may_meet(g.item):
+                total = madd(total, push.dir, push.depth + p.contact_offset)
+                self.stats.recoveries += 1
         return add(position, total) if length(total) > EPSILON_DISTANCE else position
 
     def recover(self, position):

@@ -331,7 +331,7 @@ def gather(items, box, mask, walls=None):
     return groups
 
 
-def _group_order(g, g_face, h, h_face):
+def group_order(g, g_face, h, h_face):
     """Order of two hits by geometry, so that no result depends on the order of adding shapes."""
     a, b = g.item, h.item
     if a.kind != b.kind:
@@ -379,7 +379,7 @@ def cast(groups, q, recovers, may_meet=anything):
                 if one.overlapping != best.base.overlapping:
                     if best.base.overlapping:
                         continue
-                elif _group_order(g, one.face, best.group, best.base.face) > 0:
+                elif group_order(g, one.face, best.group, best.base.face) > 0:
                     continue
         # Only what would be met is asked about.
         if may_meet(item):
@@ -429,6 +429,6 @@ def deepest(groups, p0, p1, radius, recovers, may_meet=anything):
     best = None
     for g, push in pushes:
         if push.depth >= depth - TIE and may_meet(g.item):
-            if best is None or _group_order(g, push.face, best[0], best[1].face) < 0:
+            if best is None or group_order(g, push.face, best[0], best[1].face) < 0:
                 best = (g, push)
     return best[1]
