@@ -26,59 +26,48 @@ def plain(value):
     return None if value is None else value.id
 
 
+def told_of_hit(hit):
+    """A hit of a move, as values."""
+    who = (plain(hit.actor), plain(hit.controller), plain(hit.obstacle), hit.dynamic)
+    where = (hit.triangle, hit.data, hit.position, hit.normal, hit.direction)
+    return who, where, hit.length, hit.distance, hit.pass_
+
+
+def told_of_ground(ground):
+    """What is below, as values."""
+    if ground is None:
+        return None
+    who = (plain(ground.actor), plain(ground.controller), plain(ground.obstacle))
+    where = (ground.triangle, ground.data, ground.normal, ground.face_normal, ground.point)
+    return who, where, ground.distance, bool(ground.walkable)
+
+
+def told_of_state(state):
+    """What a character remembers, as values."""
+    switches = (state.on_controller, state.on_obstacle, state.moving_up, state.sliding)
+    numbers = (state.overlap, state.contact_point_height, state.velocity, state.platform_delta)
+    return plain(state.standing_on), *map(bool, switches), *numbers, state.ground_triangle
+
+
 def seen(hero):
     """All that a user can see of a controller after a move, as values that compare exactly."""
-    ground = hero.ground
-    state = hero.state
     return {
         "position": hero.position,
         "flags": int(hero.collision_flags),
         "velocity": hero.velocity,
         "foot_position": hero.foot_position,
-        "hits": [
-            (
-                plain(h.actor),
-                plain(h.controller),
-                plain(h.obstacle),
-                h.dynamic,
-                h.triangle,
-                h.data,
-                h.position,
-                h.normal,
-                h.direction,
-                h.length,
-                h.distance,
-                h.pass_,
-            )
-            for h in hero.hits
-        ],
-        "ground": ground
-        and (
-            plain(ground.actor),
-            plain(ground.controller),
-            plain(ground.obstacle),
-            ground.triangle,
-            ground.data,
-            ground.normal,
-            ground.face_normal,
-            ground.point,
-            ground.distance,
-            bool(ground.walkable),
-        ),
-        "state": (
-            plain(state.standing_on),
-            bool(state.on_controller),
-            bool(state.on_obstacle),
-            bool(state.moving_up),
-            bool(state.sliding),
-            state.overlap,
-            state.contact_point_height,
-            state.ground_triangle,
-            state.platform_delta,
-        ),
+        "hits": [told_of_hit(h) for h in hero.hits],
+        "ground": told_of_ground(hero.ground),
+        "state": told_of_state(hero.state),
         "recoveries": hero.stats.recoveries,
         "iterations": hero.stats.iterations,
     }
+
+
+def told_of_explanation(told):
+    """An explanation, as values."""
+    events = [(e.kind, e.pass_, e.position, e.vector, e.hit and told_of_hit(e.hit)) for e in told.events]
+    return told.displacement, told.start, told.end, told.flags, events, told.notes
 
 
 def differences(a, b):
@@ -187,6 +176,14 @@ def dot(a, b):
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
+def told_of_scene_hit(hit):
+    """The answer to a question, as values."""
+    if hit is None:
+        return None
+    where = (hit.triangle, hit.data, hit.position, hit.normal)
+    return plain(hit.actor), where, hit.distance, hit.time, bool(hit.overlapping)
+
+
 def direction(rng):
     while True:
         v = [rng.uniform(-1, 1) for _ in range(3)]
@@ -281,6 +278,10 @@ def somewhere(rng):
 def even(other):
     """A filter: whatever has an even number."""
     return other.id % 2 == 0
+
+
+def no_obstacle(actor):
+    return not isinstance(actor, (pycct.Obstacle, reference.Obstacle))
 
 
 def by_number(other):
@@ -404,6 +405,37 @@ class World:
             count["rides"] += state.platform_delta != (0, 0, 0)
             count["on user geometry"] += state.on_controller or state.on_obstacle
 
+    def ask(self):
+        """Put a question to both, or have both do something besides moving."""
+        rng = self.rng
+        number = rng.uniform(0, 1.5)
+        want = tuple(direction(rng))
+        where, turn, reach = somewhere(rng), rotation(rng), rng.choice([0.0, rng.uniform(0, 3)])
+        asked = {
+            "probe": lambda scene, hero, module: told_of_ground(hero.probe_ground(number)),
+            "snap": lambda scene, hero, module: hero.snap_to_ground(number),
+            "can_resize": lambda scene, hero, module: hero.can_resize(number),
+            "resize": lambda scene, hero, module: hero.resize(number),
+            "unstick": lambda scene, hero, module: hero.unstick(0.1 * number),
+            "explain": lambda scene, hero, module: told_of_explanation(hero.explain(want, 1 / 60)),
+            "explain_last": lambda scene, hero, module: (t := hero.explain_last()) and told_of_explanation(t),
+            "sweep": lambda scene, hero, module: told_of_scene_hit(
+                scene.sweep(module.Capsule(0.3, number), where, want, reach, turn, filter=no_obstacle)
+            ),
+            "overlap": lambda scene, hero, module: list(
+                map(plain, scene.overlap(module.Capsule(0.3, number), where, turn, filter=no_obstacle))
+            ),
+            "penetration": lambda scene, hero, module: [
+                (plain(actor), way, depth)
+                for actor, way, depth in scene.penetration(module.Sphere(0.1 + number), where, filter=no_obstacle)
+            ],
+        }
+        name = rng.choice(sorted(asked))
+        pair = rng.choice(self.pairs)
+        a, b = (asked[name](*x) for x in zip(self.scenes, pair, MODULES, strict=True))
+        assert repr(a) == repr(b), name
+        assert not differences(*map(seen, pair)), name
+
 
 def random_moves(seed, worlds, steps):
     """Play random worlds in both; how often what happened."""
@@ -414,6 +446,8 @@ def random_moves(seed, worlds, steps):
         for step in range(steps):
             try:
                 world.step(step, count)
+                for _ in range(3):
+                    world.ask()
             except AssertionError as e:
                 raise AssertionError(f"seed {seed}, world {number}, step {step}") from e
     return count
@@ -430,3 +464,19 @@ def test_random_moves():
 @pytest.mark.parametrize("seed", range(2, 14))
 def test_many_random_moves(seed):
     assert random_moves(seed, 100, 20)["moves"] > 2000
+
+
+def test_saves_are_shared():
+    """What one saves the other restores, and both go on alike."""
+    rng = random.Random(77)
+    count = dict.fromkeys(("moves", "hits", "recoveries", "experiments", "rides", "on user geometry"), 0)
+    for _ in range(20):
+        world = World(rng)
+        for step in range(6):
+            world.step(step, count)
+            for compiled, plainly in world.pairs:
+                first, second = compiled.save(), plainly.save()
+                compiled.restore(second)
+                plainly.restore(first)
+                assert compiled.save() == second
+                assert not differences(seen(compiled), seen(plainly))

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from pycct.reference.vec import (
     ZERO,
-    add,
     cross,
     dist2,
     dot,
@@ -20,7 +19,6 @@ from pycct.reference.vec import (
     lerp,
     madd,
     neg,
-    scale,
     sub,
 )
 
@@ -97,6 +95,13 @@ def segment_segment(p0, p1, q0, q1):
     best = _pair(madd(p0, d1, s), madd(q0, d2, t), s, t)
     if denom > NEARLY_PARALLEL2 * a * e:
         return best
+    # The same by cross products, which lose half as many digits to the small angle.
+    m = cross(d1, d2)
+    denom = len2(m)
+    if denom > 0.0:
+        s = f_clamp(dot(m, cross(d2, r)) / denom, 0.0, 1.0)
+        t = f_clamp((b * s + f) / e, 0.0, 1.0)
+        best = _pair(madd(p0, d1, s), madd(q0, d2, t), s, t)
     t = point_segment_parameter(p0, q0, q1)
     best = _nearer(best, _pair(p0, lerp(q0, q1, t), 0.0, t))
     t = point_segment_parameter(p1, q0, q1)
@@ -133,26 +138,6 @@ def triangle_normal(a, b, c):
     return (n[0] / m, n[1] / m, n[2] / m)
 
 
-def point_triangle(p, a, b, c):
-    """Point of a triangle nearest to p."""
-    ab = sub(b, a)
-    ac = sub(c, a)
-    ap = sub(p, a)
-    n = cross(ab, ac)
-    n2 = len2(n)
-    longest2 = f_max(len2(ab), f_max(len2(ac), dist2(b, c)))
-    if n2 > DEGENERATE * longest2 * DEGENERATE * longest2 and n2 > 0.0:
-        w = dot(cross(ab, ap), n)
-        v = dot(cross(ap, ac), n)
-        if v >= 0.0 and w >= 0.0 and dot(cross(sub(c, b), sub(p, b)), n) >= 0.0:
-            # By barycentric weights: the result lies in the triangle even when
-            # the triangle is a sliver whose normal has few good digits.
-            return add(a, add(scale(ab, v / n2), scale(ac, w / n2)))
-    best = point_segment(p, a, b)
-    best = _nearer(best, point_segment(p, b, c))
-    return _nearer(best, point_segment(p, c, a)).on_b
-
-
 def _inside(x, a, b, c, n):
     """True when x, taken along n, falls into the triangle."""
     return (
@@ -160,6 +145,16 @@ def _inside(x, a, b, c, n):
         and dot(cross(sub(c, b), sub(x, b)), n) >= 0.0
         and dot(cross(sub(a, c), sub(x, c)), n) >= 0.0
     )
+
+
+def point_triangle(p, a, b, c):
+    """Point of a triangle nearest to p."""
+    n = triangle_normal(a, b, c)
+    if not is_zero(n) and _inside(p, a, b, c, n):
+        return madd(p, n, -dot(sub(p, a), n))
+    best = point_segment(p, a, b)
+    best = _nearer(best, point_segment(p, b, c))
+    return _nearer(best, point_segment(p, c, a)).on_b
 
 
 def segment_triangle(p0, p1, a, b, c, n):

@@ -15,7 +15,7 @@ FARTHEST = 1e12
 
 def as_float(value, name):
     """A finite float."""
-    if isinstance(value, (str, bytes, bytearray)):
+    if isinstance(value, (str, bytes, bytearray, complex, np.complexfloating)):
         raise TypeError(f"{name} must be a number, not {type(value).__name__}")
     try:
         x = float(value)

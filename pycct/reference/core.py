@@ -1,10 +1,13 @@
 """The CharacterController around the moves, and what it tells of them."""
 
+import logging
 from contextlib import contextmanager
 from dataclasses import replace
 from math import sqrt
 
+from pycct import saves
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Rules
+from pycct.explain import Event, Explanation
 from pycct.reference.convert import (
     FARTHEST,
     as_bits,
@@ -18,13 +21,16 @@ from pycct.reference.convert import (
     as_unit,
     as_vec3,
 )
-from pycct.reference.move import Memory, Move, MoveStats, Params, decompose
+from pycct.reference.move import EPSILON_DISTANCE, GroundContact, Memory, Move, MoveStats, Params, decompose
 from pycct.reference.scene import Scene
 from pycct.reference.shapes import Capsule
 from pycct.reference.vec import (
+    ZERO,
     add,
     dot,
+    length,
     madd,
+    reject,
     scale,
     sub,
 )
@@ -36,6 +42,11 @@ from pycct.reference.world import (
 )
 
 FLAGS = tuple(CollisionFlags(i) for i in range(8))
+logger = logging.getLogger("pycct")
+# Moves in a row without the wanted side motion before a character counts as stuck (MOVE 14.7).
+STUCK_MOVES = 10
+# A shorter time would make the velocity overflow, seconds.
+SHORTEST = 1e-100
 
 
 def decompose_movement(displacement, up=(0.0, 0.0, 1.0), step_offset=0.5, standing_on_moving=False):
@@ -67,19 +78,19 @@ def decompose_movement(displacement, up=(0.0, 0.0, 1.0), step_offset=0.5, standi
     return d._asdict()
 
 
-def _other(scene, item):
-    """The actor, obstacle or controller that an item stands for, or None when it is gone."""
-    return scene.character(item.id) if item.owner == CONTROLLER else scene.actor(item.id)
+def _other(scene, owner, id):
+    """The actor, obstacle or controller of that id, or None when it is gone."""
+    return scene.character(id) if owner == CONTROLLER else scene.actor(id)
 
 
 class _Met:
     """Something met, by what it is."""
 
-    def _set_other(self, scene, item):
-        other = _other(scene, item)
-        self.actor = other if item.owner == ACTOR else None
-        self.controller = other if item.owner == CONTROLLER else None
-        self.obstacle = other if item.owner == OBSTACLE else None
+    def _set_other(self, scene, met):
+        other = _other(scene, met.owner, met.id)
+        self.actor = other if met.owner == ACTOR else None
+        self.controller = other if met.owner == CONTROLLER else None
+        self.obstacle = other if met.owner == OBSTACLE else None
 
     @property
     def other(self):
@@ -93,10 +104,10 @@ class Hit(_Met):
     """One collision of a move."""
 
     def __init__(self, scene, record):
-        self._set_other(scene, record.item)
-        self.dynamic = record.item.owner == ACTOR and record.item.body == "dynamic"
+        self._set_other(scene, record)
+        self.dynamic = record.dynamic
         self.triangle = record.triangle
-        self.data = record.item.data_of(record.triangle)
+        self.data = record.data
         self.position = record.position
         self.normal = record.normal
         self.direction = record.direction
@@ -115,9 +126,10 @@ class Ground(_Met):
     """What a character stands on."""
 
     def __init__(self, scene, contact, params):
-        self._set_other(scene, contact.item)
+        self._set_other(scene, contact)
+        self._contact = contact
         self.triangle = contact.triangle
-        self.data = contact.item.data_of(contact.triangle)
+        self.data = contact.data
         self.normal = contact.normal
         self.face_normal = contact.face_normal
         self.point = contact.point
@@ -237,6 +249,123 @@ CONVERT = {
 }
 
 
+# What a save says of how a controller climbs, what it does on slopes, and what it met.
+CLIMBING = tuple(ClimbingMode)
+NON_WALKABLE = tuple(NonWalkableMode)
+OWNERS = (ACTOR, CONTROLLER, OBSTACLE)
+# Bits of a save.
+MARKS = (
+    "validate_triangle_down",
+    "validate_triangle_side",
+    "touch_other_controller",
+    "touch_obstacle",
+    "normalize_response",
+    "walk_experiment",
+    "hit_non_walkable",
+    "is_moving_up",
+)
+
+
+def _params_values(p):
+    """All parameters, in the order of saves.PARAMS."""
+    modes = [CLIMBING.index(p.climbing_mode), NON_WALKABLE.index(p.non_walkable_mode)]
+    lengths = [p.radius, p.height, p.contact_offset, p.step_offset, p.slope_limit, p.invisible_wall_height]
+    switches = [p.overlap_recovery, p.prevent_vertical_sliding, p.collide]
+    bits = [p.layer, p.mask, int(p.rules), int(p.surface)]
+    return [*p.up, *lengths, p.max_jump_height, *modes, *switches, *bits]
+
+
+def _params_of(v):
+    """The same back, checked as the constructor does."""
+    up = (v[0], v[1], v[2])
+    if not 0.999999 <= length(up) <= 1.000001 or v[10] not in (0, 1) or v[11] not in (0, 1):
+        raise ValueError("data is damaged: its parameters make no sense")
+    return _checked(
+        Params(
+            up=up,
+            radius=as_positive(v[3], "data: radius"),
+            height=as_not_negative(v[4], "data: height"),
+            contact_offset=as_not_negative(v[5], "data: contact_offset"),
+            step_offset=as_not_negative(v[6], "data: step_offset"),
+            slope_limit=_as_slope_limit(v[7], "data: slope_limit"),
+            invisible_wall_height=as_not_negative(v[8], "data: invisible_wall_height"),
+            max_jump_height=as_not_negative(v[9], "data: max_jump_height"),
+            climbing_mode=CLIMBING[v[10]],
+            non_walkable_mode=NON_WALKABLE[v[11]],
+            overlap_recovery=v[12],
+            prevent_vertical_sliding=v[13],
+            collide=v[14],
+            layer=v[15],
+            mask=v[16],
+            rules=Rules(v[17]),
+            surface=Behavior(v[18]),
+        )
+    )
+
+
+def _memory_values(m):
+    """All that a controller carries, in the order of saves.STATE."""
+    g = m.ground or GroundContact(ZERO, ZERO, ACTOR, -1, None, None, False, ZERO, 0.0)
+    values = []
+    for v in (m.position, m.velocity, m.touched_point, m.touched_local, m.platform_delta, m.separation):
+        values += v
+    for v in (m.down_normal, m.side_normal, g.normal, g.point, g.face_normal):
+        values += v
+    values += [m.touched_min, m.touched_max, m.contact_height, m.overlap, g.distance, m.flags]
+    marks = 0
+    for k, name in enumerate(MARKS):
+        marks |= getattr(m, name) << k
+    values += [marks, m.touched_actor, m.touched_obstacle, m.touched_controller]
+    triangle = -1 if g.triangle is None else g.triangle
+    return [
+        *values, m.ground is not None, OWNERS.index(g.owner), g.id, triangle, g.data is not None, g.data or 0,
+        g.has_face,
+    ]  # fmt: skip
+
+
+def _memory_of(v):
+    """The same back."""
+    for x in v[:38]:
+        as_float(x, "data")
+    vectors = [tuple(v[i : i + 3]) for i in range(0, 33, 3)]
+    as_place(vectors[0], "data: position")
+    if not 0 <= v[38] <= 7 or not 0 <= v[44] <= 2:
+        raise ValueError("data is damaged: its state makes no sense")
+    ground = None
+    if v[43]:
+        triangle = v[46] if v[46] >= 0 else None
+        data = v[48] if v[47] else None
+        ground = GroundContact(vectors[8], vectors[9], OWNERS[v[44]], v[45], triangle, data, v[49], vectors[10], v[37])
+    return Memory(
+        position=vectors[0],
+        velocity=vectors[1],
+        flags=v[38],
+        **{name: bool(v[39] >> k & 1) for k, name in enumerate(MARKS)},
+        touched_actor=v[40],
+        touched_obstacle=v[41],
+        touched_controller=v[42],
+        touched_point=vectors[2],
+        touched_local=vectors[3],
+        platform_delta=vectors[4],
+        separation=vectors[5],
+        down_normal=vectors[6],
+        side_normal=vectors[7],
+        touched_min=v[33],
+        touched_max=v[34],
+        contact_height=v[35],
+        overlap=v[36],
+        ground=ground,
+    )
+
+
+def _rebuild(cls, scene, data, on_hit, behavior, filter, user_data):
+    """Make a pickled or copied controller again."""
+    hero = cls.__new__(cls)
+    CharacterController.__init__(hero, scene, on_hit=on_hit, behavior=behavior, filter=filter, user_data=user_data)
+    hero.restore(data)
+    return hero
+
+
 def _parameter(name, doc):
     """A settable parameter of a controller."""
 
@@ -351,6 +480,7 @@ class CharacterController:
         self._proxy = None
         self._removed = self._busy = False
         self._stats = MoveStats()
+        self._warned = set()
         self.user_data = user_data
         self._forget(place)
         self._id = scene._enlist(self)
@@ -358,6 +488,8 @@ class CharacterController:
     def _forget(self, position):
         self._memory = Memory(position)
         self._hits = []
+        self._last = None  # where the last move began, and what it was asked
+        self._stuck_moves = 0
 
     @contextmanager
     def _mine(self):
@@ -434,24 +566,57 @@ class CharacterController:
         """
         d = as_place(displacement, "displacement")
         dt = as_not_negative(dt, "dt")
+        if 0.0 < dt < SHORTEST:
+            raise ValueError(f"dt must be 0 or at least {SHORTEST:g}, got {dt}")
         min_distance = as_not_negative(min_distance, "min_distance")
         mask = self.mask if mask is None else as_bits(mask, "mask")
         filter = self._filter if filter is None else as_callback(filter, "filter")
         with self._mine():
-            job = Move(self._params, self._memory, self._scene.items(), self._others(mask), mask)
-            if filter is not None:
-                job.ask_filter = lambda item: self._asked(filter, item, bool)
-            if self._behavior is not None:
-                job.ask_behavior = lambda item: self._asked(self._behavior, item, _as_answer)
+            before = self._memory
+            job = self._job(before, mask, filter)
             job.run(d, dt, min_distance)
             if self._on_hit is not None:
                 for record in job.hits:
                     self._on_hit(Hit(self._scene, record))
+            if job.stats.iterations > 0:
+                self._watch(d, job)
+            self._last = (before, d, dt, min_distance, mask)
             self._memory = job.s
             self._hits = job.hits
             self._stats = job.stats
             self._publish()
         return FLAGS[job.s.flags]
+
+    def _job(self, memory, mask, filter):
+        """A move that is about to begin."""
+        job = Move(self._params, memory, self._scene.items(), self._others(mask), mask)
+        if filter is not None:
+            job.ask_filter = lambda item: self._asked(filter, item, bool)
+        behavior = self._behavior
+        if behavior is not None:
+            job.ask_behavior = lambda item: self._asked(behavior, item, _as_answer)
+        return job
+
+    def _watch(self, displacement, job):
+        """Say once when a move looks wrong (MOVE 14.5 and 14.7 as RULES corrects them); change nothing."""
+        before, after = self._memory, job.s
+        moved = sub(after.position, before.position)
+        wanted = reject(displacement, self.up)
+        if job.stats.recoveries == 0 and "far" not in self._warned:
+            bound = 2.0 * length(displacement) + length(before.separation) + self.step_offset
+            bound = bound + 2.0 * length(after.platform_delta)
+            if length(moved) > bound:
+                self._warned.add("far")
+                text = "%r moved %g m in one move although only %g m were asked"
+                logger.warning(text, self, length(moved), length(displacement))
+        if length(wanted) > EPSILON_DISTANCE and length(reject(moved, self.up)) < EPSILON_DISTANCE:
+            self._stuck_moves += 1
+            if self._stuck_moves > STUCK_MOVES and "stuck" not in self._warned:
+                self._warned.add("stuck")
+                text = "%r may be stuck: %d moves in a row without the side motion that was asked; "
+                logger.warning(text + "explain_last() tells why", self, self._stuck_moves)
+        else:
+            self._stuck_moves = 0
 
     def _others(self, mask):
         """Other controllers that it may meet, where they are now (RULES 8)."""
@@ -464,7 +629,7 @@ class CharacterController:
 
     def _asked(self, callback, item, convert):
         """What a callback says of a thing; 0 of what is gone."""
-        other = _other(self._scene, item)
+        other = _other(self._scene, item.owner, item.id)
         return 0 if other is None else convert(callback(other))
 
     @property
@@ -503,6 +668,190 @@ class CharacterController:
         with self._mine():
             self._forget(p)
             self._publish()
+
+    def probe_ground(self, max_distance):
+        """What is below, no farther away than that (MOVE 12.1).
+
+        Parameters
+        ----------
+        max_distance : float
+            Metres, >= 0.
+
+        Returns
+        -------
+        Ground or None
+            ``distance`` is the gap between capsule and ground; 0 when they overlap.
+        """
+        reach = as_not_negative(max_distance, "max_distance")
+        with self._mine():
+            contact = self._job(self._memory, self.mask, self._filter).probe_below(reach)
+        return None if contact is None else Ground(self._scene, contact, self._params)
+
+    def snap_to_ground(self, max_distance):
+        """Go straight down onto walkable ground no farther away than that (MOVE 12.2).
+
+        Parameters
+        ----------
+        max_distance : float
+            Metres, >= 0; measured from the capsule.
+
+        Returns
+        -------
+        bool
+            True when the character was moved: down to the contact offset above the ground.
+        """
+        ground = self.probe_ground(max_distance)
+        if ground is None or not ground.walkable:
+            return False
+        gap = ground.distance - self.contact_offset
+        if gap <= 0.0:
+            return False
+        with self._mine():
+            place = madd(self.position, self.up, -gap)
+            contact = replace(ground._contact, distance=self.contact_offset)
+            self._memory = replace(self._memory, position=place, ground=contact)
+            self._publish()
+        return True
+
+    def can_resize(self, height):
+        """Whether there is room to become that high, the feet where they are.
+
+        Parameters
+        ----------
+        height : float
+            Distance between the sphere centres, metres, >= 0.
+
+        Returns
+        -------
+        bool
+            True as well for less height than now.
+        """
+        h = as_not_negative(height, "height")
+        if h <= self.height:
+            return True
+        with self._mine():
+            # Only what is gained is tested: what it touches now does not count.
+            top = madd(self.position, self.up, 0.5 * self.height)
+            new_top = madd(top, self.up, h - self.height)
+            job = self._job(self._memory, self.mask, self._filter)
+            return not job.touches_anything(top, new_top, self.radius)
+
+    def resize(self, height):
+        """Change the height, the feet where they are (RULES 8); whether there is room or not.
+
+        Parameters
+        ----------
+        height : float
+            Distance between the sphere centres, metres, >= 0. Ask `can_resize` first.
+        """
+        params = _checked(replace(self._params, height=as_not_negative(height, "height")))
+        place = madd(self.position, self.up, 0.5 * (params.height - self.height))
+        with self._mine():
+            self._params = params
+            self._memory = replace(self._memory, position=place)
+            self._publish()
+
+    def unstick(self, margin=0.1):
+        """Move out of what the character overlaps, with a grown radius (MOVE 14.7); never done by itself.
+
+        Parameters
+        ----------
+        margin : float
+            How much farther than the contact offset to get away, metres, >= 0.
+
+        Returns
+        -------
+        bool
+            True when the character was moved.
+        """
+        more = as_not_negative(margin, "margin")
+        with self._mine():
+            job = self._job(self._memory, self.mask, self._filter)
+            job.unstick(more)
+            self._memory = job.s
+            self._publish()
+        return job.stats.recoveries > 0
+
+    def explain(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
+        """What that move would do, pass by pass; nothing changes.
+
+        Parameters
+        ----------
+        displacement, dt, min_distance, mask, filter
+            As for `move`.
+
+        Returns
+        -------
+        Explanation
+            ``str()`` of it tells in words what was hit, where, and why the passes stopped.
+        """
+        d = as_place(displacement, "displacement")
+        dt = as_not_negative(dt, "dt")
+        min_distance = as_not_negative(min_distance, "min_distance")
+        mask = self.mask if mask is None else as_bits(mask, "mask")
+        filter = self._filter if filter is None else as_callback(filter, "filter")
+        with self._mine():
+            return self._retrace(self._memory, d, dt, min_distance, mask, filter)
+
+    def explain_last(self):
+        """The same for the move just made, in the scene as it is now; None before the first.
+
+        Returns
+        -------
+        Explanation or None
+            Its notes say so when the scene has changed so that the move would end elsewhere.
+        """
+        if self._last is None:
+            return None
+        with self._mine():
+            told = self._retrace(*self._last, self._filter)
+        if told.end != self.position:
+            told.notes.append(
+                f"the character is elsewhere now: the scene has changed or it was put there; it is at {self.position}"
+            )
+        return told
+
+    def _retrace(self, memory, d, dt, min_distance, mask, filter):
+        """Make a move again and tell what it did."""
+        job = self._job(memory, mask, filter)
+        job.run(d, dt, min_distance)
+        events = [
+            Event(kind, sweep_pass, position, vector, None if hit is None else Hit(self._scene, hit))
+            for kind, sweep_pass, position, vector, hit in job.trace
+        ]
+        return Explanation(d, memory.position, job.s.position, FLAGS[job.s.flags], events)
+
+    def save(self):
+        """Everything the character is, as bytes; `restore` takes them back.
+
+        Returns
+        -------
+        bytes
+            The compiled package's too. Callbacks and user_data are not in it; actors are
+            remembered by id.
+        """
+        return saves.pack(_params_values(self._params), _memory_values(self._memory))
+
+    def restore(self, data):
+        """Become what `save` told; moves then repeat to the bit in a scene like that of then.
+
+        Parameters
+        ----------
+        data : bytes
+            From `save` of this results version.
+        """
+        params, memory = saves.unpack(data)
+        params = replace(_params_of(params), proxy=self._params.proxy)
+        memory = _memory_of(memory)
+        with self._mine():
+            self._params = params
+            self._forget(memory.position)
+            self._memory = memory
+            self._publish()
+
+    def __reduce__(self):
+        callbacks = (self._on_hit, self._behavior, self._filter)
+        return _rebuild, (type(self), self._scene, self.save(), *callbacks, self.user_data)
 
     def remove(self):
         """Take the character out of the scene; it cannot be moved any more."""

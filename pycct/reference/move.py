@@ -46,6 +46,7 @@ from pycct.reference.world import (
     deepest,
     gather,
     group_order,
+    group_overlaps,
     group_push,
 )
 
@@ -101,8 +102,11 @@ class GroundContact:
 
     normal: tuple  # contact normal
     point: tuple
-    item: object
+    owner: str  # ACTOR, CONTROLLER or OBSTACLE
+    id: int
     triangle: int | None  # as the user numbered it
+    data: int | None  # the user's number of that triangle
+    has_face: bool
     face_normal: tuple  # a triangle's normal decides whether it is walkable
     distance: float  # gap between the capsule and it
 
@@ -207,12 +211,30 @@ def too_steep(p, normal):
     return c < p.slope_limit and (c >= 0.0 or Rules.STEEP_FACING_DOWN in p.rules)
 
 
+def facing(hit, way):
+    """Normal of the face that was hit, a two-sided one's turned against the motion (RULES 2)."""
+    face = hit.base.face
+    if face is None:
+        return hit.base.normal
+    return scale(face.n, -1.0) if hit.group.item.two_sided and dot(face.n, way) > 0.0 else face.n
+
+
+def ground_contact(item, point, normal, face, face_normal, distance):
+    """What is below."""
+    triangle = face.source if face is not None and face.source >= 0 else None
+    data = item.data_of(triangle)
+    return GroundContact(normal, point, item.owner, item.id, triangle, data, face is not None, face_normal, distance)
+
+
 class HitRecord(NamedTuple):
     """One collision of a move."""
 
     sweep_pass: Pass
-    item: object
+    owner: str  # ACTOR, CONTROLLER or OBSTACLE
+    id: int
+    dynamic: bool  # a dynamic body: yours to push
     triangle: int | None
+    data: int | None
     position: tuple
     normal: tuple
     direction: tuple
@@ -244,6 +266,7 @@ class Move:
     ask_filter: object = None  # item -> may it be met?
     ask_behavior: object = None  # item -> what may be done there?
     answers: dict = field(default_factory=dict)  # what callbacks said during this move
+    trace: list = field(default_factory=list)  # (kind, pass, position, vector, hit) for explanations
     hits: list = field(default_factory=list)
     stats: MoveStats = field(default_factory=MoveStats)
     side: tuple = ZERO  # unit side direction of this moveCharacter, or zero
@@ -254,6 +277,10 @@ class Move:
     def set(self, **changes):
         """Change the memory."""
         self.s = replace(self.s, **changes)
+
+    def tell(self, kind, sweep_pass, position, vector, hit=None):
+        """Note an event (kinds: see pycct.explain)."""
+        self.trace.append((kind, sweep_pass, position, vector, hit))
 
     # --- candidates -----------------------------------------------------------
 
@@ -375,6 +402,7 @@ class Move:
         position = self.s.position
         asked = length(direction)
         target = add(position, direction)
+        self.tell("pass", sweep_pass, position, direction)
         while iterations > 0:
             iterations -= 1
             way = sub(target, position)
@@ -382,9 +410,11 @@ class Move:
             # MOVE 7.2.3: stop when there is little left to go, or the way turned back.
             left = length(way)
             if left <= min_distance:
+                self.tell("done", sweep_pass, position, way)
                 break
             way = scale(way, 1.0 / left)
             if dot(way, direction) <= TURNED_BACK * asked:
+                self.tell("turned_back", sweep_pass, position, way)
                 break
             moved = True
             self.stats.iterations += 1
@@ -394,11 +424,14 @@ class Move:
             q = capsule_cast(*ends, p.radius, way, left + p.contact_offset, True, True, culls_parallel)
             hit = cast(self.candidates, q, self.recovers(), self.may_meet)
             if hit is None:
+                self.tell("free", sweep_pass, position, sub(target, position))
                 position = target
                 break
             if hit.base.overlapping:
                 # RULES 5, 7.5: the pass ends with overlap recovery, which counts as a collision.
+                inside = position
                 position = self.recover(position)
+                self.tell("overlap", sweep_pass, inside, sub(position, inside))
                 collisions += 1
                 break
             upright, sliding = self.note_hit(hit, sweep_pass, position, way, left)
@@ -417,6 +450,8 @@ class Move:
             if upright or (self.s.walk_experiment and not forced):
                 normal = unit(reject(normal, p.up))
             target = collision_response(target, position, way, normal, 0.0, 1.0, self.s.normalize_response)
+            if iterations == 0:
+                self.tell("out_of_turns", sweep_pass, position, sub(target, position))
         self.set(position=position)
         return moved, collisions
 
@@ -428,10 +463,7 @@ class Move:
         p = self.p
         base, item, face = hit.base, hit.group.item, hit.base.face
         triangle = face.source if face is not None and face.source >= 0 else None
-        face_normal = base.normal
-        if face is not None:
-            # RULES 2: a two-sided triangle's normal is turned against the motion.
-            face_normal = scale(face.n, -1.0) if item.two_sided and dot(face.n, way) > 0.0 else face.n
+        face_normal = facing(hit, way)
         static_face = item.owner == ACTOR and item.body == "static" and face is not None
         upright = sliding = False
         if sweep_pass is Pass.DOWN:
@@ -446,17 +478,30 @@ class Move:
                     touched_max=max(heights),
                 )
             gap = f_min(base.distance, p.contact_offset)
-            self.set(ground=GroundContact(base.normal, base.point, item, triangle, face_normal, gap))
+            self.set(ground=ground_contact(item, base.point, base.normal, face, face_normal, gap))
         elif sweep_pass is Pass.SIDE or sweep_pass is Pass.SENSOR:
             if static_face:
                 self.set(validate_triangle_side=True, side_normal=face_normal)
                 upright = p.prevent_vertical_sliding and dot(face_normal, p.up) < 0.0
+        axis = madd(position, way, base.distance)
+        record = HitRecord(
+            sweep_pass,
+            item.owner,
+            item.id,
+            item.owner == ACTOR and item.body == "dynamic",
+            triangle,
+            item.data_of(triangle),
+            base.point,
+            base.normal,
+            way,
+            left,
+            base.distance,
+            point_segment_parameter(base.point, *self.ends(axis)),
+        )
+        # RULES 5: hits are reported in every pass but the sensor.
         if sweep_pass is not Pass.SENSOR:
-            # RULES 5: hits are reported in every pass but the sensor.
-            axis = madd(position, way, base.distance)
-            place = point_segment_parameter(base.point, *self.ends(axis))
-            record = (sweep_pass, item, triangle, base.point, base.normal, way, left, base.distance, place)
-            self.hits.append(HitRecord(*record))
+            self.hits.append(record)
+        self.tell("hit", sweep_pass, position, way, record)
         return upright, sliding
 
     def note_below(self, item, point):
@@ -550,6 +595,7 @@ class Move:
             # RULES 6: a side triangle too steep, climbed higher than the step allows.
             if not on_user_geometry and not check_at_once and climbed_too_steep():
                 self.set(hit_non_walkable=True)
+                self.tell("too_steep_aside", Pass.DOWN, self.s.position, self.s.side_normal)
                 if not experiment:
                     return flags
 
@@ -563,6 +609,7 @@ class Move:
             and too_steep(p, self.s.down_normal)
         ):
             self.set(hit_non_walkable=True)
+            self.tell("too_steep_below", Pass.DOWN, self.s.position, self.s.down_normal)
             # RULES 9 row 9: by the letter the recovery sweep comes after the rerun, see run.
             if not experiment or Rules.RECOVERY_SWEEP_AFTER in p.rules:
                 return flags
@@ -661,6 +708,8 @@ class Move:
         displacement = self.ride(displacement)
         carried = self.s.position
         whole = displacement
+        if not is_zero(self.s.platform_delta):
+            self.tell("ride", Pass.UP, start, self.s.platform_delta)
         flags = self.move_character(displacement, min_distance)
         if self.s.hit_non_walkable:
             # Once more from where it stood after riding, as the walk experiment (MOVE 3.2.5, RULES 7.4).
@@ -670,6 +719,7 @@ class Move:
                 if Rules.FORCE_SLIDE_HORIZONTAL in p.rules:
                     # RULES 9 row 1.
                     displacement = sub(whole, displacement)
+            self.tell("experiment", Pass.UP, carried, displacement)
             flags = self.move_character(displacement, min_distance)
             # RULES 9 row 9: the recovery sweep by the letter of MOVE 11.2.5.
             after = Rules.RECOVERY_SWEEP_AFTER in p.rules
@@ -683,3 +733,33 @@ class Move:
             raise FloatingPointError("the computed position is not finite; nothing was changed")
         velocity = scale(sub(self.s.position, start), 1.0 / dt) if dt > 0.0 else ZERO
         self.set(flags=flags, velocity=velocity)
+
+    # --- questions ------------------------------------------------------------
+
+    def probe_below(self, reach):
+        """What the character meets below, at most ``reach`` away (MOVE 12.1): GroundContact or None."""
+        p = self.p
+        down = scale(p.up, -1.0)
+        low, high = self.ends(self.s.position)
+        here = capsule_bounds(low, high, p.radius)
+        groups = self.look_up(box_union(here, capsule_bounds(madd(low, down, reach), high, p.radius)))
+        hit = cast(groups, capsule_cast(low, high, p.radius, down, reach, True, True), EVERYTHING, self.may_meet)
+        if hit is None:
+            return None
+        item, base = hit.group.item, hit.base
+        normal = p.up if base.overlapping else base.normal
+        face_normal = normal if base.face is None else facing(hit, down)
+        return ground_contact(item, base.point, normal, base.face, face_normal, base.distance)
+
+    def touches_anything(self, p0, p1, radius):
+        """Whether the segment, grown by the radius, touches something the character meets."""
+        groups = self.look_up(capsule_bounds(p0, p1, radius))
+        return any(group_overlaps(g, p0, p1, radius) and self.may_meet(g.item) for g in groups)
+
+    def unstick(self, margin):
+        """Overlap recovery with a radius grown by ``margin`` (RULES 7.5), on request."""
+        self.p = replace(self.p, contact_offset=self.p.contact_offset + margin, overlap_recovery=True)
+        position = self.recover(self.s.position)
+        if not is_finite(position):
+            raise FloatingPointError("the computed position is not finite; nothing was changed")
+        self.set(position=position)

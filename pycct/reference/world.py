@@ -92,7 +92,8 @@ class Placed:
         self.shape = shape
         self.position = actor.position
         self.rotation = actor.rotation
-        self.scale = actor.scale
+        # A box is its own mirror image.
+        self.scale = vabs(actor.scale) if isinstance(shape, Box) else actor.scale
         self.matrix = q_matrix(actor.rotation)
         # Neither turned nor scaled, only moved.
         self.plain = q_is_identity(actor.rotation) and self.scale == (1.0, 1.0, 1.0)
