@@ -59,7 +59,7 @@ class Actor:
     def behavior(self, value):
         self._check_present()
         self._behavior = as_bits(value, "behavior")
-        self._placed = None
+        self._changed()
 
     @property
     def layer(self):
@@ -70,7 +70,7 @@ class Actor:
     def layer(self, value):
         self._check_present()
         self._layer = as_bits(value, "layer")
-        self._placed = None
+        self._changed()
 
     @property
     def bounds(self):
@@ -99,7 +99,11 @@ class Actor:
         self._check_present()
         self._position = p
         self._rotation = q
+        self._changed()
+
+    def _changed(self):
         self._placed = None
+        self._scene._touch(self)
 
     def _check_present(self):
         if self._scene is None:
@@ -186,6 +190,7 @@ class Scene:
         self._next_id = 0
         self._characters = WeakValueDictionary()  # id -> CharacterController
         self._next_character = 0
+        self._timestamp = 0
 
     def add(
         self,
@@ -295,7 +300,15 @@ class Scene:
             actor._placed = None
             self._next_id += 1
             self._actors[actor.id] = actor
+            self._touch(actor)
         return actor
+
+    def _touch(self, actor):
+        """Note that an actor changed."""
+        if actor.body == "static":
+            self._timestamp += 1
+
+    timestamp = property(lambda self: self._timestamp, doc="Counts changes of static actors.")
 
     def _enlist(self, character):
         """Number a new controller."""
@@ -314,6 +327,7 @@ class Scene:
                 raise ValueError("actor is not in this scene")
             del self._actors[actor.id]
             actor._scene = None
+            self._touch(actor)
 
     @property
     def actors(self):
