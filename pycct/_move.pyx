@@ -60,6 +60,7 @@ from pycct._world cimport (
     candidates_gather,
     candidates_init,
     capsule_bounds,
+    group_order,
     group_overlaps,
     group_push,
     group_recovers,
@@ -278,29 +279,41 @@ cdef int _gather_around(move_job* m, vec3 position, double radius) noexcept nogi
 
 
 cdef int _recover_at_once(move_job* m, vec3* position) noexcept nogil:
-    """One sum over all overlaps (RULES 9 row 5, MOVE 9.2)."""
+    """One sum over all overlaps (RULES 9 row 5, MOVE 9.2), in the order of their geometry."""
     cdef candidates* c = &m.scratch.around
     cdef vec3 p0 = v3_sub(position[0], m.half_axis), p1 = v3_add(position[0], m.half_axis)
     cdef vec3 total = v3(0.0, 0.0, 0.0)
-    cdef push_out push
-    cdef int32_t i
+    cdef push_out push, next_push, last_push
+    cdef int32_t i, next_, last = -1
     cdef uint32_t value
     cdef int recovers = _recovers(m.p)
     cdef int status = _gather_around(m, position[0], m.p.radius + m.p.contact_offset)
     if status != STATUS_OK:
         return status
-    for i in range(c.n_groups):
-        if not group_recovers(&c.groups[i], recovers):
-            continue
-        push = group_push(c, &c.groups[i], p0, p1, m.p.radius)
-        if not push.overlapping:
-            continue
+    while True:
+        # The next one in order: the order of storage must not change the last bits of the sum.
+        next_ = -1
+        for i in range(c.n_groups):
+            if not group_recovers(&c.groups[i], recovers):
+                continue
+            push = group_push(c, &c.groups[i], p0, p1, m.p.radius)
+            if not push.overlapping:
+                continue
+            if last >= 0 and group_order(c, &c.groups[i], push.tri, &c.groups[last], last_push.tri) <= 0:
+                continue
+            if next_ < 0 or group_order(c, &c.groups[i], push.tri, &c.groups[next_], next_push.tri) < 0:
+                next_ = i
+                next_push = push
+        if next_ < 0:
+            break
+        last = next_
+        last_push = next_push
         if m.world.filters:
-            if not book_answer(&m.scratch.book, ASK_FILTER, c.groups[i].owner, c.groups[i].id, &value):
+            if not book_answer(&m.scratch.book, ASK_FILTER, c.groups[last].owner, c.groups[last].id, &value):
                 return STATUS_NEED_ANSWER
             if value == 0:
                 continue
-        total = v3_madd(total, push.dir, push.depth + m.p.contact_offset)
+        total = v3_madd(total, last_push.dir, last_push.depth + m.p.contact_offset)
         m.stats.recoveries += 1
     if v3_len(total) > EPSILON_DISTANCE:
         position[0] = v3_add(position[0], total)
