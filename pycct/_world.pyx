@@ -594,6 +594,8 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
         g = &c.groups[i]
         keeps = group_recovers(g, recovers)
         if g.kind == GROUP_TRIANGLES:
+            # A solid is left by its own way out, which needs no triangle seen from its front.
+            now.passed = NULL if g.closed else q.passed
             struck = cast_triangles(&now, c.tris + g.first, g.count, g.two_sided, not keeps, c.touched, &c.tested, &one)
             if struck:
                 one.tri += g.first
