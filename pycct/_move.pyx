@@ -865,8 +865,8 @@ cdef int _keep_ride(move_job* m) noexcept nogil:
     s.ground.owner = g.owner
     s.ground.id = g.id
     s.ground.triangle = c.source[hit.base.tri] if hit.base.tri >= 0 else -1
-    s.ground.has_data = s.ground.triangle >= 0 and item.kind == SHAPE_MESH and item.mesh.data != NULL
-    s.ground.data = item.mesh.data[s.ground.triangle] if s.ground.has_data else 0
+    s.ground.data = 0
+    s.ground.has_data = triangle_data(item, s.ground.triangle, &s.ground.data)
     s.ground.has_face = hit.base.tri >= 0
     s.ground.face_normal = hit.base.normal
     if hit.base.tri >= 0:
