@@ -1,29 +1,63 @@
 """Kinematic character controller: a capsule that walks, slides, steps and falls by PhysX's rules."""
 
-from pycct._ask import ClosestArrays, ClosestPoints, HitArrays, Penetration, SceneHit, TouchArrays
-from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement, separate
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
-from pycct._scene import Actor, Obstacle, Scene
-from pycct._shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
-from pycct._version import __version__
-from pycct.levels import LevelReport, load_level
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
+from pycct._pure import PURE
+from pycct._version import __version__
+
+if TYPE_CHECKING or not PURE:
+    from pycct._ask import ClosestArrays, ClosestPoints, HitArrays, Penetration, SceneHit, TouchArrays
+    from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement, separate
+    from pycct._cubes import CubeWorld
+    from pycct._pairs import (
+        ContactManifold,
+        Distance,
+        contacts_between,
+        contacts_between_many,
+        distance_between,
+        distance_between_many,
+    )
+    from pycct._scene import Actor, Obstacle, Scene
+    from pycct._shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
+    from pycct._slide import SweepSlideController
+    from pycct.levels import LevelReport, load_level
+else:
+    from pycct.reference import (
+        Actor,
+        Box,
+        Capsule,
+        CharacterController,
+        ConvexHull,
+        Ground,
+        Hit,
+        Mesh,
+        MoveStats,
+        Obstacle,
+        Penetration,
+        Plane,
+        Scene,
+        SceneHit,
+        Shape,
+        Sphere,
+        State,
+        Triangle,
+        decompose_movement,
+        separate,
+    )
+
+# What the reference has too.
+_BOTH = [
     "Actor",
     "Behavior",
     "Box",
     "Capsule",
     "CharacterController",
     "ClimbingMode",
-    "ClosestArrays",
-    "ClosestPoints",
     "CollisionFlags",
     "ConvexHull",
     "Ground",
-    "Heightfield",
     "Hit",
-    "HitArrays",
-    "LevelReport",
     "Mesh",
     "MoveStats",
     "NonWalkableMode",
@@ -38,10 +72,32 @@ __all__ = [
     "Shape",
     "Sphere",
     "State",
-    "TouchArrays",
     "Triangle",
     "__version__",
     "decompose_movement",
-    "load_level",
     "separate",
 ]
+_COMPILED = [
+    "ClosestArrays",
+    "ClosestPoints",
+    "ContactManifold",
+    "CubeWorld",
+    "Distance",
+    "Heightfield",
+    "HitArrays",
+    "LevelReport",
+    "SweepSlideController",
+    "TouchArrays",
+    "contacts_between",
+    "contacts_between_many",
+    "distance_between",
+    "distance_between_many",
+    "load_level",
+]
+__all__ = _BOTH if PURE else sorted(_BOTH + _COMPILED)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name in _COMPILED:
+        raise AttributeError(f"pycct.{name} needs the compiled modules; this is the plain Python reference")
+    raise AttributeError(f"module 'pycct' has no attribute {name!r}")

@@ -15,10 +15,10 @@ from pycct._version import __version__
 # name: what the list of commands says of it. The module has the same name.
 COMMANDS = {
     "demo": "walk 64 characters through a level; picture, numbers, summary",
+    "microtests": "run the sweep/slide controller's microtests T01 to T10",
     "info": "what a level file holds, and what looks wrong about it",
     "walk": "walk a character over a level file; says why it stopped",
     "raycast": "what a ray meets in a level file",
-    "microtests": "run the sweep/slide controller's ten microtests",
 }
 
 

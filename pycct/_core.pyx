@@ -122,7 +122,7 @@ cdef uint32_t _as_bits(object value, str name) except? 0:
     return <uint32_t>bits
 
 
-cdef dict RULE_SETS = {"physx": Rules.PHYSX, "document": Rules.DOCUMENT}
+cdef dict RULE_SETS = {"physx": Rules.PHYSX, "document": Rules.DOCUMENT, "robust": Rules.ROBUST}
 
 
 cdef uint32_t _as_rules(object value) except? 0:
@@ -329,6 +329,12 @@ cdef class MoveStats:
     cdef readonly int64_t partial_updates
     cdef readonly int64_t triangles_tested
     cdef readonly int64_t recoveries
+    cdef uint32_t mends_
+
+    @property
+    def mends(self):
+        """The mends (Rules) that made a difference; none: the move was PhysX's to the bit."""
+        return Rules(self.mends_)
 
     def __repr__(self):
         return (f"<MoveStats: {self.iterations} iterations, {self.full_updates} full and {self.partial_updates} "
@@ -360,7 +366,7 @@ cdef class CharacterController:
         'constrained' never climbs higher than the step offset.
     non_walkable_mode : {'prevent_climbing', 'force_sliding'} or NonWalkableMode
         On slopes that are too steep: stand but do not climb, or slide down.
-    rules : {'physx', 'document'} or Rules
+    rules : {'physx', 'document', 'robust'} or Rules
         The rule set (RULES 9).
     overlap_recovery : bool
         Move out of static and kinematic shapes found overlapping.
@@ -1162,6 +1168,7 @@ cdef class CharacterController:
         r.partial_updates = self.last.partial_updates
         r.triangles_tested = self.last.triangles_tested
         r.recoveries = self.last.recoveries
+        r.mends_ = self.last.mends
         return r
 
     cdef int _set(self, controller_params p) except -1:

@@ -2,7 +2,7 @@
 from libc.math cimport fabs, sqrt
 from libc.stdint cimport int32_t
 
-from pycct._closest cimport closest_pair, segment_segment
+from pycct._closest cimport closest_pair, point_segment_parameter, segment_segment
 from pycct._polytope cimport (
     FEATURE_EDGE, FEATURE_FACE, FEATURE_INDEX, FEATURE_VERTEX, convex_shape, edge_ends, edge_sides, face_normal,
     face_offset, feature_normal, feature_of, polytope, polytope_load, pose, public_feature, support, vertex_at,
@@ -10,7 +10,7 @@ from pycct._polytope cimport (
 from pycct._types cimport SHAPE_CAPSULE, SHAPE_SPHERE
 from pycct._vec cimport (
     f_clamp, m3_mul, m3_tmul, mat3, q_matrix, q_rotate, v3, v3_abs, v3_add, v3_cross, v3_dot, v3_is_zero, v3_len,
-    v3_len2, v3_lex, v3_madd, v3_max_abs, v3_neg, v3_scale, v3_sub, vec3,
+    v3_len2, v3_lerp, v3_lex, v3_madd, v3_max_abs, v3_neg, v3_scale, v3_sub, vec3,
 )
 
 # Of the scale of the pair. Closer than this, the direction between the closest points has
@@ -252,7 +252,9 @@ cdef struct best_axis:
 cdef struct axis_work:
     vec3[MAX_FACES] normal
     double[MAX_FACES] offset
+    double[MAX_FACES] centre_depth  # of the other one's centre below the face
     int32_t[MAX_FACES] deepest      # a vertex of the other one far below, -1: not looked up
+    double[MAX_FACES] depth         # how far
 
 
 cdef inline double _width(const polytope* a, const polytope* b, vec3 n) noexcept nogil:
@@ -279,6 +281,7 @@ cdef void _face_axes(const polytope* p, const polytope* q, bint p_is_a, double t
         work.offset[f] = d
         work.deepest[f] = -1
         depth = d - v3_dot(m, q.centre)
+        work.centre_depth[f] = depth
         if depth < least - tie:
             least = depth
             first = i
@@ -289,20 +292,24 @@ cdef void _face_axes(const polytope* p, const polytope* q, bint p_is_a, double t
         m = work.normal[f]
         d = work.offset[f]
         # A point of q that lies deep enough below the face settles it.
-        if i == first or d - v3_dot(m, probe) >= best.depth or d - v3_dot(m, q.centre) >= best.depth:
+        if i == first or work.centre_depth[f] >= best.depth or d - v3_dot(m, probe) >= best.depth:
             continue
         # So does the vertex that is deepest below a neighbour: it is nearly this face's own.
         if not p.flat and not p.boxlike:
             for e in range(p.h.face_start[f], p.h.face_start[f + 1]):
                 g = p.h.edge_faces[2 * p.h.face_edges[e]] + p.h.edge_faces[2 * p.h.face_edges[e] + 1] - f
-                if work.deepest[g] >= 0 and d - v3_dot(m, vertex_at(q, work.deepest[g])) >= best.depth:
-                    work.deepest[f] = work.deepest[g]
-                    break
+                if work.deepest[g] >= 0:
+                    depth = d - v3_dot(m, vertex_at(q, work.deepest[g]))
+                    if depth >= best.depth:
+                        work.deepest[f] = work.deepest[g]
+                        work.depth[f] = depth
+                        break
             if work.deepest[f] >= 0:
                 continue
         k = support(q, v3_neg(m))
-        work.deepest[f] = k
         depth = d - v3_dot(m, vertex_at(q, k))
+        work.deepest[f] = k
+        work.depth[f] = depth
         if depth < best.depth - tie:
             best.depth = depth
             best.n = v3_neg(m) if p_is_a else m
@@ -310,14 +317,6 @@ cdef void _face_axes(const polytope* p, const polytope* q, bint p_is_a, double t
             best.face_b = -1 if p_is_a else f
             best.edge_a = best.edge_b = -1
             probe = vertex_at(q, k)
-
-
-cdef inline double _least_depth(const axis_work* work, const polytope* q, int32_t left, int32_t right,
-                                vec3 p) noexcept nogil:
-    """Depth of the point p below both faces beside an edge."""
-    cdef double u = work.offset[left] - v3_dot(work.normal[left], p)
-    cdef double v = work.offset[right] - v3_dot(work.normal[right], p)
-    return u if u < v else v
 
 
 cdef int32_t _edges_worth_trying(const polytope* p, const polytope* q, const axis_work* work, double best,
@@ -331,13 +330,13 @@ cdef int32_t _edges_worth_trying(const polytope* p, const polytope* q, const axi
     for e in range(p.n_edges):
         edge_sides(p, e, &left, &right)
         if left >= 0 and not p.flat:
-            if _least_depth(work, q, left, right, q.centre) >= best:
+            if work.centre_depth[left] >= best and work.centre_depth[right] >= best:
                 continue
-            if (work.deepest[left] >= 0
-                    and _least_depth(work, q, left, right, vertex_at(q, work.deepest[left])) >= best):
+            if (work.deepest[left] >= 0 and work.depth[left] >= best and work.offset[right]
+                    - v3_dot(work.normal[right], vertex_at(q, work.deepest[left])) >= best):
                 continue
-            if (work.deepest[right] >= 0
-                    and _least_depth(work, q, left, right, vertex_at(q, work.deepest[right])) >= best):
+            if (work.deepest[right] >= 0 and work.depth[right] >= best and work.offset[left]
+                    - v3_dot(work.normal[left], vertex_at(q, work.deepest[right])) >= best):
                 continue
         out[n] = e
         n += 1
@@ -635,7 +634,14 @@ cdef inline void _segments(vec3 a0, vec3 a1, int32_t na, vec3 b0, vec3 b1, int32
     cdef closest_pair p
     cdef vec3 v
     cdef double m, scale
-    p = segment_segment(a0, a1, b0, b1)
+    if na == 1 or nb == 1:
+        # A point needs no more than its projection; two points not even that.
+        p.s = 0.0 if na == 1 else point_segment_parameter(b0, a0, a1)
+        p.t = 0.0 if nb == 1 else point_segment_parameter(a0, b0, b1)
+        p.on_a = a0 if na == 1 else v3_lerp(a0, a1, p.s)
+        p.on_b = b0 if nb == 1 else v3_lerp(b0, b1, p.t)
+    else:
+        p = segment_segment(a0, a1, b0, b1)
     out.on_a = p.on_a
     out.on_b = p.on_b
     v = v3_sub(p.on_a, p.on_b)
@@ -684,10 +690,6 @@ cdef void core_distance(const polytope* a, const polytope* b, double limit, core
 
 
 # ---------------------------------------------------------------- shapes in the world
-
-cdef int _compare(vec3 a, vec3 b) noexcept nogil:
-    return v3_lex(a, b)
-
 
 cdef bint swapped_order(const convex_shape* a, const pose* pa, const convex_shape* b, const pose* pb) noexcept nogil:
     cdef int c
@@ -769,6 +771,10 @@ cdef void swap_result(distance_result* r) noexcept nogil:
     r.normal = v3_neg(r.normal)
 
 
+cdef inline bint _opposite(vec3 a, vec3 b) noexcept nogil:
+    return a.x == -b.x and a.y == -b.y and a.z == -b.z
+
+
 cdef void round_distance(const convex_shape* a, const pose* pa, const convex_shape* b, const pose* pb,
                          distance_result* out) noexcept nogil:
     cdef core_pair core
@@ -784,14 +790,16 @@ cdef void round_distance(const convex_shape* a, const pose* pa, const convex_sha
         a0 = a1 = v3(0.0, 0.0, 0.0)
         na = 1
     else:
-        a0 = q_rotate(pa.rotation, a.a)
         a1 = q_rotate(pa.rotation, a.b)
+        a0 = v3_neg(a1) if _opposite(a.a, a.b) else q_rotate(pa.rotation, a.a)
     if b.kind == SHAPE_SPHERE:
         b0 = b1 = t
         nb = 1
     else:
-        b0 = v3_add(q_rotate(pb.rotation, b.a), t)
-        b1 = v3_add(q_rotate(pb.rotation, b.b), t)
+        b1 = q_rotate(pb.rotation, b.b)
+        b0 = v3_neg(b1) if _opposite(b.a, b.b) else q_rotate(pb.rotation, b.a)
+        b0 = v3_add(b0, t)
+        b1 = v3_add(b1, t)
     _segments(a0, a1, na, b0, b1, nb, &core)
     out.distance = core.distance - a.radius - b.radius
     out.point_a = v3_add(v3_madd(core.on_a, core.n, -a.radius), pa.position)

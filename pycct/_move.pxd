@@ -45,6 +45,7 @@ cdef enum state_mark:           # PhysX's STF flags
     WALK_EXPERIMENT = 32
     HIT_NON_WALKABLE = 64
     IS_MOVING_UP = 128
+    PASSES_BACK_FACE = 256      # not PhysX's: see MEND_BACK_FACES
 
 
 # Where the rule sets differ, one bit a row of RULES 9 ('document' sets it) ...
@@ -64,6 +65,19 @@ cdef enum rule_bit:
     RULE_FLAGS_BY_COLLISION = 1 << 12       # row 13
 
 
+# ... and one bit a mend of 'robust', with the report that it answers. A mend that made
+# a difference is noted in move_stats.mends; none noted: the move was PhysX's to the bit.
+cdef enum mend_bit:
+    MEND_BACK_FACES = 1 << 16               # trapped behind a one-sided wall
+    MEND_OVERHANGS = 1 << 17                # steps up walls that lean over, if only by rounding
+    MEND_LOWER_STEP = 1 << 18               # the step offset lifts the head into lintels
+    MEND_STEEP_ASIDE = 1 << 19              # climbs steep slopes without touching them from above
+    MEND_MOVING_SLOPES = 1 << 20            # slopes of kinematic and dynamic bodies count as flat
+    MEND_STEP_IS_NO_JUMP = 1 << 21          # the step's way up reports ceilings
+    MEND_KEEP_RIDE = 1 << 22                # a lift is forgotten by who does not move
+    MEND_IDLE_RECOVERY = 1 << 23            # things move into who does not move
+
+
 cdef struct controller_params:
     vec3 up                     # unit
     double radius               # m, > 0
@@ -80,7 +94,7 @@ cdef struct controller_params:
     bint collide                # meets other controllers
     uint32_t layer
     uint32_t mask
-    uint32_t rules              # rule_bit
+    uint32_t rules              # rule_bit, mend_bit
     uint32_t surface            # what others may do on it (behavior bits)
     int64_t proxy               # id of the actor that follows it, which it never meets; -1: none
 
@@ -149,6 +163,7 @@ cdef struct move_stats:
     int64_t partial_updates
     int64_t triangles_tested
     int64_t recoveries
+    uint32_t mends              # mend_bits that made a difference
 
 
 # Candidates kept from move to move. A cache never changes a result.

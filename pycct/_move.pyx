@@ -3,13 +3,13 @@
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memset
+from libc.string cimport memmove, memset
 
 from pycct._closest cimport point_segment_parameter
 from pycct._overlap cimport push_out
 from pycct._neighbours cimport character, shared_collect
 from pycct._response cimport collision_response
-from pycct._sweep cimport capsule_cast, capsule_cast_of
+from pycct._sweep cimport PASSED_OVERLAP, capsule_cast, capsule_cast_of, capsule_triangle_time
 from pycct._types cimport (
     BODY_DYNAMIC,
     BODY_KINEMATIC,
@@ -60,6 +60,7 @@ from pycct._world cimport (
     candidates_gather,
     candidates_init,
     capsule_bounds,
+    group_order,
     group_overlaps,
     group_push,
     group_recovers,
@@ -92,6 +93,16 @@ cdef double ALMOST_ZERO = 1e-6
 cdef double TURNED_BACK = 1e-6
 # A sum of pushes no longer than this is nothing (MOVE 9.2.3 EPSILON_DISTANCE).
 cdef double EPSILON_DISTANCE = 1e-6
+# A contact normal that rises more than this turns a motion upwards.
+cdef double ALMOST_LEVEL = 1e-9
+# Motion gained or lost that is less than this share of what was asked is rounding.
+cdef double SHARE = 1e-6
+# How many parts of the step offset MEND_LOWER_STEP tries.
+cdef int STEP_PARTS = 8
+# Gap within which MEND_KEEP_RIDE takes the character to stand: this many contact
+# offsets, but at least this share of the radius.
+cdef double STANDING_GAP = 2.0
+cdef double STANDING_SHARE = 1e-3
 # Corrections of one overlap recovery (RULES 7.5).
 cdef int MAX_RECOVERIES = 4
 # Bodies that overlap recovery moves out of, one bit per body_kind (MOVE 9.3).
@@ -111,6 +122,19 @@ cdef struct move_job:
     bint first_query            # of this move: moving things must be looked up anew
     bint standing_on_moving
     int status
+    double step                 # the step offset of this moveCharacter
+    double lifted               # by the pass up, m
+    # What the mends look at.
+    bint passing                # the move began inside one-sided triangles, come from behind
+    int passed                  # passed_bits of its sweeps
+    bint lintel                 # a lower capsule would miss what the pass aside met
+    bint raised                 # the pass aside was turned upwards by a too steep triangle
+    bint moving_below           # a moving body's triangle was met below: its normal and top
+    vec3 below_normal
+    double below_max
+    bint moving_aside           # ... aside
+    vec3 aside_normal
+    bint carried                # it stood on a moving thing when the move began
 
 
 cdef void scratch_init(move_scratch* s) noexcept nogil:
@@ -172,6 +196,55 @@ cdef inline bint _too_steep(const controller_params* p, vec3 normal) noexcept no
     """A normal that faces down is not too steep (RULES 6, 9 row 4)."""
     cdef double c = v3_dot(normal, p.up)
     return c < p.slope_limit and (c >= 0.0 or p.rules & RULE_STEEP_FACING_DOWN)
+
+
+cdef inline bint _mend(move_job* m, uint32_t bit) noexcept nogil:
+    """Whether a mend is on; called where that makes the difference, and noted."""
+    if not m.p.rules & bit:
+        return False
+    m.stats.mends |= bit
+    return True
+
+
+cdef bint _steep_aside(move_job* m) noexcept nogil:
+    """Whether a triangle met aside is too steep to climb."""
+    if m.s.marks & VALIDATE_TRIANGLE_SIDE:
+        if _too_steep(m.p, m.s.side_normal):
+            return True
+        if v3_dot(m.s.side_normal, m.p.up) < 0.0 and _mend(m, MEND_OVERHANGS):
+            return True
+    if m.moving_aside and v3_dot(m.aside_normal, m.p.up) < m.p.slope_limit:
+        return _mend(m, MEND_MOVING_SLOPES)
+    return False
+
+
+cdef bint _steep_below(move_job* m, double bottom) noexcept nogil:
+    """Whether what was met below is too steep, and higher than a step."""
+    if (m.s.marks & VALIDATE_TRIANGLE_DOWN and m.s.touched_max - bottom > m.p.step_offset
+            and _too_steep(m.p, m.s.down_normal)):
+        return True
+    if m.moving_below and m.below_max - bottom > m.p.step_offset and _too_steep(m.p, m.below_normal):
+        return _mend(m, MEND_MOVING_SLOPES)
+    return False
+
+
+cdef bint _is_lintel(move_job* m, const capsule_cast* cast, const world_hit* hit) noexcept nogil:
+    """Whether a capsule that the pass up had not lifted would miss what was hit aside."""
+    cdef candidates* near = &m.scratch.cache.near
+    cdef candidates one
+    cdef world_hit other
+    cdef capsule_cast low = cast[0]
+    low.p0 = v3_madd(cast.p0, m.p.up, -m.lifted)
+    low.p1 = v3_madd(cast.p1, m.p.up, -m.lifted)
+    low.limit = hit.base.distance + SHARE * (hit.base.distance + m.p.radius)
+    if hit.base.tri >= 0:
+        return capsule_triangle_time(low.p0, low.p1, low.radius, low.dir, &near.tris[hit.base.tri],
+                                     low.limit) > low.limit
+    one = near[0]
+    one.groups = &near.groups[hit.group]
+    one.n_groups = 1
+    one.filter = NULL
+    return not candidates_cast(&one, &low, 0xF, &other)
 
 
 cdef void _drop_proxy(candidates* c, int32_t first, int64_t proxy) noexcept nogil:
@@ -278,29 +351,41 @@ cdef int _gather_around(move_job* m, vec3 position, double radius) noexcept nogi
 
 
 cdef int _recover_at_once(move_job* m, vec3* position) noexcept nogil:
-    """One sum over all overlaps (RULES 9 row 5, MOVE 9.2)."""
+    """One sum over all overlaps (RULES 9 row 5, MOVE 9.2), in the order of their geometry."""
     cdef candidates* c = &m.scratch.around
     cdef vec3 p0 = v3_sub(position[0], m.half_axis), p1 = v3_add(position[0], m.half_axis)
     cdef vec3 total = v3(0.0, 0.0, 0.0)
-    cdef push_out push
-    cdef int32_t i
+    cdef push_out push, next_push, last_push
+    cdef int32_t i, next_, last = -1
     cdef uint32_t value
     cdef int recovers = _recovers(m.p)
     cdef int status = _gather_around(m, position[0], m.p.radius + m.p.contact_offset)
     if status != STATUS_OK:
         return status
-    for i in range(c.n_groups):
-        if not group_recovers(&c.groups[i], recovers):
-            continue
-        push = group_push(c, &c.groups[i], p0, p1, m.p.radius)
-        if not push.overlapping:
-            continue
+    while True:
+        # The next one in order: the order of storage must not change the last bits of the sum.
+        next_ = -1
+        for i in range(c.n_groups):
+            if not group_recovers(&c.groups[i], recovers):
+                continue
+            push = group_push(c, &c.groups[i], p0, p1, m.p.radius)
+            if not push.overlapping:
+                continue
+            if last >= 0 and group_order(c, &c.groups[i], push.tri, &c.groups[last], last_push.tri) <= 0:
+                continue
+            if next_ < 0 or group_order(c, &c.groups[i], push.tri, &c.groups[next_], next_push.tri) < 0:
+                next_ = i
+                next_push = push
+        if next_ < 0:
+            break
+        last = next_
+        last_push = next_push
         if m.world.filters:
-            if not book_answer(&m.scratch.book, ASK_FILTER, c.groups[i].owner, c.groups[i].id, &value):
+            if not book_answer(&m.scratch.book, ASK_FILTER, c.groups[last].owner, c.groups[last].id, &value):
                 return STATUS_NEED_ANSWER
             if value == 0:
                 continue
-        total = v3_madd(total, push.dir, push.depth + m.p.contact_offset)
+        total = v3_madd(total, last_push.dir, last_push.depth + m.p.contact_offset)
         m.stats.recoveries += 1
     if v3_len(total) > EPSILON_DISTANCE:
         position[0] = v3_add(position[0], total)
@@ -399,7 +484,8 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     cdef candidates* near = &m.scratch.cache.near
     cdef vec3 position = s.position, target, way, normal, axis
     cdef double length, asked
-    cdef bint moved = False, upright, sliding
+    cdef bint moved = False, upright, sliding, struck
+    cdef int passed
     cdef capsule_cast cast
     cdef world_hit hit
     cdef const candidate_group* g
@@ -416,6 +502,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     # RULES 5: a pass that sets out forgets what the one before touched.
     s.marks &= ~<uint32_t>(VALIDATE_TRIANGLE_DOWN | TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
     s.touched_actor = s.touched_obstacle = s.touched_controller = -1
+    m.moving_below = False
     asked = v3_len(direction)
     target = v3_add(position, direction)
     if m.world.trace != NULL:
@@ -442,7 +529,16 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
                                length + m.p.contact_offset, True, True)
         if m.p.rules & RULE_CULL_PARALLEL:
             cast.culls_parallel = True
-        if not candidates_cast(near, &cast, recovers, &hit):
+        if m.p.rules & MEND_BACK_FACES:
+            passed = 0
+            cast.passed = &passed
+            cast.passing = m.passing
+        struck = candidates_cast(near, &cast, recovers, &hit)
+        if m.p.rules & MEND_BACK_FACES:
+            m.passed |= passed
+            if passed & PASSED_OVERLAP:
+                _mend(m, MEND_BACK_FACES)
+        if not struck:
             if m.scratch.book.asking:
                 m.status = STATUS_NEED_ANSWER
                 return moved
@@ -503,6 +599,10 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
                     h = v3_dot(t.c, m.p.up)
                     s.touched_min = f_min(s.touched_min, h)
                     s.touched_max = f_max(s.touched_max, h)
+                elif t != NULL:
+                    m.moving_below = True
+                    m.below_normal = face
+                    m.below_max = f_max(v3_dot(t.a, m.p.up), f_max(v3_dot(t.b, m.p.up), v3_dot(t.c, m.p.up)))
             elif g.owner == OWNER_OBSTACLE:
                 s.marks |= TOUCH_OBSTACLE
                 s.touched_obstacle = g.id
@@ -529,6 +629,16 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
                 s.side_normal = face
                 if m.p.prevent_vertical_sliding and v3_dot(face, m.p.up) < 0.0:
                     upright = True
+            elif g.owner == OWNER_ACTOR and t != NULL:
+                m.moving_aside = True
+                m.aside_normal = face
+            if sweep_pass == PASS_SIDE:
+                if t != NULL and g.owner == OWNER_ACTOR and v3_dot(hit.base.normal, m.p.up) > ALMOST_LEVEL:
+                    h = v3_dot(face, m.p.up)
+                    if 0.0 <= h < m.p.slope_limit:
+                        m.raised = True
+                if m.p.rules & MEND_LOWER_STEP and m.lifted > 0.0 and not m.lintel:
+                    m.lintel = _is_lintel(m, &cast, &hit)
         if sweep_pass != PASS_SENSOR:
             m.status = _log_hit(&m.scratch.log, &record)
             if m.status != STATUS_OK:
@@ -563,7 +673,9 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
     cdef bint experiment = (s.marks & WALK_EXPERIMENT) != 0
     cdef bint handles_slopes = p.slope_limit > 0.0, constrained
     cdef int flags = 0, collisions = 0, iterations
-    cdef decomposition d = decompose(displacement, up, p.step_offset, m.standing_on_moving)
+    cdef decomposition d = decompose(displacement, up, m.step, m.standing_on_moving)
+    m.lifted = 0.0
+    m.lintel = m.raised = m.moving_below = m.moving_aside = False
     s.marks &= ~<uint32_t>(HIT_NON_WALKABLE | IS_MOVING_UP | NORMALIZE_RESPONSE)
     if experiment and p.rules & RULE_NORMALIZE_EXPERIMENT:
         s.marks |= NORMALIZE_RESPONSE
@@ -584,6 +696,9 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
             flags |= COLLISION_UP
             gained = v3_dot(s.position, up) - start_height
             d.step_offset = f_min(d.step_offset, gained)
+            if not (rise > 0.0 and gained < rise * (1.0 - SHARE)) and _mend(m, MEND_STEP_IS_NO_JUMP):
+                flags &= ~COLLISION_UP
+        m.lifted = v3_dot(s.position, up) - start_height
         if m.status != STATUS_OK:
             return 0
 
@@ -622,8 +737,8 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
         if rise <= 0.0:
             flags |= COLLISION_DOWN
         if handles_slopes and not s.marks & (TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE):
-            if (constrained and not p.rules & RULE_SIDE_CHECK_AT_ONCE and s.marks & VALIDATE_TRIANGLE_SIDE
-                    and _too_steep(p, s.side_normal) and s.contact_height > bottom + d.step_offset):
+            if (constrained and not p.rules & RULE_SIDE_CHECK_AT_ONCE and s.contact_height > bottom + d.step_offset
+                    and _steep_aside(m)):
                 s.marks |= HIT_NON_WALKABLE
                 if m.world.trace != NULL:
                     _trace(m, TRACE_TOO_STEEP_ASIDE, PASS_DOWN, s.position, s.side_normal, NULL)
@@ -633,8 +748,7 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
         return 0
 
     if (handles_slopes and not s.marks & (TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
-            and s.marks & VALIDATE_TRIANGLE_DOWN and rise <= 0.0
-            and s.touched_max - bottom > p.step_offset and _too_steep(p, s.down_normal)):
+            and rise <= 0.0 and _steep_below(m, bottom)):
         s.marks |= HIT_NON_WALKABLE
         if m.world.trace != NULL:
             _trace(m, TRACE_TOO_STEEP_BELOW, PASS_DOWN, s.position, s.down_normal, NULL)
@@ -651,7 +765,116 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
         _sweep_test(m, v3_scale(up, -recover), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
         if not p.rules & RULE_NORMALIZE_EXPERIMENT:
             s.marks &= ~<uint32_t>NORMALIZE_RESPONSE
+        return flags
+
+    if (m.raised and not s.ground.touching and not experiment and handles_slopes and rise <= 0.0
+            and v3_dot(s.position, up) - start_height > SHARE * v3_len(d.side_vector)
+            and _mend(m, MEND_STEEP_ASIDE)):
+        s.marks |= HIT_NON_WALKABLE
+        if m.world.trace != NULL:
+            _trace(m, TRACE_TOO_STEEP_ASIDE, PASS_SIDE, s.position, s.side_normal, NULL)
     return flags
+
+
+cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacement, double min_distance,
+                     int flags) noexcept nogil:
+    """MEND_LOWER_STEP: moveCharacter again with eighths of the step offset, for a lintel stopped the lifted head.
+
+    What gets farthest aside counts, of equals the highest step. Returns collision flags."""
+    cdef hit_log* log = &m.scratch.log
+    cdef vec3 side = v3_unit(v3_reject(displacement, m.p.up))
+    cdef double asked = v3_dot(displacement, side)
+    cdef double best = v3_dot(v3_sub(m.s.position, before.position), side), now
+    cdef controller_state kept = m.s
+    cdef int32_t n = log.n
+    cdef int part, again
+    for part in range(STEP_PARTS - 1, -1, -1):
+        if best >= asked * (1.0 - SHARE):
+            break
+        m.s = before[0]
+        m.step = m.p.step_offset * part / STEP_PARTS
+        again = _move_character(m, displacement, min_distance)
+        if m.status != STATUS_OK:
+            return 0
+        now = v3_dot(v3_sub(m.s.position, before.position), side)
+        if not m.s.marks & HIT_NON_WALKABLE and now > best + asked * SHARE and _mend(m, MEND_LOWER_STEP):
+            best = now
+            kept = m.s
+            flags = again
+            memmove(log.records, log.records + n, <size_t>(log.n - n) * sizeof(hit_record))
+            n = log.n - n
+        log.n = n
+    m.s = kept
+    m.step = m.p.step_offset
+    return flags
+
+
+cdef int _recover_idle(move_job* m) noexcept nogil:
+    """MEND_IDLE_RECOVERY: out of kinematic bodies that moved into who does not move."""
+    cdef int32_t group
+    cdef push_out push
+    cdef vec3 p0 = v3_sub(m.s.position, m.half_axis), p1 = v3_add(m.s.position, m.half_axis)
+    cdef int status = _gather_around(m, m.s.position, m.p.radius)
+    if status != STATUS_OK:
+        return status
+    push = candidates_deepest(&m.scratch.around, p0, p1, m.p.radius * (1.0 - SHARE), 1 << BODY_KINEMATIC, &group)
+    if m.scratch.book.asking:
+        return STATUS_NEED_ANSWER
+    if push.overlapping and _mend(m, MEND_IDLE_RECOVERY):
+        return _recover(m, &m.s.position)
+    return STATUS_OK
+
+
+cdef int _keep_ride(move_job* m) noexcept nogil:
+    """MEND_KEEP_RIDE: go on standing on a moving thing that the pass down just missed."""
+    cdef candidates* c = &m.scratch.around
+    cdef controller_state* s = &m.s
+    cdef vec3 down = v3_scale(m.p.up, -1.0)
+    cdef double reach = f_max(STANDING_GAP * m.p.contact_offset, STANDING_SHARE * m.p.radius)
+    cdef capsule_cast cast
+    cdef world_hit hit
+    cdef const placed* item
+    cdef const candidate_group* g
+    cdef int status
+    candidates_cut(c, 0, 0)
+    status = candidates_gather(
+        c, m.world.moving, 1,
+        capsule_bounds(v3_madd(v3_sub(s.position, m.half_axis), down, reach), v3_add(s.position, m.half_axis),
+                       m.p.radius), m.world.mask, NULL)
+    if status != STATUS_OK:
+        return status
+    if m.p.proxy >= 0:
+        _drop_proxy(c, 0, m.p.proxy)
+    cast = capsule_cast_of(v3_sub(s.position, m.half_axis), v3_add(s.position, m.half_axis), m.p.radius, down, reach,
+                           True, True)
+    if not candidates_cast(c, &cast, 0, &hit):
+        return STATUS_NEED_ANSWER if m.scratch.book.asking else STATUS_OK
+    _mend(m, MEND_KEEP_RIDE)
+    g = &c.groups[hit.group]
+    item = &m.world.moving.items[g.item]
+    s.touched_point = hit.base.point
+    s.touched_local = unplace_point(item, hit.base.point)
+    if item.obstacle:
+        s.touched_obstacle = item.id
+        s.marks |= TOUCH_OBSTACLE
+    else:
+        s.touched_actor = item.id
+    s.ground.touching = True
+    s.ground.normal = hit.base.normal
+    s.ground.point = hit.base.point
+    s.ground.owner = g.owner
+    s.ground.id = g.id
+    s.ground.triangle = c.source[hit.base.tri] if hit.base.tri >= 0 else -1
+    s.ground.data = 0
+    s.ground.has_data = triangle_data(item, s.ground.triangle, &s.ground.data)
+    s.ground.has_face = hit.base.tri >= 0
+    s.ground.face_normal = hit.base.normal
+    if hit.base.tri >= 0:
+        s.ground.face_normal = c.tris[hit.base.tri].n
+        if g.two_sided and v3_dot(s.ground.face_normal, down) > 0.0:
+            s.ground.face_normal = v3_scale(s.ground.face_normal, -1.0)
+    s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
+    return STATUS_OK
 
 
 cdef const placed* _find(const world_part* part, int64_t id) noexcept nogil:
@@ -742,6 +965,7 @@ cdef vec3 _ride(move_job* m, vec3 displacement) noexcept nogil:
             return displacement
     if item == NULL or item.body == BODY_STATIC:
         return displacement
+    m.carried = True
     behavior = item.behavior
     if m.world.asks_behavior and not book_answer(
             &m.scratch.book, ASK_BEHAVIOR, OWNER_OBSTACLE if item.obstacle else OWNER_ACTOR, item.id, &behavior):
@@ -797,13 +1021,17 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     cdef move_job m
     cdef vec3 start = state.position, carried, whole
     cdef int64_t tested = scratch.cache.near.tested
-    cdef double recover
+    cdef double recover, rise
     cdef int flags, collisions
+    cdef controller_state before
     _begin(&m, p, state, world, scratch, stats)
+    m.step = p.step_offset
+    m.passing = (m.s.marks & PASSES_BACK_FACE) != 0
     m.s.overlap = 0.0
     scratch.log.n = 0
     displacement = v3_add(displacement, m.s.separation)
     m.s.separation = v3(0.0, 0.0, 0.0)
+    rise = v3_dot(displacement, p.up)
     displacement = _ride(&m, displacement)
     if m.status != STATUS_OK:
         return m.status
@@ -811,7 +1039,11 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     whole = displacement
     if world.trace != NULL and not v3_is_zero(m.s.platform_delta):
         _trace(&m, TRACE_RIDE, PASS_UP, start, m.s.platform_delta, NULL)
+    if p.rules & MEND_LOWER_STEP:
+        before = m.s
     flags = _move_character(&m, displacement, min_distance)
+    if m.status == STATUS_OK and m.lintel and not m.s.marks & HIT_NON_WALKABLE:
+        flags = _lower_step(&m, &before, displacement, min_distance, flags)
     if m.status == STATUS_OK and m.s.marks & HIT_NON_WALKABLE:
         # Once more from where it stood after riding, as the walk experiment (MOVE 3.2.5, RULES 7.4).
         m.s.marks |= WALK_EXPERIMENT
@@ -829,6 +1061,15 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
             recover = f_max(0.0, recover) + fabs(v3_dot(whole, p.up))
             _sweep_test(&m, v3_scale(p.up, -recover), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
         m.s.marks &= ~<uint32_t>(WALK_EXPERIMENT | NORMALIZE_RESPONSE)
+    if p.rules & MEND_BACK_FACES:
+        m.s.marks = m.s.marks | PASSES_BACK_FACE if m.passed else m.s.marks & ~<uint32_t>PASSES_BACK_FACE
+    if m.status == STATUS_OK and world.moving.n > 0:
+        if p.rules & MEND_IDLE_RECOVERY and stats.iterations == 0 and p.overlap_recovery:
+            m.status = _recover_idle(&m)
+        # Who stood on it and moved, or who did neither: a move without a pass forgets nothing.
+        if (m.status == STATUS_OK and p.rules & MEND_KEEP_RIDE and rise <= 0.0 and not m.s.ground.touching
+                and (m.carried != (stats.iterations == 0) or stats.recoveries > 0)):
+            m.status = _keep_ride(&m)
     stats.triangles_tested = scratch.cache.near.tested - tested
     if m.status != STATUS_OK:
         return m.status

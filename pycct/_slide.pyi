@@ -54,6 +54,7 @@ class SweepSlideController:
         min_depen_dist: float = 0.001,
         max_depen_clamp: float = 1.0,
         stuck_frames_limit: int | None = 10,
+        jitter_frames: int = 30,
         tie_epsilon: float = 1e-6,
         ccd: bool = True,
         flatten_walls: bool = True,

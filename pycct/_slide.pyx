@@ -19,7 +19,7 @@ from pycct._cubes cimport CubeWorld, _Grid, candidate, cube_grid, grid_visit
 from pycct._slide_move cimport (
     BUMPS_CAP,
     DEPEN_CAP,
-    JITTER_FRAMES,
+    JITTER_CAP,
     PLANES_CAP,
     box_overlap_result,
     candidate_overlap,
@@ -161,6 +161,7 @@ KNOBS = {
     "min_depen_dist": 0.001,
     "max_depen_clamp": 1.0,
     "stuck_frames_limit": 10,
+    "jitter_frames": 30,
     "tie_epsilon": 1e-6,
     "ccd": True,
     "flatten_walls": True,
@@ -201,6 +202,7 @@ cdef slide_config _configured(dict k) except *:
     c.max_depen_clamp = _ranged(k["max_depen_clamp"], "max_depen_clamp", 1e-3, 1e6)
     c.stuck_limit = 0 if k["stuck_frames_limit"] is None else _counted(
         k["stuck_frames_limit"], "stuck_frames_limit", 0, 1000000)
+    c.jitter_frames = _counted(k["jitter_frames"], "jitter_frames", 2, JITTER_CAP)
     c.tie_epsilon = _ranged(k["tie_epsilon"], "tie_epsilon", 0.0, 0.01)
     c.ccd = _switch(k["ccd"], "ccd")
     c.flatten_walls = _switch(k["flatten_walls"], "flatten_walls")
@@ -319,6 +321,8 @@ cdef class SweepSlideController:
     stuck_frames_limit : int or None, default 10
         Depenetrate after more than this many frames with a wish but without motion;
         0 or None: never.
+    jitter_frames : int, default 30
+        How many of the last positions `jitter_score` is the variance of; at most 120.
     tie_epsilon : float, default 1e-6
         Hits this close, as a share of the motion, count as simultaneous: the lower id wins.
     ccd : bool, default True
@@ -365,8 +369,8 @@ cdef class SweepSlideController:
                  max_clip_planes=5, stop_epsilon=0.001, overclip=1.001, max_walkable_angle=None,
                  walkable_normal_y=None, ground_grace_time=0.1, ground_probe_margin=0.01, probe_radius_scale=0.9,
                  step_height=0.5, gravity=20.0, jump_speed=7.0, max_fall_speed=60.0, max_depen_iters=4,
-                 min_depen_dist=0.001, max_depen_clamp=1.0, stuck_frames_limit=10, tie_epsilon=1e-6, ccd=True,
-                 flatten_walls=True, merge_faces=True, hysteresis=True, user_data=None):
+                 min_depen_dist=0.001, max_depen_clamp=1.0, stuck_frames_limit=10, jitter_frames=30,
+                 tie_epsilon=1e-6, ccd=True, flatten_walls=True, merge_faces=True, hysteresis=True, user_data=None):
         cdef slide_config c = _configured({
             "radius": radius, "half_height": half_height, "skin_width": skin_width, "max_bumps": max_bumps,
             "max_clip_planes": max_clip_planes, "stop_epsilon": stop_epsilon, "overclip": overclip,
@@ -375,7 +379,8 @@ cdef class SweepSlideController:
             "probe_radius_scale": probe_radius_scale, "step_height": step_height, "gravity": gravity,
             "jump_speed": jump_speed, "max_fall_speed": max_fall_speed, "max_depen_iters": max_depen_iters,
             "min_depen_dist": min_depen_dist, "max_depen_clamp": max_depen_clamp,
-            "stuck_frames_limit": stuck_frames_limit, "tie_epsilon": tie_epsilon, "ccd": ccd,
+            "stuck_frames_limit": stuck_frames_limit, "jitter_frames": jitter_frames,
+            "tie_epsilon": tie_epsilon, "ccd": ccd,
             "flatten_walls": flatten_walls, "merge_faces": merge_faces, "hysteresis": hysteresis})
         cdef vec3 at = _placed(feet, "feet")
         self._enter()
@@ -626,6 +631,8 @@ cdef class SweepSlideController:
         present.update(knobs)
         cdef slide_config c = _configured(present)
         self._enter()
+        if c.jitter_frames != self.data.config.jitter_frames:
+            self.data.state.n_recent = self.data.state.next_recent = 0
         self.data.config = c
         self._leave()
 
@@ -646,8 +653,8 @@ cdef class SweepSlideController:
             "step_height": c.step_height, "gravity": c.gravity, "jump_speed": c.jump_speed,
             "max_fall_speed": c.max_fall_speed, "max_depen_iters": c.max_depen_iters,
             "min_depen_dist": c.min_depen_dist, "max_depen_clamp": c.max_depen_clamp,
-            "stuck_frames_limit": c.stuck_limit, "tie_epsilon": c.tie_epsilon, "ccd": bool(c.ccd),
-            "flatten_walls": bool(c.flatten_walls), "merge_faces": bool(c.merge_faces),
+            "stuck_frames_limit": c.stuck_limit, "jitter_frames": c.jitter_frames, "tie_epsilon": c.tie_epsilon,
+            "ccd": bool(c.ccd), "flatten_walls": bool(c.flatten_walls), "merge_faces": bool(c.merge_faces),
             "hysteresis": bool(c.hysteresis)}
 
     # ------------------------------------------------------------ state
@@ -993,7 +1000,7 @@ cdef class SweepSlideController:
 
     @property
     def jitter_score(self):
-        """Variance of the position over the last 30 frames, m2 (SLIDE 4.4)."""
+        """Variance of the position over the last ``jitter_frames`` (30) frames, m2 (SLIDE 4.4)."""
         self._check()
         cdef vec3 mean = v3(0.0, 0.0, 0.0), off
         cdef double total = 0.0
@@ -1119,7 +1126,8 @@ cdef class SweepSlideController:
         raw = data
         memcpy(&c, &raw[len(STATE_MARK)], sizeof(c))
         memcpy(&s, &raw[len(STATE_MARK) + sizeof(c)], sizeof(s))
-        fine = (0 <= s.n_recent <= JITTER_FRAMES and 0 <= s.next_recent < JITTER_FRAMES and s.stuck_frames >= 0
+        fine = (2 <= c.jitter_frames <= JITTER_CAP and 0 <= s.n_recent <= c.jitter_frames
+                and 0 <= s.next_recent < c.jitter_frames and s.stuck_frames >= 0
                 and 1 <= c.max_bumps <= BUMPS_CAP and 1 <= c.max_planes <= PLANES_CAP
                 and 0 <= c.max_depen_iters <= DEPEN_CAP and c.stuck_limit >= 0
                 and 1e-3 <= c.radius <= 1e3 and 0.0 <= c.half_height <= 1e3 and 0.0 <= c.skin <= 100.0
@@ -1130,7 +1138,7 @@ cdef class SweepSlideController:
                 and v3_max_abs(s.carry) <= 1e12
                 and v3_max_abs(s.last_safe) <= 1e12 and v3_max_abs(s.ground_normal) <= 2.0
                 and s.since_grounded - s.since_grounded == 0.0)
-        for i in range(JITTER_FRAMES):
+        for i in range(JITTER_CAP):
             fine = fine and v3_finite(s.recent[i]) and v3_max_abs(s.recent[i]) <= 1e12
         if not fine:
             raise ValueError("data is damaged")

@@ -19,7 +19,7 @@ cdef enum:
     PLANES_CAP = 16         # largest max_clip_planes
     DEPEN_CAP = 32          # largest max_depen_iters
     OVERLAPS_CAP = 64       # overlaps pushed in one iteration; the deepest are kept
-    JITTER_FRAMES = 30      # SLIDE 4.4: variance of position over the last 30 frames
+    JITTER_CAP = 120        # largest jitter_frames
 
 
 cdef struct slide_config:
@@ -42,6 +42,7 @@ cdef struct slide_config:
     double min_depen_dist   # m of overlap that are let be
     double max_depen_clamp  # m, longest push of one iteration
     int32_t stuck_limit     # frames; 0: never depenetrate because of being stuck
+    int32_t jitter_frames   # frames whose positions the jitter score is of (SLIDE 4.4)
     double tie_epsilon      # of the step
     bint ccd                # sweep; off: move at once, then push out (for comparison)
     bint flatten_walls      # what is too steep to walk on lifts nobody
@@ -118,7 +119,7 @@ cdef struct slide_state:
     uint64_t frames_grounded
     uint64_t frames_airborne
     uint64_t depenetrations
-    vec3 recent[JITTER_FRAMES]
+    vec3 recent[JITTER_CAP]     # ring of config.jitter_frames
     int32_t n_recent
     int32_t next_recent
 

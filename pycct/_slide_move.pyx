@@ -1174,8 +1174,8 @@ cdef int slide_step(const cube_grid* g, slide_runner* r, vec3 wish, double dt, b
     else:
         s.frames_airborne += 1
     s.recent[s.next_recent] = s.feet
-    s.next_recent = (s.next_recent + 1) % JITTER_FRAMES
-    if s.n_recent < JITTER_FRAMES:
+    s.next_recent = (s.next_recent + 1) % c.jitter_frames
+    if s.n_recent < c.jitter_frames:
         s.n_recent += 1
     tr.moved = v3_sub(s.feet, start)
     return STATUS_OK

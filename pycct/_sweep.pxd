@@ -39,6 +39,15 @@ cdef struct capsule_cast:
     bint trailing_rule  # ignore what lies behind the leading sphere (moves yes, queries no; RULES 3)
     bint culls          # ignore triangles whose normal goes along with the motion
     bint culls_parallel # ... or is at right angles to it (RULES 9 row 8)
+    double inside       # an axis nearer than this overlaps: the radius, less rounding
+    bint passing        # with ``passed``: all overlaps are passed over
+    int* passed         # not NULL: overlaps with one-sided triangles from behind are passed over,
+                        # and passed_bits tell what was
+
+
+cdef enum passed_bit:
+    PASSED_OVERLAP = 1  # an overlap was passed over
+    PASSED_BACK = 2     # a culled triangle is overlapped
 
 
 # One touched triangle on the way to a shape's hit.

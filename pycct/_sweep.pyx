@@ -26,6 +26,7 @@ from pycct._vec cimport (
     v3_len2,
     v3_lex,
     v3_madd,
+    v3_max_abs,
     v3_neg,
     v3_scale,
     v3_sub,
@@ -43,6 +44,10 @@ cdef double PARALLEL2 = 1e-18
 
 # Squared sine below which the plain cross product of two edges has lost too many digits.
 cdef double NARROW2 = 1e-6
+
+# Overlaps no deeper than these shares of the radius and of the coordinates are touches.
+cdef double TOUCH = 1e-9
+cdef double ROUNDING = 1e-15
 
 # Over a face at a slope below this, a sphere can slip past an edge within GRAZE, or
 # within the rounding of a far start, and still sink into what lies behind it.
@@ -321,6 +326,11 @@ cdef inline vec3 _away(closest_pair near, vec3 dir) noexcept nogil:
     return v3_scale(v3_sub(near.on_a, near.on_b), 1.0 / sqrt(near.dist2))
 
 
+cdef inline double _inside(vec3 p0, vec3 p1, double radius) noexcept nogil:
+    """The distance below which an axis overlaps: exact touch does not, whatever rounding makes of it (RULES 3, 5)."""
+    return f_max(0.0, radius * (1.0 - TOUCH) - ROUNDING * f_max(v3_max_abs(p0), v3_max_abs(p1)))
+
+
 cdef inline double _axis(vec3 v, int i) noexcept nogil:
     return v.x if i == 0 else (v.y if i == 1 else v.z)
 
@@ -433,9 +443,9 @@ cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3
     cdef vec3 b = q_unrotate(rotation, v3_sub(p1, position))
     cdef vec3 d = q_unrotate(rotation, dir)
     cdef closest_pair near = segment_box(a, b, half)
-    cdef double time
+    cdef double time, inside = _inside(p0, p1, radius)
     hit.tri = -1
-    if near.dist2 < radius * radius:
+    if near.dist2 < inside * inside:
         hit.distance = 0.0
         hit.overlapping = True
         hit.normal = v3_neg(dir)
@@ -479,6 +489,9 @@ cdef capsule_cast capsule_cast_of(vec3 p0, vec3 p1, double radius, vec3 dir, dou
     q.trailing_rule = trailing_rule
     q.culls = culls
     q.culls_parallel = False
+    q.inside = _inside(p0, p1, radius)
+    q.passing = False
+    q.passed = NULL
     return q
 
 
@@ -508,6 +521,19 @@ cdef double latest_candidate(double first) noexcept nogil:
     return first / (1.0 - CANDIDATE_WINDOW) * 1.000001
 
 
+cdef bint _overlaps(const capsule_cast* q, const triangle* t) noexcept nogil:
+    cdef double h0 = v3_dot(t.n, q.p0) - t.d, h1 = v3_dot(t.n, q.p1) - t.d
+    if f_min(h0, h1) >= q.inside or f_max(h0, h1) <= -q.inside:
+        return False
+    return segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n).dist2 < q.inside * q.inside
+
+
+cdef inline bint _behind(const capsule_cast* q, const triangle* t, const closest_pair* near) noexcept nogil:
+    """Whether what is nearest to the triangle, or else the centre, is behind it."""
+    cdef vec3 p = near.on_a if near.dist2 > 0.0 else v3_scale(v3_add(q.p0, q.p1), 0.5)
+    return v3_dot(t.n, p) - t.d < 0.0
+
+
 cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided,
                          bint skip_overlaps, touched_triangle* touched, int64_t* tested,
                          sweep_hit* hit) noexcept nogil:
@@ -528,6 +554,8 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
                 t = &turned
                 nd = -nd
             elif q.culls:
+                if q.passed != NULL and _overlaps(q, t):
+                    q.passed[0] |= PASSED_BACK
                 continue
         elif nd == 0.0 and q.culls_parallel:
             continue
@@ -547,8 +575,11 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
         tested[0] += 1
         if low < q.radius:
             near = segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n)
-            if near.dist2 < q.radius * q.radius:
+            if near.dist2 < q.inside * q.inside:
                 if skip_overlaps:
+                    continue
+                if q.passed != NULL and not two_sided and (q.passing or _behind(q, t, &near)):
+                    q.passed[0] |= PASSED_OVERLAP
                     continue
                 overlapping = True
                 first = limit = 0.0
@@ -630,8 +661,8 @@ cdef inline bint _cast_round(const capsule_cast* q, vec3 q0, vec3 q1, double rad
 
 
 cdef bint cast_sphere(const capsule_cast* q, vec3 centre, double radius, sweep_hit* hit) noexcept nogil:
-    cdef double sum = q.radius + radius
-    if point_segment(centre, q.p0, q.p1).dist2 < sum * sum:
+    cdef double sum = q.radius + radius, inside = q.inside + radius
+    if point_segment(centre, q.p0, q.p1).dist2 < inside * inside:
         return _cast_round(q, centre, centre, radius, 0.0, True, hit)
     return _cast_round(q, centre, centre, radius,
                        sphere_segment(q.p0, q.dir, sum, centre, v3_sub(centre, v3_sub(q.p1, q.p0)), q.limit),
@@ -639,8 +670,8 @@ cdef bint cast_sphere(const capsule_cast* q, vec3 centre, double radius, sweep_h
 
 
 cdef bint cast_capsule(const capsule_cast* q, vec3 q0, vec3 q1, double radius, sweep_hit* hit) noexcept nogil:
-    cdef double sum = q.radius + radius
-    if segment_segment(q.p0, q.p1, q0, q1).dist2 < sum * sum:
+    cdef double sum = q.radius + radius, inside = q.inside + radius
+    if segment_segment(q.p0, q.p1, q0, q1).dist2 < inside * inside:
         return _cast_round(q, q0, q1, radius, 0.0, True, hit)
     return _cast_round(q, q0, q1, radius, capsule_segment_time(q.p0, q.p1, sum, q.dir, q0, q1, q.limit), False, hit)
 
@@ -654,7 +685,7 @@ cdef bint cast_plane(const capsule_cast* q, vec3 normal, double offset, sweep_hi
     hit.tri = -1
     if nd > 0.0 and q.culls:
         return False
-    if low < q.radius:
+    if low < q.inside:
         hit.distance = 0.0
         hit.overlapping = True
         hit.normal = v3_neg(q.dir)
@@ -662,7 +693,7 @@ cdef bint cast_plane(const capsule_cast* q, vec3 normal, double offset, sweep_hi
         return True
     if nd >= 0.0 or low - q.radius > -nd * q.limit:
         return False
-    hit.distance = (low - q.radius) / -nd
+    hit.distance = f_max(0.0, (low - q.radius) / -nd)
     hit.overlapping = False
     hit.normal = normal
     hit.point = v3_madd(v3_madd(foot, q.dir, hit.distance), normal, -q.radius)

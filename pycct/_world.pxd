@@ -165,6 +165,9 @@ cdef void book_free(answer_book* book) noexcept nogil
 # The nearest hit; overlaps with what is not in ``recovers`` (a bit per body_kind, bit 3:
 # obstacles and controllers) are passed over. Check c.filter.asking afterwards.
 cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil
+# Order of two hits by geometry, then by id: -1, 0 or 1; a triangle index of -1 stands for the group's first.
+cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tri, const candidate_group* h,
+                     int32_t h_tri) noexcept nogil
 # The shape that is overlapped deepest, of the bodies in ``recovers``; group -1: none.
 cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius, int recovers,
                                  int32_t* group) noexcept nogil

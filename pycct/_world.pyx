@@ -565,8 +565,8 @@ cdef int candidates_gather(candidates* c, const world_part* part, int32_t part_i
     return status
 
 
-cdef int _group_order(const candidates* c, const candidate_group* g, int32_t g_tri, const candidate_group* h,
-                      int32_t h_tri) noexcept nogil:
+cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tri, const candidate_group* h,
+                     int32_t h_tri) noexcept nogil:
     """Order of two hits by geometry, so that no result depends on the order of adding shapes."""
     cdef int k
     if g.kind != h.kind:
@@ -594,6 +594,8 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
         g = &c.groups[i]
         keeps = group_recovers(g, recovers)
         if g.kind == GROUP_TRIANGLES:
+            # A solid is left by its own way out, which needs no triangle seen from its front.
+            now.passed = NULL if g.closed else q.passed
             struck = cast_triangles(&now, c.tris + g.first, g.count, g.two_sided, not keeps, c.touched, &c.tested, &one)
             if struck:
                 one.tri += g.first
@@ -614,7 +616,7 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
                 if one.overlapping != hit.base.overlapping:
                     if hit.base.overlapping:
                         continue
-                elif _group_order(c, g, one.tri, &c.groups[hit.group], hit.base.tri) > 0:
+                elif group_order(c, g, one.tri, &c.groups[hit.group], hit.base.tri) > 0:
                     continue
         # Only what would be met is asked about.
         if not _may_meet(c, g):
@@ -697,7 +699,7 @@ cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius,
             one = group_push(c, &c.groups[i], p0, p1, radius)
             if one.overlapping and one.depth >= deepest - TIE and _may_meet(c, &c.groups[i]) and (
                     group[0] < 0
-                    or _group_order(c, &c.groups[i], one.tri, &c.groups[group[0]], best.tri) < 0):
+                    or group_order(c, &c.groups[i], one.tri, &c.groups[group[0]], best.tri) < 0):
                 best = one
                 group[0] = i
             if c.filter != NULL and c.filter.asking:

@@ -398,7 +398,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 # ---------------------------------------------------------------- determinism
 
-def run_test_sequence(seed: int, frames: int = 600, shuffle: int = 0) -> list[int]:
+def run_test_sequence(seed: int, frames: int = 600, shuffle: int = 0, boxes: int = 6) -> list[int]:
     """Play at random through a random field of cubes and boxes.
 
     Parameters
@@ -408,6 +408,8 @@ def run_test_sequence(seed: int, frames: int = 600, shuffle: int = 0) -> list[in
     frames : int, default 600
     shuffle : int, default 0
         The world is built in an order that depends on it; the result must not.
+    boxes : int, default 6
+        How many turned boxes the field has.
 
     Returns
     -------
@@ -423,7 +425,7 @@ def run_test_sequence(seed: int, frames: int = 600, shuffle: int = 0) -> list[in
             for y in range(4):
                 if dice.random() < 0.2:
                     adds.append(partial(world.add, (x, y, z)))
-    for _ in range(6):
+    for _ in range(boxes):
         centre = [dice.uniform(-8, 8), dice.uniform(0, 3), dice.uniform(-8, 8)]
         half = [dice.uniform(0.2, 1.5) for _ in range(3)]
         axis = [dice.uniform(-1, 1) for _ in range(4)]

@@ -15,6 +15,7 @@ from pycct import (
     Mesh,
     Pass,
     Plane,
+    Rules,
     Scene,
     Sphere,
     Triangle,
@@ -356,6 +357,31 @@ def test_a_normal_that_faces_down_is_not_too_steep():
     assert not hero.state.sliding
     # It presses the character down a little, within the contact offset.
     assert REST - OFFSET < hero.position[2] <= REST
+
+
+@pytest.mark.parametrize("rules", [Rules.PHYSX, Rules.STEEP_FACING_DOWN])
+def test_an_overhang_aside_is_steep_only_by_the_document(rules):
+    # RULES 9 row 4. On a walkable slope the round bottom touches higher than the step, so
+    # a side normal that counts as too steep would start the walk experiment.
+    t = math.tan(math.radians(20))
+    overhang = quad((-20, 1 + 20 * t, -20), (20, 1 + 20 * t, -20), (20, 1 - 20 * t, 20), (-20, 1 - 20 * t, 20))
+    hero = hero_in(
+        world(slope(40, -20, 20), overhang),
+        x=-20,
+        y=-1,
+        z=2,
+        step_offset=0.05,
+        climbing_mode="constrained",
+        rules=rules,
+    )
+    steps(hero, (0, 0, -0.1), 30)
+    assert hero.grounded
+    seen = []
+    for _ in range(60):
+        flags = hero.move((0, 0.05, -0.02), DT)
+        seen.append((bool(flags & SIDES), hero.state.sliding))
+    assert any(sides for sides, _ in seen)
+    assert any(sliding for _, sliding in seen) == (rules is Rules.STEEP_FACING_DOWN)
 
 
 def test_slope_limit_zero_switches_slopes_off():

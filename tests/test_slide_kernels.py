@@ -32,7 +32,7 @@ def brute_sweep(p, reach, radius, delta, lo, hi):
 
     # The gap is convex along the motion: find its least value, then where it becomes 0.
     a, b = 0.0, 1.0
-    for _ in range(200):
+    for _ in range(100):
         c, d = a + (b - a) / 3, b - (b - a) / 3
         if gap(c) < gap(d):
             b = d
@@ -42,7 +42,7 @@ def brute_sweep(p, reach, radius, delta, lo, hi):
     if gap(least) > 0.0:
         return None
     a, b = 0.0, least
-    for _ in range(100):
+    for _ in range(60):
         c = 0.5 * (a + b)
         if gap(c) > 0.0:
             a = c
@@ -163,7 +163,7 @@ def test_slab_agrees_with_sampling():
 def test_sweep_agrees_with_brute_force():
     rng = np.random.default_rng(4)
     hits = 0
-    for _ in range(1500):
+    for _ in range(700):
         r, h = rng.uniform(0.05, 0.8), rng.choice([0.0, rng.uniform(0, 1)])
         feet = rng.uniform(-3, 4, 3)
         target = rng.uniform(-0.6, 1.6, 3) - (0, h, 0)
@@ -190,7 +190,7 @@ def test_sweep_agrees_with_brute_force():
         assert distance(p + delta * got.t, 2 * h, *UNIT) == pytest.approx(r, abs=1e-9)
         assert np.dot(got.normal, delta) < 0
         assert math.dist(got.point, np.clip(got.point, *UNIT)) < 1e-9
-    assert hits > 500
+    assert hits > 230
 
 
 def test_upright_sweep_is_the_general_one():

@@ -1,0 +1,41 @@
+"""The movement rules in plain Python: slow, readable, and equal to the compiled package to the bit.
+
+To be read beside the documents: each step cites its rule. Everything is brute force
+behind one box test; there are no trees. The rooms are those of the compiled package:
+``vec``, ``closest``, ``sweep``, ``overlap``, ``outline``, ``hull``, ``convert``, ``shapes``, ``world``,
+``scene``, ``move``, ``core``.
+"""
+
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
+from pycct.reference.core import CharacterController, Ground, Hit, State, decompose_movement
+from pycct.reference.move import MoveStats
+from pycct.reference.scene import Actor, Obstacle, Penetration, Scene, SceneHit
+from pycct.reference.shapes import Box, Capsule, ConvexHull, Mesh, Plane, Shape, Sphere, Triangle
+
+__all__ = [
+    "Actor",
+    "Behavior",
+    "Box",
+    "Capsule",
+    "CharacterController",
+    "ClimbingMode",
+    "CollisionFlags",
+    "ConvexHull",
+    "Ground",
+    "Hit",
+    "Mesh",
+    "MoveStats",
+    "NonWalkableMode",
+    "Obstacle",
+    "Pass",
+    "Penetration",
+    "Plane",
+    "Rules",
+    "Scene",
+    "SceneHit",
+    "Shape",
+    "Sphere",
+    "State",
+    "Triangle",
+    "decompose_movement",
+]

@@ -1,0 +1,250 @@
+"""Closest points between points, segments, triangles and boxes (SWEEP 5, RULES 3).
+
+All functions take values and give values, and stand for degenerate, parallel,
+zero-length and zero-area input alike.
+"""
+
+from math import sqrt
+from typing import NamedTuple
+
+from pycct.reference.vec import (
+    ZERO,
+    cross,
+    dist2,
+    dot,
+    f_clamp,
+    f_max,
+    is_zero,
+    len2,
+    lerp,
+    madd,
+    neg,
+    sub,
+)
+
+# Below this squared sine two segments count as nearly parallel and their end
+# points are tried as well: the interior solution has lost half its digits.
+NEARLY_PARALLEL2 = 1e-6
+# A triangle is degenerate when its cross product is no longer than this times its
+# longest edge squared (RULES 3).
+DEGENERATE = 1e-12
+# Below this ratio of cross product to longest edge squared a triangle's plain cross
+# product has lost too many digits.
+SLIVER = 1e-3
+
+
+class Pair(NamedTuple):
+    """Closest points of two figures."""
+
+    on_a: tuple
+    on_b: tuple
+    dist2: float  # squared distance
+    s: float  # parameter on the first segment, 0 to 1 (0 for a point)
+    t: float  # parameter on the second segment, 0 to 1 (0 for none)
+
+
+def _pair(on_a, on_b, s, t):
+    return Pair(on_a, on_b, dist2(on_a, on_b), s, t)
+
+
+def _nearer(best, other):
+    """The nearer of two pairs; the first of equal ones."""
+    return other if other.dist2 < best.dist2 else best
+
+
+def point_segment_parameter(p, a, b):
+    """Parameter in [0, 1] of the point of segment ab nearest to p; 0 when a == b (SWEEP 5.1)."""
+    d = sub(b, a)
+    l2 = len2(d)
+    if l2 <= 0.0:
+        return 0.0
+    return f_clamp(dot(sub(p, a), d) / l2, 0.0, 1.0)
+
+
+def point_segment(p, a, b):
+    """Closest points of a point and a segment."""
+    t = point_segment_parameter(p, a, b)
+    return _pair(p, lerp(a, b, t), 0.0, t)
+
+
+def segment_segment(p0, p1, q0, q1):
+    """Closest points of two segments (SWEEP 5.2)."""
+    d1 = sub(p1, p0)
+    d2 = sub(q1, q0)
+    r = sub(p0, q0)
+    a = len2(d1)
+    e = len2(d2)
+    if a <= 0.0:
+        t = point_segment_parameter(p0, q0, q1)
+        return _pair(p0, lerp(q0, q1, t), 0.0, t)
+    if e <= 0.0:
+        s = point_segment_parameter(q0, p0, p1)
+        return _pair(lerp(p0, p1, s), q0, s, 0.0)
+    b = dot(d1, d2)
+    c = dot(d1, r)
+    f = dot(d2, r)
+    denom = a * e - b * b
+    s = f_clamp((b * f - c * e) / denom, 0.0, 1.0) if denom > 0.0 else 0.0
+    t = (b * s + f) / e
+    if t < 0.0:
+        t = 0.0
+        s = f_clamp(-c / a, 0.0, 1.0)
+    elif t > 1.0:
+        t = 1.0
+        s = f_clamp((b - c) / a, 0.0, 1.0)
+    best = _pair(madd(p0, d1, s), madd(q0, d2, t), s, t)
+    if denom > NEARLY_PARALLEL2 * a * e:
+        return best
+    # The same by cross products, which lose half as many digits to the small angle.
+    m = cross(d1, d2)
+    denom = len2(m)
+    if denom > 0.0:
+        s = f_clamp(dot(m, cross(d2, r)) / denom, 0.0, 1.0)
+        t = f_clamp((b * s + f) / e, 0.0, 1.0)
+        best = _pair(madd(p0, d1, s), madd(q0, d2, t), s, t)
+    t = point_segment_parameter(p0, q0, q1)
+    best = _nearer(best, _pair(p0, lerp(q0, q1, t), 0.0, t))
+    t = point_segment_parameter(p1, q0, q1)
+    best = _nearer(best, _pair(p1, lerp(q0, q1, t), 1.0, t))
+    s = point_segment_parameter(q0, p0, p1)
+    best = _nearer(best, _pair(lerp(p0, p1, s), q0, s, 0.0))
+    s = point_segment_parameter(q1, p0, p1)
+    return _nearer(best, _pair(lerp(p0, p1, s), q1, s, 1.0))
+
+
+def triangle_normal(a, b, c):
+    """Unit normal of a triangle, zero when it is degenerate (RULES 3; SWEEP A.1 divides by zero)."""
+    u = sub(b, a)
+    v = sub(c, a)
+    w = sub(c, b)
+    u2 = len2(u)
+    v2 = len2(v)
+    longest2 = f_max(u2, f_max(v2, len2(w)))
+    n = cross(u, v)
+    m = sqrt(len2(n))
+    if m <= DEGENERATE * longest2 or m == 0.0:
+        return ZERO
+    if m < SLIVER * longest2:
+        # Exactly across the longest edge, however thin the triangle.
+        if u2 == longest2:
+            w = u
+        else:
+            if v2 == longest2:
+                w = v
+            v = neg(u)
+        # Here v leads from w to the third vertex, up to a multiple of w.
+        n = cross(w, madd(v, w, -dot(v, w) / longest2))
+        m = sqrt(len2(n))
+    return (n[0] / m, n[1] / m, n[2] / m)
+
+
+def _inside(x, a, b, c, n):
+    """True when x, taken along n, falls into the triangle."""
+    return (
+        dot(cross(sub(b, a), sub(x, a)), n) >= 0.0
+        and dot(cross(sub(c, b), sub(x, b)), n) >= 0.0
+        and dot(cross(sub(a, c), sub(x, c)), n) >= 0.0
+    )
+
+
+def point_triangle(p, a, b, c):
+    """Point of a triangle nearest to p."""
+    n = triangle_normal(a, b, c)
+    if not is_zero(n) and _inside(p, a, b, c, n):
+        return madd(p, n, -dot(sub(p, a), n))
+    best = point_segment(p, a, b)
+    best = _nearer(best, point_segment(p, b, c))
+    return _nearer(best, point_segment(p, c, a)).on_b
+
+
+def segment_triangle(p0, p1, a, b, c, n):
+    """Closest points of a segment and a triangle with unit normal n (zero: degenerate).
+
+    Complete, where SWEEP 5.3.3 is not: the crossing, the ends against the face, the
+    segment against the edges (RULES 9).
+    """
+    best = None
+    if not is_zero(n):
+        h0 = dot(sub(p0, a), n)
+        h1 = dot(sub(p1, a), n)
+        if (h0 <= 0.0 <= h1 or h1 <= 0.0 <= h0) and h0 != h1:
+            t = h0 / (h0 - h1)
+            x = lerp(p0, p1, t)
+            if _inside(x, a, b, c, n):
+                return _pair(x, x, t, 0.0)
+        # The end nearer to the plane, when it lies over the face, is the answer
+        # if the segment does not cross the plane.
+        if _inside(p0, a, b, c, n):
+            best = _pair(p0, madd(p0, n, -h0), 0.0, 0.0)
+            if 0.0 <= h0 <= h1 or h1 <= h0 <= 0.0:
+                return best
+        if _inside(p1, a, b, c, n):
+            other = _pair(p1, madd(p1, n, -h1), 1.0, 0.0)
+            if 0.0 <= h1 <= h0 or h0 <= h1 <= 0.0:
+                return other
+            best = other if best is None else _nearer(best, other)
+    other = segment_segment(p0, p1, a, b)
+    best = other if best is None else _nearer(best, other)
+    best = _nearer(best, segment_segment(p0, p1, b, c))
+    best = _nearer(best, segment_segment(p0, p1, c, a))
+    return best._replace(t=0.0)
+
+
+def point_box(p, half):
+    """Point of the solid box [-half, half] nearest to p."""
+    return (
+        f_clamp(p[0], -half[0], half[0]),
+        f_clamp(p[1], -half[1], half[1]),
+        f_clamp(p[2], -half[2], half[2]),
+    )
+
+
+def _excess(x, h):
+    return x - h if x > h else (x + h if x < -h else 0.0)
+
+
+def _slope(p0, d, t, half):
+    """Half the derivative by t of the squared distance from p0 + d t to the box."""
+    return (
+        d[0] * _excess(p0[0] + d[0] * t, half[0])
+        + d[1] * _excess(p0[1] + d[1] * t, half[1])
+        + d[2] * _excess(p0[2] + d[2] * t, half[2])
+    )
+
+
+def segment_box(p0, p1, half):
+    """Closest points of a segment and the solid box [-half, half]; distance 0 when it enters.
+
+    The squared distance is convex and piecewise quadratic along the segment: find the
+    piece on which its slope changes sign, and solve there.
+    """
+    d = sub(p1, p0)
+    slope_lo = _slope(p0, d, 0.0, half)
+    by_pieces = False
+    t = 0.0
+    if slope_lo < 0.0:
+        if _slope(p0, d, 1.0, half) <= 0.0:
+            t = 1.0
+            # Inside the box the slope is zero over a whole stretch: take its start.
+            by_pieces = dist2(p1, point_box(p1, half)) == 0.0
+        else:
+            by_pieces = True
+    if by_pieces:
+        # Where the segment crosses the planes of the faces.
+        ends = []
+        for i in range(3):
+            if d[i] != 0.0:
+                ends += [x for x in ((half[i] - p0[i]) / d[i], (-half[i] - p0[i]) / d[i]) if 0.0 < x < 1.0]
+        ends.sort()
+        ends.append(1.0)
+        t = 1.0
+        lo = 0.0
+        for end in ends:
+            slope = _slope(p0, d, end, half)
+            if slope >= 0.0:
+                t = lo + (end - lo) * (slope_lo / (slope_lo - slope))
+                break
+            lo = end
+            slope_lo = slope
+    on_a = madd(p0, d, t)
+    return _pair(on_a, point_box(on_a, half), t, 0.0)

@@ -1,0 +1,953 @@
+"""The CharacterController around the moves, and what it tells of them."""
+
+import logging
+from contextlib import contextmanager
+from dataclasses import replace
+from math import sqrt
+
+from pycct import saves
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Rules
+from pycct.explain import Event, Explanation
+from pycct.reference.convert import (
+    FARTHEST,
+    as_bits,
+    as_bool,
+    as_callback,
+    as_float,
+    as_mode,
+    as_not_negative,
+    as_place,
+    as_positive,
+    as_unit,
+    as_vec3,
+)
+from pycct.reference.move import EPSILON_DISTANCE, GroundContact, Memory, Move, MoveStats, Params, decompose
+from pycct.reference.scene import Scene
+from pycct.reference.shapes import Capsule
+from pycct.reference.vec import (
+    ZERO,
+    add,
+    dot,
+    length,
+    madd,
+    reject,
+    scale,
+    sub,
+)
+from pycct.reference.world import (
+    ACTOR,
+    CONTROLLER,
+    OBSTACLE,
+    Character,
+)
+
+FLAGS = tuple(CollisionFlags(i) for i in range(8))
+logger = logging.getLogger("pycct")
+# Moves in a row without the wanted side motion before a character counts as stuck (MOVE 14.7).
+STUCK_MOVES = 10
+# A shorter time would make the velocity overflow, seconds.
+SHORTEST = 1e-100
+
+
+def decompose_movement(displacement, up=(0.0, 0.0, 1.0), step_offset=0.5, standing_on_moving=False):
+    """Split a displacement into the three passes (MOVE 4.2, RULES 6).
+
+    Parameters
+    ----------
+    displacement : (3,) floats
+        Metres.
+    up : (3,) floats
+        Any length but zero.
+    step_offset : float
+        Metres, >= 0.
+    standing_on_moving : bool
+        The character stands on something that moves.
+
+    Returns
+    -------
+    dict
+        up_vector, side_vector, down_vector (tuples of floats, metres), step_offset
+        (0 when cancelled by a jump), is_moving_up, has_side_movement.
+    """
+    d = decompose(
+        as_vec3(displacement, "displacement"),
+        as_unit(up, "up"),
+        as_not_negative(step_offset, "step_offset"),
+        as_bool(standing_on_moving, "standing_on_moving"),
+    )
+    return d._asdict()
+
+
+def _other(scene, owner, id):
+    """The actor, obstacle or controller of that id, or None when it is gone."""
+    return scene.character(id) if owner == CONTROLLER else scene.actor(id)
+
+
+class _Met:
+    """Something met, by what it is."""
+
+    def _set_other(self, scene, met):
+        other = _other(scene, met.owner, met.id)
+        self.actor = other if met.owner == ACTOR else None
+        self.controller = other if met.owner == CONTROLLER else None
+        self.obstacle = other if met.owner == OBSTACLE else None
+
+    @property
+    def other(self):
+        """The actor, controller or obstacle; None when it is gone."""
+        if self.actor is not None:
+            return self.actor
+        return self.controller if self.controller is not None else self.obstacle
+
+
+class Hit(_Met):
+    """One collision of a move."""
+
+    def __init__(self, scene, record):
+        self._set_other(scene, record)
+        self.dynamic = record.dynamic
+        self.triangle = record.triangle
+        self.data = record.data
+        self.position = record.position
+        self.normal = record.normal
+        self.direction = record.direction
+        self.length = record.length
+        self.distance = record.distance
+        self.pass_ = record.sweep_pass
+
+    def __repr__(self):
+        return (
+            f"<Hit: {self.other!r}, triangle {self.triangle}, pass {self.pass_.name}, position {self.position}, "
+            f"normal {self.normal}>"
+        )
+
+
+class Ground(_Met):
+    """What a character stands on."""
+
+    def __init__(self, scene, contact, params):
+        self._set_other(scene, contact)
+        self._contact = contact
+        self.triangle = contact.triangle
+        self.data = contact.data
+        self.normal = contact.normal
+        self.face_normal = contact.face_normal
+        self.point = contact.point
+        self.distance = contact.distance
+        self.walkable = dot(contact.face_normal, params.up) >= params.slope_limit
+
+    def __repr__(self):
+        return f"<Ground: {self.other!r}, triangle {self.triangle}, normal {self.normal}, walkable {self.walkable}>"
+
+
+class State:
+    """What a character remembers of its last move."""
+
+    def __init__(self, scene, memory):
+        self.standing_on = None
+        if memory.touched_actor >= 0:
+            self.standing_on = scene.actor(memory.touched_actor)
+        elif memory.touched_obstacle >= 0:
+            self.standing_on = scene.actor(memory.touched_obstacle)
+        elif memory.touched_controller >= 0:
+            self.standing_on = scene.character(memory.touched_controller)
+        self.on_controller = memory.touch_other_controller
+        self.on_obstacle = memory.touch_obstacle
+        self.moving_up = memory.is_moving_up
+        self.sliding = memory.hit_non_walkable
+        self.overlap = memory.overlap
+        self.contact_point_height = memory.contact_height
+        self.ground_triangle = None if memory.ground is None else memory.ground.triangle
+        self.velocity = memory.velocity
+        self.platform_delta = memory.platform_delta
+
+    def __repr__(self):
+        return (
+            f"<State: standing on {self.standing_on!r}, moving_up {self.moving_up}, "
+            f"sliding {self.sliding}, overlap {self.overlap:.3g}>"
+        )
+
+
+def _as_slope_limit(value, name):
+    x = as_float(value, name)
+    if not 0.0 <= x <= 1.0:
+        raise ValueError(f"slope_limit must be a cosine from 0 to 1, got {x}")
+    return x
+
+
+def _checked(p):
+    """The parameters, when what must hold between them does."""
+    lengths = (p.radius, p.height, p.contact_offset, p.invisible_wall_height, p.max_jump_height)
+    if max(lengths) > FARTHEST:
+        raise ValueError(
+            f"radius, height, contact_offset, invisible_wall_height and max_jump_height must not exceed {FARTHEST:g} m"
+        )
+    if p.step_offset > p.height + 2.0 * p.radius:
+        raise ValueError(
+            f"step_offset must not exceed the character's height {p.height + 2.0 * p.radius}, got {p.step_offset}"
+        )
+    return p
+
+
+def _climbing(value, name):
+    return as_mode(value, ClimbingMode, name)
+
+
+def _non_walkable(value, name):
+    return as_mode(value, NonWalkableMode, name)
+
+
+RULE_SETS = {"physx": Rules.PHYSX, "document": Rules.DOCUMENT}
+
+
+def _as_rules(value, name):
+    if isinstance(value, str):
+        if value not in RULE_SETS:
+            raise ValueError(f"rules must be one of {sorted(RULE_SETS)} or Rules flags, not {value!r}")
+        return RULE_SETS[value]
+    if not isinstance(value, Rules):
+        raise TypeError(f"rules must be one of {sorted(RULE_SETS)} or Rules flags, not {value!r}")
+    return Rules(as_bits(value, name))
+
+
+def _as_answer(value):
+    return as_bits(0 if value is None else value, "the answer of behavior")
+
+
+def _as_surface(value, name):
+    return Behavior(as_bits(value, name))
+
+
+def _z_to(up):
+    """Shortest rotation (x, y, z, w) that turns z to the unit vector up."""
+    w = 1.0 + up[2]
+    if w < 1e-9:
+        return (1.0, 0.0, 0.0, 0.0)
+    m = sqrt(up[0] * up[0] + up[1] * up[1] + w * w)
+    return (-up[1] / m, up[0] / m, 0.0, w / m)
+
+
+# How each parameter is converted.
+CONVERT = {
+    "up": as_unit,
+    "radius": as_positive,
+    "height": as_not_negative,
+    "contact_offset": as_not_negative,
+    "step_offset": as_not_negative,
+    "slope_limit": _as_slope_limit,
+    "invisible_wall_height": as_not_negative,
+    "max_jump_height": as_not_negative,
+    "climbing_mode": _climbing,
+    "non_walkable_mode": _non_walkable,
+    "overlap_recovery": as_bool,
+    "prevent_vertical_sliding": as_bool,
+    "collide": as_bool,
+    "layer": as_bits,
+    "mask": as_bits,
+    "rules": _as_rules,
+    "surface": _as_surface,
+}
+
+
+# What a save says of how a controller climbs, what it does on slopes, and what it met.
+CLIMBING = tuple(ClimbingMode)
+NON_WALKABLE = tuple(NonWalkableMode)
+OWNERS = (ACTOR, CONTROLLER, OBSTACLE)
+# Bits of a save.
+MARKS = (
+    "validate_triangle_down",
+    "validate_triangle_side",
+    "touch_other_controller",
+    "touch_obstacle",
+    "normalize_response",
+    "walk_experiment",
+    "hit_non_walkable",
+    "is_moving_up",
+)
+
+
+def _params_values(p):
+    """All parameters, in the order of saves.PARAMS."""
+    modes = [CLIMBING.index(p.climbing_mode), NON_WALKABLE.index(p.non_walkable_mode)]
+    lengths = [p.radius, p.height, p.contact_offset, p.step_offset, p.slope_limit, p.invisible_wall_height]
+    switches = [p.overlap_recovery, p.prevent_vertical_sliding, p.collide]
+    bits = [p.layer, p.mask, int(p.rules), int(p.surface)]
+    return [*p.up, *lengths, p.max_jump_height, *modes, *switches, *bits]
+
+
+def _params_of(v):
+    """The same back, checked as the constructor does."""
+    up = (v[0], v[1], v[2])
+    if not 0.999999 <= length(up) <= 1.000001 or v[10] not in (0, 1) or v[11] not in (0, 1):
+        raise ValueError("data is damaged: its parameters make no sense")
+    return _checked(
+        Params(
+            up=up,
+            radius=as_positive(v[3], "data: radius"),
+            height=as_not_negative(v[4], "data: height"),
+            contact_offset=as_not_negative(v[5], "data: contact_offset"),
+            step_offset=as_not_negative(v[6], "data: step_offset"),
+            slope_limit=_as_slope_limit(v[7], "data: slope_limit"),
+            invisible_wall_height=as_not_negative(v[8], "data: invisible_wall_height"),
+            max_jump_height=as_not_negative(v[9], "data: max_jump_height"),
+            climbing_mode=CLIMBING[v[10]],
+            non_walkable_mode=NON_WALKABLE[v[11]],
+            overlap_recovery=v[12],
+            prevent_vertical_sliding=v[13],
+            collide=v[14],
+            layer=v[15],
+            mask=v[16],
+            rules=Rules(v[17]),
+            surface=Behavior(v[18]),
+        )
+    )
+
+
+def _memory_values(m):
+    """All that a controller carries, in the order of saves.STATE."""
+    g = m.ground or GroundContact(ZERO, ZERO, ACTOR, -1, None, None, False, ZERO, 0.0)
+    values = []
+    for v in (m.position, m.velocity, m.touched_point, m.touched_local, m.platform_delta, m.separation):
+        values += v
+    for v in (m.down_normal, m.side_normal, g.normal, g.point, g.face_normal):
+        values += v
+    values += [m.touched_min, m.touched_max, m.contact_height, m.overlap, g.distance, m.flags]
+    marks = 0
+    for k, name in enumerate(MARKS):
+        marks |= getattr(m, name) << k
+    values += [marks, m.touched_actor, m.touched_obstacle, m.touched_controller]
+    triangle = -1 if g.triangle is None else g.triangle
+    return [
+        *values, m.ground is not None, OWNERS.index(g.owner), g.id, triangle, g.data is not None, g.data or 0,
+        g.has_face,
+    ]  # fmt: skip
+
+
+def _memory_of(v):
+    """The same back."""
+    for x in v[:38]:
+        as_float(x, "data")
+    vectors = [tuple(v[i : i + 3]) for i in range(0, 33, 3)]
+    as_place(vectors[0], "data: position")
+    if not 0 <= v[38] <= 7 or not 0 <= v[44] <= 2:
+        raise ValueError("data is damaged: its state makes no sense")
+    ground = None
+    if v[43]:
+        triangle = v[46] if v[46] >= 0 else None
+        data = v[48] if v[47] else None
+        ground = GroundContact(vectors[8], vectors[9], OWNERS[v[44]], v[45], triangle, data, v[49], vectors[10], v[37])
+    return Memory(
+        position=vectors[0],
+        velocity=vectors[1],
+        flags=v[38],
+        **{name: bool(v[39] >> k & 1) for k, name in enumerate(MARKS)},
+        touched_actor=v[40],
+        touched_obstacle=v[41],
+        touched_controller=v[42],
+        touched_point=vectors[2],
+        touched_local=vectors[3],
+        platform_delta=vectors[4],
+        separation=vectors[5],
+        down_normal=vectors[6],
+        side_normal=vectors[7],
+        touched_min=v[33],
+        touched_max=v[34],
+        contact_height=v[35],
+        overlap=v[36],
+        ground=ground,
+    )
+
+
+def _rebuild(cls, scene, data, on_hit, behavior, filter, user_data):
+    """Make a pickled or copied controller again."""
+    hero = cls.__new__(cls)
+    CharacterController.__init__(hero, scene, on_hit=on_hit, behavior=behavior, filter=filter, user_data=user_data)
+    hero.restore(data)
+    return hero
+
+
+def _parameter(name, doc):
+    """A settable parameter of a controller."""
+
+    def set_it(self, value):
+        params = _checked(replace(self._params, **{name: CONVERT[name](value, name)}))
+        with self._mine():
+            self._params = params
+            self._publish()
+
+    return property(lambda self: getattr(self._params, name), set_it, doc=doc)
+
+
+def _callback(name, doc):
+    """A settable callback of a controller."""
+
+    def set_it(self, value):
+        setattr(self, "_" + name, as_callback(value, name))
+
+    return property(lambda self: getattr(self, "_" + name), set_it, doc=doc)
+
+
+class CharacterController:
+    """A capsule that walks, slides, steps and falls through a scene by PhysX's rules.
+
+    Parameters
+    ----------
+    scene : Scene
+        The world.
+    position : (3,) floats
+        Centre of the capsule, metres.
+    radius : float
+        Of the capsule, metres, > 0.
+    height : float
+        Distance between the centres of its two spheres, metres, >= 0.
+    up : (3,) floats
+        Up direction, any length but zero; the capsule stands along it.
+    step_offset : float
+        Highest step that is climbed, metres; at most the character's whole height.
+    contact_offset : float
+        Gap kept between capsule and world, metres.
+    slope_limit : float
+        Cosine of the steepest walkable angle, 0 to 1; 0 switches slopes off.
+    climbing_mode : {'easy', 'constrained'} or ClimbingMode
+        'constrained' never climbs higher than the step offset.
+    non_walkable_mode : {'prevent_climbing', 'force_sliding'} or NonWalkableMode
+        On slopes that are too steep: stand but do not climb, or slide down.
+    rules : {'physx', 'document'} or Rules
+        The rule set (RULES 9).
+    overlap_recovery : bool
+        Move out of static and kinematic shapes found overlapping.
+    prevent_vertical_sliding : bool
+        Do not slide up or down along ceilings.
+    invisible_wall_height : float
+        When > 0, triangles too steep to walk on become walls of this height, metres.
+    max_jump_height : float
+        Widens the volume that is looked up downwards, metres (for invisible walls).
+    layer, mask : int
+        Bit sets: the layer others see it on, the layers it sees.
+    collide : bool
+        Meet other controllers that have it too, where each one's layer meets the
+        other's mask.
+    on_hit : callable, optional
+        ``on_hit(hit)`` for each collision of a move, before the move takes effect.
+    behavior : callable, optional
+        ``behavior(other) -> Behavior``: what may be done on an actor, obstacle or
+        controller; the default is the other's own flags.
+    filter : callable, optional
+        ``filter(other) -> bool``: whether it may be met; asked at most once per thing
+        and move, and only about what would be met.
+    surface : Behavior
+        What other characters may do on this one.
+    user_data : object
+        Yours.
+    """
+
+    def __init__(
+        self,
+        scene,
+        position=(0.0, 0.0, 0.0),
+        radius=0.4,
+        height=1.0,
+        up=(0.0, 0.0, 1.0),
+        step_offset=0.5,
+        contact_offset=0.01,
+        slope_limit=0.707,
+        climbing_mode="easy",
+        non_walkable_mode="prevent_climbing",
+        rules="physx",
+        overlap_recovery=True,
+        prevent_vertical_sliding=False,
+        invisible_wall_height=0.0,
+        max_jump_height=0.0,
+        layer=1,
+        mask=0xFFFFFFFF,
+        collide=False,
+        on_hit=None,
+        behavior=None,
+        filter=None,
+        surface=Behavior.NONE,
+        user_data=None,
+    ):
+        given = dict(locals())
+        if not isinstance(scene, Scene):
+            raise TypeError(f"scene must be a Scene, not {type(scene).__name__}")
+        place = as_place(position, "position")
+        params = _checked(Params(**{name: convert(given[name], name) for name, convert in CONVERT.items()}))
+        self._on_hit = as_callback(on_hit, "on_hit")
+        self._behavior = as_callback(behavior, "behavior")
+        self._filter = as_callback(filter, "filter")
+        self._params = params
+        self._scene = scene
+        self._proxy = None
+        self._removed = self._busy = False
+        self._stats = MoveStats()
+        self._warned = set()
+        self.user_data = user_data
+        self._forget(place)
+        self._id = scene._enlist(self)
+
+    def _forget(self, position):
+        self._memory = Memory(position)
+        self._hits = []
+        self._last = None  # where the last move began, and what it was asked
+        self._stuck_moves = 0
+
+    @contextmanager
+    def _mine(self):
+        """Keep others from using the controller meanwhile."""
+        if self._removed:
+            raise RuntimeError("the controller has been removed")
+        if self._busy:
+            raise RuntimeError("the controller is in use by another thread")
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
+
+    def _publish(self):
+        """Let the proxy follow."""
+        if self._proxy is not None:
+            self._proxy.move_to(self.position)
+
+    def _as_character(self):
+        """How others see it."""
+        p = self._params
+        half = scale(p.up, 0.5 * p.height)
+        ends = (sub(self.position, half), add(self.position, half))
+        return Character(self.id, *ends, p.radius, p.layer, p.mask, int(p.surface))
+
+    id = property(lambda self: self._id, doc="Number among the controllers of the scene.")
+    scene = property(lambda self: self._scene, doc="The world.")
+    up = _parameter("up", "Unit up direction. Settable, any length but zero.")
+    radius = _parameter("radius", "Radius of the capsule, metres. Set: the centre stays.")
+    height = _parameter("height", "Distance between the sphere centres, metres. Set: the centre stays.")
+    step_offset = _parameter("step_offset", "Highest step that is climbed, metres. Settable.")
+    contact_offset = _parameter("contact_offset", "Gap kept between capsule and world, metres. Settable.")
+    slope_limit = _parameter("slope_limit", "Cosine of the steepest walkable angle; 0 switches slopes off. Settable.")
+    climbing_mode = _parameter("climbing_mode", "ClimbingMode. Settable, by name too.")
+    non_walkable_mode = _parameter("non_walkable_mode", "NonWalkableMode. Settable, by name too.")
+    overlap_recovery = _parameter("overlap_recovery", "Move out of shapes found overlapping. Settable.")
+    prevent_vertical_sliding = _parameter("prevent_vertical_sliding", "No sliding along ceilings. Settable.")
+    invisible_wall_height = _parameter("invisible_wall_height", "Height of invisible walls, metres; 0: none. Settable.")
+    max_jump_height = _parameter("max_jump_height", "How far the look-up reaches down, metres. Settable.")
+    layer = _parameter("layer", "Bit set: the layer on which others see the character. Settable.")
+    mask = _parameter("mask", "Bit set: the layers that the character sees. Settable.")
+    rules = _parameter("rules", "The rule set, as Rules flags. Settable, by name too.")
+    collide = _parameter("collide", "Whether it meets other controllers. Settable.")
+    surface = _parameter("surface", "What other characters may do on this one (Behavior). Settable.")
+    on_hit = _callback("on_hit", "Called with each Hit of a move before the move takes effect. Settable.")
+    behavior = _callback("behavior", "Asked what may be done on something, instead of its own flags. Settable.")
+    filter = _callback("filter", "Asked whether an actor, obstacle or controller may be met. Settable.")
+
+    def move(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
+        """Move by a displacement, sliding along what is in the way.
+
+        Parameters
+        ----------
+        displacement : (3,) floats
+            Wanted motion, metres, gravity included.
+        dt : float
+            Time that passes, seconds, >= 0; for the velocity.
+        min_distance : float
+            A motion no longer than this is not begun, metres.
+        mask : int, optional
+            Layers to see in this move; the default is the character's mask.
+        filter : callable, optional
+            For this move, instead of the character's filter.
+
+        Returns
+        -------
+        CollisionFlags
+            SIDES 1, UP 2, DOWN 4.
+
+        Notes
+        -----
+        What a callback raises reaches the caller, and the controller stays as it was.
+        """
+        d = as_place(displacement, "displacement")
+        dt = as_not_negative(dt, "dt")
+        if 0.0 < dt < SHORTEST:
+            raise ValueError(f"dt must be 0 or at least {SHORTEST:g}, got {dt}")
+        min_distance = as_not_negative(min_distance, "min_distance")
+        mask = self.mask if mask is None else as_bits(mask, "mask")
+        filter = self._filter if filter is None else as_callback(filter, "filter")
+        with self._mine():
+            before = self._memory
+            job = self._job(before, mask, filter)
+            job.run(d, dt, min_distance)
+            if self._on_hit is not None:
+                for record in job.hits:
+                    self._on_hit(Hit(self._scene, record))
+            if job.stats.iterations > 0:
+                self._watch(d, job)
+            self._last = (before, d, dt, min_distance, mask)
+            self._memory = job.s
+            self._hits = job.hits
+            self._stats = job.stats
+            self._publish()
+        return FLAGS[job.s.flags]
+
+    def _job(self, memory, mask, filter):
+        """A move that is about to begin."""
+        job = Move(self._params, memory, self._scene.items(), self._others(mask), mask)
+        if filter is not None:
+            job.ask_filter = lambda item: self._asked(filter, item, bool)
+        behavior = self._behavior
+        if behavior is not None:
+            job.ask_behavior = lambda item: self._asked(behavior, item, _as_answer)
+        return job
+
+    def _watch(self, displacement, job):
+        """Say once when a move looks wrong (MOVE 14.5 and 14.7 as RULES corrects them); change nothing."""
+        before, after = self._memory, job.s
+        moved = sub(after.position, before.position)
+        wanted = reject(displacement, self.up)
+        if job.stats.recoveries == 0 and "far" not in self._warned:
+            bound = 2.0 * length(displacement) + length(before.separation) + self.step_offset
+            bound = bound + 2.0 * length(after.platform_delta)
+            if length(moved) > bound:
+                self._warned.add("far")
+                text = "%r moved %g m in one move although only %g m were asked"
+                logger.warning(text, self, length(moved), length(displacement))
+        if length(wanted) > EPSILON_DISTANCE and length(reject(moved, self.up)) < EPSILON_DISTANCE:
+            self._stuck_moves += 1
+            if self._stuck_moves > STUCK_MOVES and "stuck" not in self._warned:
+                self._warned.add("stuck")
+                text = "%r may be stuck: %d moves in a row without the side motion that was asked; "
+                logger.warning(text + "explain_last() tells why", self, self._stuck_moves)
+        else:
+            self._stuck_moves = 0
+
+    def _others(self, mask):
+        """Other controllers that it may meet, where they are now (RULES 8)."""
+        if not self.collide:
+            return []
+        this = self._as_character()
+        this.mask = mask
+        others = [c._as_character() for c in self._scene.characters if c.collide]
+        return [c for c in others if c.meets(this)]
+
+    def _asked(self, callback, item, convert):
+        """What a callback says of a thing; 0 of what is gone."""
+        other = _other(self._scene, item.owner, item.id)
+        return 0 if other is None else convert(callback(other))
+
+    @property
+    def position(self):
+        """Centre of the capsule, metres. Set: moved without forgetting what it stands on."""
+        return self._memory.position
+
+    @position.setter
+    def position(self, value):
+        p = as_place(value, "position")
+        with self._mine():
+            self._memory = replace(self._memory, position=p)
+            self._publish()
+
+    def _foot(self):
+        return 0.5 * self.height + self.radius + self.contact_offset
+
+    @property
+    def foot_position(self):
+        """Half the whole height plus the contact offset below the centre, metres (RULES 1). Settable."""
+        return madd(self.position, self.up, -self._foot())
+
+    @foot_position.setter
+    def foot_position(self, value):
+        self.position = madd(as_place(value, "foot_position"), self.up, self._foot())
+
+    def teleport(self, position):
+        """Put the character elsewhere; it forgets what it stands on.
+
+        Parameters
+        ----------
+        position : (3,) floats
+            Centre of the capsule, metres.
+        """
+        p = as_place(position, "position")
+        with self._mine():
+            self._forget(p)
+            self._publish()
+
+    def probe_ground(self, max_distance):
+        """What is below, no farther away than that (MOVE 12.1).
+
+        Parameters
+        ----------
+        max_distance : float
+            Metres, >= 0.
+
+        Returns
+        -------
+        Ground or None
+            ``distance`` is the gap between capsule and ground; 0 when they overlap.
+        """
+        reach = as_not_negative(max_distance, "max_distance")
+        with self._mine():
+            contact = self._job(self._memory, self.mask, self._filter).probe_below(reach)
+        return None if contact is None else Ground(self._scene, contact, self._params)
+
+    def snap_to_ground(self, max_distance):
+        """Go straight down onto walkable ground no farther away than that (MOVE 12.2).
+
+        Parameters
+        ----------
+        max_distance : float
+            Metres, >= 0; measured from the capsule.
+
+        Returns
+        -------
+        bool
+            True when the character was moved: down to the contact offset above the ground.
+        """
+        ground = self.probe_ground(max_distance)
+        if ground is None or not ground.walkable:
+            return False
+        gap = ground.distance - self.contact_offset
+        if gap <= 0.0:
+            return False
+        with self._mine():
+            place = madd(self.position, self.up, -gap)
+            contact = replace(ground._contact, distance=self.contact_offset)
+            self._memory = replace(self._memory, position=place, ground=contact)
+            self._publish()
+        return True
+
+    def can_resize(self, height):
+        """Whether there is room to become that high, the feet where they are.
+
+        Parameters
+        ----------
+        height : float
+            Distance between the sphere centres, metres, >= 0.
+
+        Returns
+        -------
+        bool
+            True as well for less height than now.
+        """
+        h = as_not_negative(height, "height")
+        if h <= self.height:
+            return True
+        with self._mine():
+            # Only what is gained is tested: what it touches now does not count.
+            top = madd(self.position, self.up, 0.5 * self.height)
+            new_top = madd(top, self.up, h - self.height)
+            job = self._job(self._memory, self.mask, self._filter)
+            return not job.touches_anything(top, new_top, self.radius)
+
+    def resize(self, height):
+        """Change the height, the feet where they are (RULES 8); whether there is room or not.
+
+        Parameters
+        ----------
+        height : float
+            Distance between the sphere centres, metres, >= 0. Ask `can_resize` first.
+        """
+        params = _checked(replace(self._params, height=as_not_negative(height, "height")))
+        place = madd(self.position, self.up, 0.5 * (params.height - self.height))
+        with self._mine():
+            self._params = params
+            self._memory = replace(self._memory, position=place)
+            self._publish()
+
+    def unstick(self, margin=0.1):
+        """Move out of what the character overlaps, with a grown radius (MOVE 14.7); never done by itself.
+
+        Parameters
+        ----------
+        margin : float
+            How much farther than the contact offset to get away, metres, >= 0.
+
+        Returns
+        -------
+        bool
+            True when the character was moved.
+        """
+        more = as_not_negative(margin, "margin")
+        with self._mine():
+            job = self._job(self._memory, self.mask, self._filter)
+            job.unstick(more)
+            self._memory = job.s
+            self._publish()
+        return job.stats.recoveries > 0
+
+    def explain(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
+        """What that move would do, pass by pass; nothing changes.
+
+        Parameters
+        ----------
+        displacement, dt, min_distance, mask, filter
+            As for `move`.
+
+        Returns
+        -------
+        Explanation
+            ``str()`` of it tells in words what was hit, where, and why the passes stopped.
+        """
+        d = as_place(displacement, "displacement")
+        dt = as_not_negative(dt, "dt")
+        min_distance = as_not_negative(min_distance, "min_distance")
+        mask = self.mask if mask is None else as_bits(mask, "mask")
+        filter = self._filter if filter is None else as_callback(filter, "filter")
+        with self._mine():
+            return self._retrace(self._memory, d, dt, min_distance, mask, filter)
+
+    def explain_last(self):
+        """The same for the move just made, in the scene as it is now; None before the first.
+
+        Returns
+        -------
+        Explanation or None
+            Its notes say so when the scene has changed so that the move would end elsewhere.
+        """
+        if self._last is None:
+            return None
+        with self._mine():
+            told = self._retrace(*self._last, self._filter)
+        if told.end != self.position:
+            told.notes.append(
+                f"the character is elsewhere now: the scene has changed or it was put there; it is at {self.position}"
+            )
+        return told
+
+    def _retrace(self, memory, d, dt, min_distance, mask, filter):
+        """Make a move again and tell what it did."""
+        job = self._job(memory, mask, filter)
+        job.run(d, dt, min_distance)
+        events = [
+            Event(kind, sweep_pass, position, vector, None if hit is None else Hit(self._scene, hit))
+            for kind, sweep_pass, position, vector, hit in job.trace
+        ]
+        return Explanation(d, memory.position, job.s.position, FLAGS[job.s.flags], events)
+
+    def save(self):
+        """Everything the character is, as bytes; `restore` takes them back.
+
+        Returns
+        -------
+        bytes
+            The compiled package's too. Callbacks and user_data are not in it; actors are
+            remembered by id.
+        """
+        return saves.pack(_params_values(self._params), _memory_values(self._memory))
+
+    def restore(self, data):
+        """Become what `save` told; moves then repeat to the bit in a scene like that of then.
+
+        Parameters
+        ----------
+        data : bytes
+            From `save` of this results version.
+        """
+        params, memory = saves.unpack(data)
+        params = replace(_params_of(params), proxy=self._params.proxy)
+        memory = _memory_of(memory)
+        with self._mine():
+            self._params = params
+            self._forget(memory.position)
+            self._memory = memory
+            self._publish()
+
+    def __reduce__(self):
+        callbacks = (self._on_hit, self._behavior, self._filter)
+        return _rebuild, (type(self), self._scene, self.save(), *callbacks, self.user_data)
+
+    def remove(self):
+        """Take the character out of the scene; it cannot be moved any more."""
+        with self._mine():
+            self._removed = True
+            self._scene._characters.pop(self.id, None)
+            if self._proxy is not None and self._proxy.scene is not None:
+                self._scene.remove(self._proxy)
+            self._proxy = None
+
+    def add_proxy(self, layer=1, user_data=None):
+        """Give the character a kinematic capsule actor that follows it after each move (MOVE 3.2.6).
+
+        Questions to the world and other characters see it; its owner never meets it.
+
+        Parameters
+        ----------
+        layer : int
+            Of the actor.
+        user_data : object
+            Of the actor.
+
+        Returns
+        -------
+        Actor
+        """
+        if self._proxy is not None and self._proxy.scene is not None:
+            raise RuntimeError("the controller has a proxy already")
+        with self._mine():
+            place = {"position": self.position, "rotation": _z_to(self.up)}
+            self._proxy = self._scene.add(self.shape, **place, body="kinematic", layer=layer, user_data=user_data)
+            self._params = replace(self._params, proxy=self._proxy.id)
+        return self._proxy
+
+    proxy = property(lambda self: self._proxy, doc="The actor that follows the character, or None.")
+
+    @property
+    def shape(self):
+        """The capsule (Capsule), its axis along local z."""
+        return Capsule(self.radius, self.height)
+
+    @property
+    def pose(self):
+        """(position, rotation) that puts ``shape`` where the character is."""
+        return self.position, _z_to(self.up)
+
+    @property
+    def collision_flags(self):
+        """Where the last move collided (CollisionFlags)."""
+        return FLAGS[self._memory.flags]
+
+    @property
+    def hit_sides(self):
+        """The last move hit something aside."""
+        return CollisionFlags.SIDES in self.collision_flags
+
+    @property
+    def hit_up(self):
+        """The last move hit something above."""
+        return CollisionFlags.UP in self.collision_flags
+
+    @property
+    def hit_down(self):
+        """The last move hit something below."""
+        return CollisionFlags.DOWN in self.collision_flags
+
+    @property
+    def velocity(self):
+        """What the last move really travelled / dt, m/s; zero when dt was 0."""
+        return self._memory.velocity
+
+    @property
+    def grounded(self):
+        """The last move ended on something below."""
+        return self._memory.ground is not None
+
+    @property
+    def ground(self):
+        """What the last move ended on (Ground), or None."""
+        contact = self._memory.ground
+        return None if contact is None else Ground(self._scene, contact, self._params)
+
+    @property
+    def state(self):
+        """What the character remembers of its last move (State)."""
+        return State(self._scene, self._memory)
+
+    @property
+    def hits(self):
+        """Collisions of the last move (list of Hit), in the order in which they happened."""
+        return [Hit(self._scene, record) for record in self._hits]
+
+    @property
+    def stats(self):
+        """What the last move cost (MoveStats)."""
+        return replace(self._stats)
+
+    def __repr__(self):
+        return f"<{type(self).__name__} at {self.position}, radius {self.radius}, height {self.height}>"

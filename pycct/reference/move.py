@@ -1,0 +1,765 @@
+"""One move: doSweepTest, moveCharacter, riding, move.
+
+Rule numbers are those of RULES and its documents. A move works on a copy of the
+state, which is kept only when the move ends well.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cmp_to_key
+from typing import NamedTuple
+
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
+from pycct.reference.closest import point_segment_parameter
+from pycct.reference.sweep import capsule_cast
+from pycct.reference.vec import (
+    ZERO,
+    add,
+    along,
+    box_grow,
+    box_half,
+    box_inside,
+    box_overlap,
+    box_union,
+    dot,
+    f_max,
+    f_min,
+    is_finite,
+    is_zero,
+    length,
+    madd,
+    max_abs,
+    reject,
+    scale,
+    sub,
+    unit,
+    vmax,
+    vmin,
+)
+from pycct.reference.world import (
+    ACTOR,
+    OBSTACLE,
+    USER_GEOMETRY,
+    Group,
+    WallRule,
+    capsule_bounds,
+    cast,
+    deepest,
+    gather,
+    group_order,
+    group_overlaps,
+    group_push,
+)
+
+# Collision iterations of a pass that slides (MOVE 1.1; PhysX's MAX_ITER).
+MAX_ITERATIONS = 10
+# Further iterations after the first DOWN collision with something to slide on (MOVE 7.2.3k).
+SLIDE_ITERATIONS = 9
+# The cached volume is the temporal box times this (MOVE 1.1 VOLUME_GROWTH) ...
+VOLUME_GROWTH = 1.5
+# ... shifted along the side motion by this share of the growth (RULES 4).
+VOLUME_SHIFT = 0.9
+# A side vector is zero when no component is larger (RULES 6; MOVE 1.2 EPSILON_DISTANCE).
+ALMOST_ZERO = 1e-6
+# A pass stops when its direction turns by a right angle or more from where it set
+# out; the margin settles what float32 leaves to chance (RULES 5).
+TURNED_BACK = 1e-6
+# A sum of pushes no longer than this is nothing (MOVE 9.2.3 EPSILON_DISTANCE).
+EPSILON_DISTANCE = 1e-6
+# Corrections of one overlap recovery (RULES 7.5).
+MAX_RECOVERIES = 4
+# Bodies that overlap recovery moves out of (MOVE 9.3).
+RECOVERS = ("static", "kinematic")
+EVERYTHING = ("static", "kinematic", "dynamic", USER_GEOMETRY)
+
+
+@dataclass(frozen=True)
+class Params:
+    """What a controller is; lengths in metres."""
+
+    up: tuple  # unit
+    radius: float
+    height: float  # distance between the sphere centres
+    contact_offset: float
+    step_offset: float
+    slope_limit: float  # cosine; 0: slopes are not handled
+    invisible_wall_height: float
+    max_jump_height: float
+    climbing_mode: ClimbingMode
+    non_walkable_mode: NonWalkableMode
+    overlap_recovery: bool
+    prevent_vertical_sliding: bool
+    collide: bool  # meets other controllers
+    layer: int
+    mask: int
+    rules: Rules
+    surface: Behavior  # what others may do on it
+    proxy: int = -1  # id of the actor that follows it, which it never meets; -1: none
+
+
+@dataclass(frozen=True)
+class GroundContact:
+    """What the last DOWN pass found below."""
+
+    normal: tuple  # contact normal
+    point: tuple
+    owner: str  # ACTOR, CONTROLLER or OBSTACLE
+    id: int
+    triangle: int | None  # as the user numbered it
+    data: int | None  # the user's number of that triangle
+    has_face: bool
+    face_normal: tuple  # a triangle's normal decides whether it is walkable
+    distance: float  # gap between the capsule and it
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a controller carries from move to move (PhysX's SweptVolume and STF flags)."""
+
+    position: tuple  # centre of the capsule
+    velocity: tuple = ZERO  # what was really travelled / dt
+    flags: int = 0  # CollisionFlags of the last move
+    validate_triangle_down: bool = False
+    validate_triangle_side: bool = False
+    touch_other_controller: bool = False
+    touch_obstacle: bool = False
+    normalize_response: bool = False
+    walk_experiment: bool = False
+    hit_non_walkable: bool = False
+    is_moving_up: bool = False
+    touched_actor: int = -1  # what the last pass down ended on, -1: nothing
+    touched_obstacle: int = -1
+    touched_controller: int = -1
+    touched_point: tuple = ZERO  # in the world
+    touched_local: tuple = ZERO  # in the frame of the shape or obstacle
+    platform_delta: tuple = ZERO  # how far that carried the character in the last move
+    separation: tuple = ZERO  # to be added to the next displacement (RULES 8)
+    down_normal: tuple = ZERO  # of the triangle below (MOVE contactNormalDownPass)
+    side_normal: tuple = ZERO  # of the triangle aside (MOVE contactNormalSidePass)
+    touched_min: float = 0.0  # lowest and highest point of the triangle below, along up
+    touched_max: float = 0.0
+    contact_height: float = 0.0  # along up, of the last contact of any pass
+    overlap: float = 0.0  # depth left after overlap recovery
+    ground: GroundContact | None = None
+
+
+class Decomposition(NamedTuple):
+    """A displacement, split into the three passes (MOVE 2.4)."""
+
+    up_vector: tuple
+    side_vector: tuple
+    down_vector: tuple
+    step_offset: float
+    is_moving_up: bool
+    has_side_movement: bool
+
+
+def decompose(displacement, up, step_offset, standing_on_moving):
+    """MOVE 4.2 with RULES 6."""
+    rise = dot(displacement, up)
+    vertical = scale(up, rise)
+    side_vector = sub(displacement, vertical)
+    is_moving_up = rise > 0.0
+    up_vector = vertical if is_moving_up else ZERO
+    down_vector = ZERO if is_moving_up else vertical
+    has_side_movement = standing_on_moving or max_abs(side_vector) > ALMOST_ZERO
+    # RULES 6: a jump has no step, unless from something that moves.
+    if is_moving_up and not standing_on_moving:
+        step_offset = 0.0
+    if has_side_movement:
+        up_vector = madd(up_vector, up, step_offset)
+    return Decomposition(up_vector, side_vector, down_vector, step_offset, is_moving_up, has_side_movement)
+
+
+def temporal_box(p, centre, direction):
+    """All that a motion may touch (RULES 4)."""
+    k = p.radius + p.contact_offset
+    half = tuple(k + abs(u) * 0.5 * p.height for u in p.up)
+    end = add(centre, direction)
+    box = (sub(vmin(centre, end), half), add(vmax(centre, end), half))
+    if p.max_jump_height > 0.0:
+        # RULES 9 row 10: downwards; upwards by the letter of MOVE 15.7.
+        low = madd(centre, p.up, p.max_jump_height if Rules.JUMP_VOLUME_UP in p.rules else -p.max_jump_height)
+        box = box_union(box, (sub(low, half), add(low, half)))
+    return box
+
+
+def cached_volume(temporal, side):
+    """The box for which candidates are fetched, so that the next motions find them there (RULES 4)."""
+    growth = scale(box_half(temporal), VOLUME_GROWTH - 1.0)
+    shift = scale(side, VOLUME_SHIFT * abs(dot(side, growth)))
+    box = (add(sub(temporal[0], growth), shift), add(add(temporal[1], growth), shift))
+    return box_union(box, temporal)
+
+
+def collision_response(target, position, direction, normal, bump, friction, normalize):
+    """The new target after a collision (MOVE 8.2): the reflected motion's part along the surface."""
+    reflected = unit(madd(direction, normal, -2.0 * dot(direction, normal)))
+    normal_part = scale(normal, dot(reflected, normal))
+    tangent_part = sub(reflected, normal_part)
+    amplitude = length(sub(target, position))
+    result = position
+    if bump != 0.0:
+        result = madd(result, unit(normal_part) if normalize else normal_part, bump * amplitude)
+    if friction != 0.0:
+        result = madd(result, unit(tangent_part) if normalize else tangent_part, friction * amplitude)
+    return result
+
+
+def too_steep(p, normal):
+    """A normal that faces down is not too steep (RULES 6); by the letter of MOVE 10.1 it is (RULES 9 row 4)."""
+    c = dot(normal, p.up)
+    return c < p.slope_limit and (c >= 0.0 or Rules.STEEP_FACING_DOWN in p.rules)
+
+
+def facing(hit, way):
+    """Normal of the face that was hit, a two-sided one's turned against the motion (RULES 2)."""
+    face = hit.base.face
+    if face is None:
+        return hit.base.normal
+    return scale(face.n, -1.0) if hit.group.item.two_sided and dot(face.n, way) > 0.0 else face.n
+
+
+def ground_contact(item, point, normal, face, face_normal, distance):
+    """What is below."""
+    triangle = face.source if face is not None and face.source >= 0 else None
+    data = item.data_of(triangle)
+    return GroundContact(normal, point, item.owner, item.id, triangle, data, face is not None, face_normal, distance)
+
+
+class HitRecord(NamedTuple):
+    """One collision of a move."""
+
+    sweep_pass: Pass
+    owner: str  # ACTOR, CONTROLLER or OBSTACLE
+    id: int
+    dynamic: bool  # a dynamic body: yours to push
+    triangle: int | None
+    data: int | None
+    position: tuple
+    normal: tuple
+    direction: tuple
+    length: float  # of the motion that was left
+    distance: float  # at which it was hit
+    along: float  # place on the axis, 0 bottom to 1 top (SWEEP 6.3)
+
+
+@dataclass
+class MoveStats:
+    """What the last move cost."""
+
+    iterations: int = 0
+    full_updates: int = 0
+    partial_updates: int = 0
+    triangles_tested: int = 0
+    recoveries: int = 0
+
+
+@dataclass
+class Move:
+    """One move of one controller: all that it reads and writes."""
+
+    p: Params
+    s: Memory
+    items: list  # shapes in the world
+    others: list = field(default_factory=list)  # other controllers (Character) that it may meet
+    mask: int = 0xFFFFFFFF  # layers to see in this move
+    ask_filter: object = None  # item -> may it be met?
+    ask_behavior: object = None  # item -> what may be done there?
+    answers: dict = field(default_factory=dict)  # what callbacks said during this move
+    trace: list = field(default_factory=list)  # (kind, pass, position, vector, hit) for explanations
+    hits: list = field(default_factory=list)
+    stats: MoveStats = field(default_factory=MoveStats)
+    side: tuple = ZERO  # unit side direction of this moveCharacter, or zero
+    standing_on_moving: bool = False
+    candidates: list = field(default_factory=list)
+    bounds: tuple | None = None  # of the box that the candidates were fetched for
+
+    def set(self, **changes):
+        """Change the memory."""
+        self.s = replace(self.s, **changes)
+
+    def tell(self, kind, sweep_pass, position, vector, hit=None):
+        """Note an event (kinds: see pycct.explain)."""
+        self.trace.append((kind, sweep_pass, position, vector, hit))
+
+    # --- candidates -----------------------------------------------------------
+
+    def update_candidates(self, temporal):
+        """Make sure that all shapes that touch the temporal box are at hand (RULES 4, SWEEP 11)."""
+        if self.bounds is not None and box_inside(temporal, self.bounds):
+            return
+        walls = WallRule(self.p.invisible_wall_height, self.p.slope_limit, self.p.up)
+        self.bounds = cached_volume(temporal, self.side)
+        self.candidates = self.look_up(self.bounds, walls)
+        self.stats.full_updates += 1
+
+    def look_up(self, box, walls=None):
+        """Shapes, obstacles and other controllers in a box."""
+        # MOVE 3.2.6: the actor that follows the character is never met by it.
+        items = [i for i in self.items if i.owner != ACTOR or i.id != self.p.proxy]
+        groups = gather(items, box, self.mask, walls)
+        # RULES 8: other controllers are capsules at their current positions.
+        return groups + [Group(other, []) for other in self.others if box_overlap(other.bounds, box)]
+
+    def may_meet(self, item):
+        """Ask the user's filter, once per thing and move."""
+        if self.ask_filter is None:
+            return True
+        key = ("filter", item.owner, item.id)
+        if key not in self.answers:
+            self.answers[key] = self.ask_filter(item)
+        return self.answers[key]
+
+    def behavior_of(self, item):
+        """What may be done on a thing: its own flags, or what the user's callback says (RULES 5, 7.3)."""
+        if self.ask_behavior is None:
+            return item.behavior
+        key = ("behavior", item.owner, item.id)
+        if key not in self.answers:
+            self.answers[key] = self.ask_behavior(item)
+        return self.answers[key]
+
+    def ends(self, position):
+        """Sphere centres of the capsule at a position, the lower first (SWEEP 1.2)."""
+        half_axis = scale(self.p.up, 0.5 * self.p.height)
+        return sub(position, half_axis), add(position, half_axis)
+
+    # --- overlap recovery -----------------------------------------------------
+
+    def recovers(self):
+        """What overlap recovery moves out of."""
+        if not self.p.overlap_recovery:
+            return ()
+        # RULES 9 row 12.
+        return (*RECOVERS, USER_GEOMETRY) if Rules.RECOVER_USER_GEOMETRY in self.p.rules else RECOVERS
+
+    def around(self, position, radius):
+        """All that recovery may have to leave, looked up anew; the mesh itself, never its walls (RULES 2)."""
+        # Leaving a mesh takes several pushes: look that far around.
+        return self.look_up(box_grow(capsule_bounds(*self.ends(position), radius), radius))
+
+    def recover_at_once(self, position):
+        """One sum over all overlaps (RULES 9 row 5, MOVE 9.2): the new position."""
+        p = self.p
+        pushes = []
+        for g in self.around(position, p.radius + p.contact_offset):
+            if g.item.recovered_as in self.recovers():
+                push = group_push(g, *self.ends(position), p.radius)
+                if push.overlapping:
+                    pushes.append((g, push))
+        # The order of storage must not change the last bits of the sum.
+        pushes.sort(key=cmp_to_key(lambda a, b: group_order(a[0], a[1].face, b[0], b[1].face)))
+        total = ZERO
+        for g, push in pushes:
+            if self.may_meet(g.item):
+                total = madd(total, push.dir, push.depth + p.contact_offset)
+                self.stats.recoveries += 1
+        return add(position, total) if length(total) > EPSILON_DISTANCE else position
+
+    def recover(self, position):
+        """Out of what is overlapped deepest, up to four times (RULES 7.5): the new position."""
+        radius = self.p.radius + self.p.contact_offset
+        self.set(overlap=0.0)
+        if Rules.RECOVERY_SUM in self.p.rules:
+            position = self.recover_at_once(position)
+        else:
+            for _ in range(MAX_RECOVERIES):
+                around = self.around(position, radius)
+                push = deepest(around, *self.ends(position), radius, self.recovers(), self.may_meet)
+                if not push.overlapping:
+                    return position
+                position = madd(position, push.dir, push.depth)
+                self.stats.recoveries += 1
+        # What is left: more than nothing means that the character is crushed.
+        around = self.around(position, radius)
+        push = deepest(around, *self.ends(position), self.p.radius, self.recovers(), self.may_meet)
+        if push.overlapping:
+            self.set(overlap=push.depth)
+        return position
+
+    # --- doSweepTest ----------------------------------------------------------
+
+    def sweep_test(self, direction, iterations, min_distance, sweep_pass):
+        """Move along, slide where something is in the way: doSweepTest (MOVE 7.2, RULES 5).
+
+        Returns (a motion was tried, number of collisions).
+        """
+        p = self.p
+        # RULES 5: no direction, nothing moved and nothing forgotten.
+        if is_zero(direction):
+            return False, 0
+        # RULES 5: a pass that sets out forgets what the one before touched.
+        self.set(
+            validate_triangle_down=False,
+            touch_other_controller=False,
+            touch_obstacle=False,
+            touched_actor=-1,
+            touched_obstacle=-1,
+            touched_controller=-1,
+        )
+        moved = False
+        collisions = 0
+        position = self.s.position
+        asked = length(direction)
+        target = add(position, direction)
+        self.tell("pass", sweep_pass, position, direction)
+        while iterations > 0:
+            iterations -= 1
+            way = sub(target, position)
+            self.update_candidates(temporal_box(p, position, way))
+            # MOVE 7.2.3: stop when there is little left to go, or the way turned back.
+            left = length(way)
+            if left <= min_distance:
+                self.tell("done", sweep_pass, position, way)
+                break
+            way = scale(way, 1.0 / left)
+            if dot(way, direction) <= TURNED_BACK * asked:
+                self.tell("turned_back", sweep_pass, position, way)
+                break
+            moved = True
+            self.stats.iterations += 1
+            # RULES 5: the search is longer than the way by the contact offset.
+            culls_parallel = Rules.CULL_PARALLEL in p.rules
+            ends = self.ends(position)
+            q = capsule_cast(*ends, p.radius, way, left + p.contact_offset, True, True, culls_parallel)
+            hit = cast(self.candidates, q, self.recovers(), self.may_meet)
+            if hit is None:
+                self.tell("free", sweep_pass, position, sub(target, position))
+                position = target
+                break
+            if hit.base.overlapping:
+                # RULES 5, 7.5: the pass ends with overlap recovery, which counts as a collision.
+                inside = position
+                position = self.recover(position)
+                self.tell("overlap", sweep_pass, inside, sub(position, inside))
+                collisions += 1
+                break
+            upright, sliding = self.note_hit(hit, sweep_pass, position, way, left)
+            # RULES 5: more iterations where it may slide on what it stands on.
+            if sliding and collisions == 0:
+                iterations += SLIDE_ITERATIONS
+            collisions += 1
+            self.set(contact_height=dot(hit.base.point, p.up))
+            # RULES 5: never backwards.
+            if hit.base.distance > p.contact_offset:
+                position = madd(position, way, hit.base.distance - p.contact_offset)
+            # RULES 5: ceilings of prevent_vertical_sliding, and the walk experiment unless
+            # force-sliding, answer with the horizontal part of the normal only.
+            normal = hit.base.normal
+            forced = p.non_walkable_mode is NonWalkableMode.FORCE_SLIDING
+            if upright or (self.s.walk_experiment and not forced):
+                normal = unit(reject(normal, p.up))
+            target = collision_response(target, position, way, normal, 0.0, 1.0, self.s.normalize_response)
+            if iterations == 0:
+                self.tell("out_of_turns", sweep_pass, position, sub(target, position))
+        self.set(position=position)
+        return moved, collisions
+
+    def note_hit(self, hit, sweep_pass, position, way, left):
+        """Remember what was hit (RULES 5).
+
+        Returns (the response must leave out the normal's vertical part, it may slide).
+        """
+        p = self.p
+        base, item, face = hit.base, hit.group.item, hit.base.face
+        triangle = face.source if face is not None and face.source >= 0 else None
+        face_normal = facing(hit, way)
+        static_face = item.owner == ACTOR and item.body == "static" and face is not None
+        upright = sliding = False
+        if sweep_pass is Pass.DOWN:
+            sliding = self.behavior_of(item) & Behavior.CAN_SLIDE != 0
+            self.note_below(item, base.point)
+            if static_face:
+                heights = [dot(v, p.up) for v in (face.a, face.b, face.c)]
+                self.set(
+                    validate_triangle_down=True,
+                    down_normal=face_normal,
+                    touched_min=min(heights),
+                    touched_max=max(heights),
+                )
+            gap = f_min(base.distance, p.contact_offset)
+            self.set(ground=ground_contact(item, base.point, base.normal, face, face_normal, gap))
+        elif sweep_pass is Pass.SIDE or sweep_pass is Pass.SENSOR:
+            if static_face:
+                self.set(validate_triangle_side=True, side_normal=face_normal)
+                upright = p.prevent_vertical_sliding and dot(face_normal, p.up) < 0.0
+        axis = madd(position, way, base.distance)
+        record = HitRecord(
+            sweep_pass,
+            item.owner,
+            item.id,
+            item.owner == ACTOR and item.body == "dynamic",
+            triangle,
+            item.data_of(triangle),
+            base.point,
+            base.normal,
+            way,
+            left,
+            base.distance,
+            point_segment_parameter(base.point, *self.ends(axis)),
+        )
+        # RULES 5: hits are reported in every pass but the sensor.
+        if sweep_pass is not Pass.SENSOR:
+            self.hits.append(record)
+        self.tell("hit", sweep_pass, position, way, record)
+        return upright, sliding
+
+    def note_below(self, item, point):
+        """Remember what a DOWN pass met (RULES 5, MOVE 13)."""
+        if item.owner == ACTOR:
+            self.set(touch_other_controller=False, touch_obstacle=False, touched_actor=item.id)
+            self.set(touched_point=point, touched_local=item.unplace_point(point))
+        elif item.owner == OBSTACLE:
+            self.set(touch_obstacle=True, touched_obstacle=item.id)
+            if self.s.touched_actor < 0:
+                self.set(touched_point=point, touched_local=item.unplace_point(point))
+        else:
+            self.set(touch_other_controller=True, touched_controller=item.id)
+
+    # --- moveCharacter --------------------------------------------------------
+
+    def move_character(self, displacement, min_distance):
+        """The passes up, aside and down: moveCharacter (MOVE 6.2, RULES 6). Returns collision flags."""
+        p = self.p
+        up = p.up
+        flags = 0
+        rise = dot(displacement, up)
+        start_height = dot(self.s.position, up)
+        bottom = start_height - (0.5 * p.height + p.radius)
+        experiment = self.s.walk_experiment
+        forced = p.non_walkable_mode is NonWalkableMode.FORCE_SLIDING
+        constrained = p.climbing_mode is ClimbingMode.CONSTRAINED
+        d = decompose(displacement, up, p.step_offset, self.standing_on_moving)
+        step_offset = d.step_offset
+        # RULES 9 row 6: unit vectors in the response, during the whole experiment.
+        normalize = experiment and Rules.NORMALIZE_EXPERIMENT in p.rules
+        self.set(hit_non_walkable=False, is_moving_up=d.is_moving_up, normalize_response=normalize, ground=None)
+        self.side = unit(d.side_vector)
+        # One query for the whole move, the step included (MOVE 5.2).
+        self.update_candidates(temporal_box(p, self.s.position, displacement))
+
+        # UP pass (MOVE 6.2.3), not in the walk experiment.
+        if not experiment:
+            single = p.prevent_vertical_sliding or max_abs(d.side_vector) > ALMOST_ZERO
+            moved, collisions = self.sweep_test(d.up_vector, 1 if single else MAX_ITERATIONS, min_distance, Pass.UP)
+            if moved and collisions > 0:
+                flags |= CollisionFlags.UP
+                # RULES 6: the step cannot be higher than what was really gained.
+                gained = dot(self.s.position, up) - start_height
+                step_offset = f_min(step_offset, gained)
+
+        # SIDE pass (MOVE 6.2.4).
+        self.set(validate_triangle_side=False)
+        moved, collisions = self.sweep_test(d.side_vector, MAX_ITERATIONS, min_distance, Pass.SIDE)
+        if moved and collisions > 0:
+            flags |= CollisionFlags.SIDES
+
+        # RULES 9 row 3, MOVE 10.4: a slope aside, too steep and climbed higher than the step.
+        def climbed_too_steep():
+            return (
+                p.slope_limit > 0.0
+                and constrained
+                and self.s.validate_triangle_side
+                and too_steep(p, self.s.side_normal)
+                and self.s.contact_height > bottom + step_offset
+            )
+
+        check_at_once = Rules.SIDE_CHECK_AT_ONCE in p.rules
+        if check_at_once and climbed_too_steep():
+            self.set(hit_non_walkable=True)
+            if not experiment:
+                return flags
+
+        # SENSOR (MOVE 6.2.5 as RULES 6 has it): only looks; it may set the side normal.
+        # RULES 9 row 2: by the letter it is always sent, and decides itself.
+        decides = Rules.SENSOR_DECIDES in p.rules
+        if constrained and (decides or not self.s.validate_triangle_side):
+            if length(d.side_vector) < p.radius:
+                saved = self.s.position
+                ahead = scale(unit(d.side_vector), p.radius)
+                _, collisions = self.sweep_test(ahead, 1, min_distance, Pass.SENSOR)
+                self.set(position=saved)
+                if decides and collisions > 0 and climbed_too_steep():
+                    self.set(hit_non_walkable=True)
+
+        # DOWN pass (MOVE 6.2.6): takes back the step, outside of the walk experiment (RULES 9 row 7).
+        down = d.down_vector
+        if d.has_side_movement and (not experiment or Rules.STEP_BACK_IN_EXPERIMENT in p.rules):
+            down = madd(down, up, -step_offset)
+        iterations = MAX_ITERATIONS if experiment and forced else 1
+        moved, collisions = self.sweep_test(down, iterations, min_distance, Pass.DOWN)
+        on_user_geometry = self.s.touch_other_controller or self.s.touch_obstacle
+        if moved and collisions > 0:
+            if rise <= 0.0:
+                flags |= CollisionFlags.DOWN
+            # RULES 6: a side triangle too steep, climbed higher than the step allows.
+            if not on_user_geometry and not check_at_once and climbed_too_steep():
+                self.set(hit_non_walkable=True)
+                self.tell("too_steep_aside", Pass.DOWN, self.s.position, self.s.side_normal)
+                if not experiment:
+                    return flags
+
+        # RULES 6: the triangle below is too steep and reaches higher than a step (MOVE 10.4).
+        if (
+            p.slope_limit > 0.0
+            and not on_user_geometry
+            and self.s.validate_triangle_down
+            and rise <= 0.0
+            and self.s.touched_max - bottom > p.step_offset
+            and too_steep(p, self.s.down_normal)
+        ):
+            self.set(hit_non_walkable=True)
+            self.tell("too_steep_below", Pass.DOWN, self.s.position, self.s.down_normal)
+            # RULES 9 row 9: by the letter the recovery sweep comes after the rerun, see run.
+            if not experiment or Rules.RECOVERY_SWEEP_AFTER in p.rules:
+                return flags
+            # The recovery sweep (RULES 6): back down what was gained.
+            self.set(normalize_response=True)
+            gained = dot(self.s.position, up) - start_height
+            recover = f_max(0.0, gained) + abs(rise)
+            if recover < min_distance:
+                min_distance = recover / MAX_ITERATIONS
+            # PhysX calls this motion down an UP pass; hits are reported as such.
+            self.sweep_test(scale(up, -recover), MAX_ITERATIONS, min_distance, Pass.UP)
+            self.set(normalize_response=normalize)
+        return flags
+
+    # --- riding ---------------------------------------------------------------
+
+    def find(self, owner, id):
+        """A remembered thing, if it may still be met (RULES 7.2)."""
+        for item in self.items:
+            if item.owner == owner and item.id == id:
+                return item if item.layer & self.mask and self.may_meet(item) else None
+        return None
+
+    def look_below(self):
+        """What stands below the centre, no farther than half the height: moving things only (RULES 7.2)."""
+        p = self.p
+        down = scale(p.up, -1.0)
+        reach = 0.5 * p.height + p.radius
+        start = self.s.position
+        items = [i for i in self.items if i.body != "static" and (i.owner != ACTOR or i.id != p.proxy)]
+        groups = gather(items, capsule_bounds(start, madd(start, down, reach), 0.0), self.mask)
+        ray = capsule_cast(start, start, 0.0, down, reach, False, True)
+        hit = cast(groups, ray, EVERYTHING, self.may_meet)
+        if hit is None:
+            return None
+        item = hit.group.item
+        self.set(touched_point=hit.base.point, touched_local=item.unplace_point(hit.base.point))
+        if item.owner == OBSTACLE:
+            self.set(touched_obstacle=item.id)
+        else:
+            self.set(touched_actor=item.id)
+        return item
+
+    def ride(self, displacement):
+        """Be carried by what one stands on (RULES 7.2 and 7.3, MOVE 13); the displacement left to make."""
+        p = self.p
+        self.set(platform_delta=ZERO)
+        self.standing_on_moving = False
+        item = None
+        if self.s.touched_actor >= 0:
+            item = self.find(ACTOR, self.s.touched_actor)
+            if item is None:
+                self.set(touched_actor=-1)
+        if self.s.touched_actor < 0 and self.s.touched_obstacle >= 0:
+            item = self.find(OBSTACLE, self.s.touched_obstacle)
+            if item is None:
+                self.set(touched_obstacle=-1)
+        if item is None:
+            item = self.look_below()
+        # RULES 7.2: static shapes carry nobody.
+        if item is None or item.body == "static":
+            return displacement
+        behavior = self.behavior_of(item)
+        now = item.place_point(self.s.touched_local)
+        delta = sub(now, self.s.touched_point)
+        self.set(touched_point=now)
+        if Rules.RIDE_WHOLE in p.rules:
+            # RULES 9 row 11: the whole of it at once, whatever the flags.
+            self.set(position=add(self.s.position, delta), platform_delta=delta)
+            self.standing_on_moving = max_abs(delta) > ALMOST_ZERO
+            return displacement
+        if behavior & Behavior.USER_DEFINED_RIDE or max_abs(delta) <= ALMOST_ZERO:
+            return displacement
+        self.standing_on_moving = True
+        vertical = along(delta, p.up)
+        self.set(platform_delta=vertical)
+        # RULES 7.3: up at once, down as part of the displacement.
+        if dot(delta, p.up) > 0.0:
+            self.set(position=add(self.s.position, vertical))
+        else:
+            displacement = add(displacement, vertical)
+        if behavior & Behavior.CAN_RIDE:
+            displacement = add(displacement, sub(delta, vertical))
+            self.set(platform_delta=delta)
+        return displacement
+
+    # --- move -----------------------------------------------------------------
+
+    def run(self, displacement, dt, min_distance):
+        """Controller::move (MOVE 3.2, RULES 7)."""
+        p = self.p
+        start = self.s.position
+        # RULES 7.1: the separation from other controllers is added.
+        displacement = add(displacement, self.s.separation)
+        self.set(overlap=0.0, separation=ZERO)
+        displacement = self.ride(displacement)
+        carried = self.s.position
+        whole = displacement
+        if not is_zero(self.s.platform_delta):
+            self.tell("ride", Pass.UP, start, self.s.platform_delta)
+        flags = self.move_character(displacement, min_distance)
+        if self.s.hit_non_walkable:
+            # Once more from where it stood after riding, as the walk experiment (MOVE 3.2.5, RULES 7.4).
+            self.set(walk_experiment=True, position=carried)
+            if p.non_walkable_mode is NonWalkableMode.FORCE_SLIDING:
+                displacement = along(whole, p.up)
+                if Rules.FORCE_SLIDE_HORIZONTAL in p.rules:
+                    # RULES 9 row 1.
+                    displacement = sub(whole, displacement)
+            self.tell("experiment", Pass.UP, carried, displacement)
+            flags = self.move_character(displacement, min_distance)
+            # RULES 9 row 9: the recovery sweep by the letter of MOVE 11.2.5.
+            after = Rules.RECOVERY_SWEEP_AFTER in p.rules
+            if after and self.s.validate_triangle_down and too_steep(p, self.s.down_normal):
+                gained = dot(self.s.position, p.up) - dot(carried, p.up)
+                recover = f_max(0.0, gained) + abs(dot(whole, p.up))
+                self.sweep_test(scale(p.up, -recover), MAX_ITERATIONS, min_distance, Pass.UP)
+            self.set(walk_experiment=False, normalize_response=False)
+        # RULES 9: a position that is not finite is never stored.
+        if not is_finite(self.s.position):
+            raise FloatingPointError("the computed position is not finite; nothing was changed")
+        velocity = scale(sub(self.s.position, start), 1.0 / dt) if dt > 0.0 else ZERO
+        self.set(flags=flags, velocity=velocity)
+
+    # --- questions ------------------------------------------------------------
+
+    def probe_below(self, reach):
+        """What the character meets below, at most ``reach`` away (MOVE 12.1): GroundContact or None."""
+        p = self.p
+        down = scale(p.up, -1.0)
+        low, high = self.ends(self.s.position)
+        here = capsule_bounds(low, high, p.radius)
+        groups = self.look_up(box_union(here, capsule_bounds(madd(low, down, reach), high, p.radius)))
+        hit = cast(groups, capsule_cast(low, high, p.radius, down, reach, True, True), EVERYTHING, self.may_meet)
+        if hit is None:
+            return None
+        item, base = hit.group.item, hit.base
+        normal = p.up if base.overlapping else base.normal
+        face_normal = normal if base.face is None else facing(hit, down)
+        return ground_contact(item, base.point, normal, base.face, face_normal, base.distance)
+
+    def touches_anything(self, p0, p1, radius):
+        """Whether the segment, grown by the radius, touches something the character meets."""
+        groups = self.look_up(capsule_bounds(p0, p1, radius))
+        return any(group_overlaps(g, p0, p1, radius) and self.may_meet(g.item) for g in groups)
+
+    def unstick(self, margin):
+        """Overlap recovery with a radius grown by ``margin`` (RULES 7.5), on request."""
+        self.p = replace(self.p, contact_offset=self.p.contact_offset + margin, overlap_recovery=True)
+        position = self.recover(self.s.position)
+        if not is_finite(position):
+            raise FloatingPointError("the computed position is not finite; nothing was changed")
+        self.set(position=position)

@@ -1,0 +1,464 @@
+"""The scene: actors, and questions to the world."""
+
+from threading import RLock
+from weakref import WeakValueDictionary
+
+from pycct._enums import Behavior
+from pycct.reference.closest import segment_triangle
+from pycct.reference.convert import FARTHEST, as_bits, as_not_negative, as_place, as_quat, as_unit, as_vec3
+from pycct.reference.shapes import Box, Capsule, ConvexHull, Plane, Shape, Sphere
+from pycct.reference.sweep import SweepHit, capsule_cast, triangle_order
+from pycct.reference.vec import add, box_union, length, madd, neg, q_rotate, scale, sub
+from pycct.reference.world import (
+    TRIANGLES,
+    Placed,
+    WorldHit,
+    capsule_bounds,
+    cast,
+    gather,
+    group_overlaps,
+    group_push,
+    span,
+)
+
+BODIES = ("static", "kinematic", "dynamic")
+
+
+class Actor:
+    """A shape placed in a scene; made by `Scene.add`."""
+
+    is_obstacle = False
+
+    def __init__(self, scene, shape, position, rotation, scale, body, layer, behavior, user_data):
+        self._scene = scene
+        self._shape = shape
+        self._position = position
+        self._rotation = rotation
+        self._scale = scale
+        self._body = body
+        self._layer = layer
+        self._behavior = behavior
+        self._id = -1
+        self._placed = None
+        self.user_data = user_data
+
+    scene = property(lambda self: self._scene, doc="The scene, or None once the actor has been removed.")
+    shape = property(lambda self: self._shape, doc="The shape.")
+    id = property(lambda self: self._id, doc="Number of the actor in its scene.")
+    position = property(lambda self: self._position, doc="Where the shape's origin is, metres.")
+    rotation = property(lambda self: self._rotation, doc="Unit quaternion (x, y, z, w).")
+    scale = property(lambda self: self._scale, doc="Factors along the shape's own axes.")
+    body = property(lambda self: self._body, doc="'static', 'kinematic' or 'dynamic'.")
+
+    @property
+    def behavior(self):
+        """What characters may do on it (Behavior); settable."""
+        return Behavior(self._behavior)
+
+    @behavior.setter
+    def behavior(self, value):
+        self._check_present()
+        self._behavior = as_bits(value, "behavior")
+        self._changed()
+
+    @property
+    def layer(self):
+        """Bit set; a character sees the actor when it meets the character's mask. Settable."""
+        return self._layer
+
+    @layer.setter
+    def layer(self, value):
+        self._check_present()
+        self._layer = as_bits(value, "layer")
+        self._changed()
+
+    @property
+    def bounds(self):
+        """Corners (lo, hi) of the bounding box in the world, metres."""
+        return self.placed.bounds
+
+    @property
+    def placed(self):
+        """The shape in the world."""
+        if self._placed is None:
+            self._placed = Placed(self)
+        return self._placed
+
+    def move_to(self, position, rotation=None):
+        """Put the actor elsewhere; moves and questions that begin later see it there.
+
+        Parameters
+        ----------
+        position : (3,) floats
+            Metres.
+        rotation : (4,) floats, optional
+            Unit quaternion (x, y, z, w); the default keeps the rotation.
+        """
+        p = as_place(position, "position")
+        q = self._rotation if rotation is None else as_quat(rotation, "rotation")
+        self._check_present()
+        self._position = p
+        self._rotation = q
+        self._changed()
+
+    def _changed(self):
+        self._placed = None
+        self._scene._touch(self)
+
+    def _check_present(self):
+        if self._scene is None:
+            raise RuntimeError(f"actor {self.id} has been removed from its scene")
+
+    def __repr__(self):
+        where = "removed" if self._scene is None else f"at {self.position}"
+        return f"<Actor {self.id}: {self.shape!r}, {self.body}, {where}>"
+
+
+class Obstacle(Actor):
+    """A box or capsule that only characters meet; made by `Scene.add_obstacle`."""
+
+    is_obstacle = True
+
+
+class SceneHit:
+    """What a question to the world found."""
+
+    def __init__(self, scene, hit, reach):
+        item, face = hit.group.item, hit.base.face
+        self.distance = hit.base.distance
+        self.time = hit.base.distance / reach if reach > 0.0 else 0.0
+        self.position = hit.base.point
+        self.normal = hit.base.normal
+        self.overlapping = hit.base.overlapping
+        self.actor = scene.actor(item.id)
+        self.triangle = face.source if face is not None and face.source >= 0 else None
+        self.data = item.data_of(self.triangle)
+
+    def __repr__(self):
+        return (
+            f"<SceneHit: {self.actor!r} at distance {self.distance:.6g}, position {self.position}, "
+            f"normal {self.normal}, triangle {self.triangle}>"
+        )
+
+
+class Penetration:
+    """An actor that a shape enters, and the shortest way out."""
+
+    def __init__(self, actor, direction, depth):
+        self.actor = actor
+        self.direction = direction
+        self.depth = depth
+
+    def __iter__(self):
+        return iter((self.actor, self.direction, self.depth))
+
+    def __repr__(self):
+        return f"<Penetration: {self.actor!r}, {self.depth:.6g} along {self.direction}>"
+
+
+def _round_shape(shape, position, rotation):
+    """(p0, p1, radius) of the capsule that a sphere or capsule is, in the world."""
+    if not isinstance(shape, (Sphere, Capsule)):
+        raise TypeError(f"shape must be a Sphere or Capsule, not {type(shape).__name__}")
+    centre = as_place(position, "position")
+    q = as_quat(rotation, "rotation")
+    height = shape.height if isinstance(shape, Capsule) else 0.0
+    half = scale(q_rotate(q, (0.0, 0.0, 1.0)), 0.5 * height)
+    return sub(centre, half), add(centre, half), shape.radius
+
+
+def _true_contact(hit, p0, p1):
+    """Contact of the axis with the nearest face of a hull: to a question no triangle is preferred (RULES 7.6)."""
+    best = winner = None
+    for t in hit.group.faces:
+        near = segment_triangle(p0, p1, t.a, t.b, t.c, t.n)
+        if best is None or near.dist2 < best.dist2 or (near.dist2 == best.dist2 and triangle_order(t, winner) < 0):
+            best, winner = near, t
+    n = sub(best.on_a, best.on_b)
+    m = length(n)
+    # A capsule too thin to tell: the face's own normal stays.
+    normal = scale(n, 1.0 / m) if m > 0.0 else hit.base.normal
+    return WorldHit(hit.base._replace(point=best.on_b, normal=normal), hit.group)
+
+
+class Scene:
+    """Shapes placed in a world."""
+
+    def __init__(self):
+        self.lock = RLock()
+        self._actors = {}  # id -> Actor, in the order of adding
+        self._next_id = 0
+        self._characters = WeakValueDictionary()  # id -> CharacterController
+        self._next_character = 0
+        self._timestamp = 0
+
+    def add(
+        self,
+        shape,
+        position=(0.0, 0.0, 0.0),
+        rotation=(0.0, 0.0, 0.0, 1.0),
+        scale=(1.0, 1.0, 1.0),
+        *,
+        body="static",
+        layer=1,
+        behavior=0,
+        user_data=None,
+    ):
+        """Place a shape in the scene.
+
+        Parameters
+        ----------
+        shape : Shape
+            Mesh, Box, Sphere, Capsule, ConvexHull, Plane or Triangle; may be shared.
+        position : (3,) floats
+            Where the shape's origin goes, metres.
+        rotation : (4,) floats
+            Unit quaternion (x, y, z, w); normalised when nearly one, else refused.
+        scale : (3,) floats
+            Factors along the shape's own axes, not zero; negative ones mirror. Spheres
+            and capsules take one positive factor three times, planes none.
+        body : {'static', 'kinematic', 'dynamic'}
+            Kinematic actors carry characters; overlap recovery never pushes a character
+            out of a dynamic one.
+        layer : int
+            Bit set, 32 bits; a character sees the actor when it meets the character's mask.
+        behavior : Behavior
+            What characters may do on it.
+        user_data : object
+            Yours.
+
+        Returns
+        -------
+        Actor
+        """
+        if not isinstance(shape, Shape):
+            raise TypeError(f"shape must be a shape, not {type(shape).__name__}")
+        p = as_place(position, "position")
+        q = as_quat(rotation, "rotation")
+        s = as_vec3(scale, "scale")
+        if 0.0 in s:
+            raise ValueError(f"scale must not be zero on any axis, got {s}")
+        if isinstance(shape, (Sphere, Capsule)) and not (s[0] == s[1] == s[2] and s[0] > 0.0):
+            raise ValueError(f"scale of a sphere or capsule must be the same positive factor three times, got {s}")
+        if isinstance(shape, Plane) and s != (1.0, 1.0, 1.0):
+            raise ValueError(f"scale of a plane must be (1, 1, 1), got {s}")
+        if not isinstance(body, str) or body not in BODIES:
+            raise ValueError(f"body must be 'static', 'kinematic' or 'dynamic', not {body!r}")
+        layer = as_bits(layer, "layer")
+        actor = Actor(self, shape, p, q, s, body, layer, as_bits(behavior, "behavior"), user_data)
+        return self._place(actor)
+
+    def add_obstacle(
+        self,
+        shape,
+        position=(0.0, 0.0, 0.0),
+        rotation=(0.0, 0.0, 0.0, 1.0),
+        *,
+        layer=1,
+        behavior=Behavior.CAN_RIDE,
+        user_data=None,
+    ):
+        """Place an obstacle: geometry for characters only (RULES 2 and 8).
+
+        It is analytic, so never too steep; it carries who stands on it; overlaps with it
+        are ignored; questions to the world do not see it.
+
+        Parameters
+        ----------
+        shape : Box or Capsule
+        position, rotation
+            Its pose.
+        layer : int
+            Bit set; a character sees it when it meets the character's mask.
+        behavior : Behavior
+            What characters may do on it.
+        user_data : object
+            Yours.
+
+        Returns
+        -------
+        Obstacle
+            Move it with ``move_to``, take it away with `Scene.remove`.
+        """
+        if not isinstance(shape, (Box, Capsule)):
+            raise TypeError(f"shape of an obstacle must be a Box or Capsule, not {type(shape).__name__}")
+        p = as_place(position, "position")
+        q = as_quat(rotation, "rotation")
+        one = (1.0, 1.0, 1.0)
+        layer = as_bits(layer, "layer")
+        behavior = as_bits(behavior, "behavior")
+        return self._place(Obstacle(self, shape, p, q, one, "kinematic", layer, behavior, user_data))
+
+    def _place(self, actor):
+        if isinstance(actor.shape, Plane):
+            if not abs(actor.placed.offset) <= 2.0 * FARTHEST:
+                raise ValueError(f"shape must pass within {2.0 * FARTHEST:g} m of the origin once placed")
+        elif not span(actor.placed.bounds) <= 2.0 * FARTHEST:
+            raise ValueError(f"shape must lie within {2.0 * FARTHEST:g} m of the origin once placed")
+        with self.lock:
+            actor._id = self._next_id
+            actor._placed = None
+            self._next_id += 1
+            self._actors[actor.id] = actor
+            self._touch(actor)
+        return actor
+
+    def _touch(self, actor):
+        """Note that an actor changed."""
+        if actor.body == "static":
+            self._timestamp += 1
+
+    timestamp = property(lambda self: self._timestamp, doc="Counts changes of static actors.")
+
+    def _enlist(self, character):
+        """Number a new controller."""
+        with self.lock:
+            number = self._next_character
+            self._next_character += 1
+            self._characters[number] = character
+        return number
+
+    def remove(self, actor):
+        """Take an actor out of the scene; characters that stand on it fall in their next move."""
+        if not isinstance(actor, Actor):
+            raise TypeError(f"actor must be an Actor, not {type(actor).__name__}")
+        with self.lock:
+            if actor.scene is not self:
+                raise ValueError("actor is not in this scene")
+            del self._actors[actor.id]
+            actor._scene = None
+            self._touch(actor)
+
+    @property
+    def actors(self):
+        """All actors, in the order of adding; obstacles are not among them."""
+        return [a for a in list(self._actors.values()) if not a.is_obstacle]
+
+    @property
+    def obstacles(self):
+        """All obstacles, in the order of adding."""
+        return [a for a in list(self._actors.values()) if a.is_obstacle]
+
+    @property
+    def characters(self):
+        """The living controllers of this scene, in the order of their making."""
+        return list(self._characters.values())
+
+    def character(self, id):
+        """The living controller of that id, or None."""
+        return self._characters.get(id)
+
+    def actor(self, id):
+        """The actor or obstacle of that id, or None."""
+        return self._actors.get(id)
+
+    def items(self):
+        """All shapes in the world as they are now, obstacles too."""
+        return [a.placed for a in list(self._actors.values())]
+
+    def __len__(self):
+        return len(self._actors)
+
+    def __repr__(self):
+        return f"<Scene: {len(self._actors)} actors>"
+
+    def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None):
+        """First thing met by a shape that moves along a straight line.
+
+        Boxes and hulls are solid: a start inside gives distance 0 (RULES 7.6).
+        Triangles are met from their front, two-sided meshes from both sides.
+
+        Parameters
+        ----------
+        shape : Sphere or Capsule
+        position : (3,) floats
+            Centre at the start, metres.
+        direction : (3,) floats
+            Any length but zero.
+        distance : float
+            How far to look, metres, >= 0.
+        rotation : (4,) floats
+            Unit quaternion; a capsule's axis is its z.
+        mask : int
+            Layers to see.
+        filter : callable, optional
+            ``filter(actor) -> bool``; actors for which it is false are passed over.
+
+        Returns
+        -------
+        SceneHit or None
+        """
+        reach = as_not_negative(distance, "distance")
+        mask = as_bits(mask, "mask")
+        p0, p1, radius = _round_shape(shape, position, rotation)
+        d = as_unit(direction, "direction")
+        end = capsule_bounds(madd(p0, d, reach), madd(p1, d, reach), radius)
+        groups = self._seen(box_union(capsule_bounds(p0, p1, radius), end), mask, filter)
+        # RULES 7.6: the rule of what lies behind the leading sphere is one of moves.
+        hit = cast(groups, capsule_cast(p0, p1, radius, d, reach, False, True), BODIES)
+        if hit is None or not hit.base.overlapping:
+            # Solids count inside as well, where no triangle is near.
+            for g in groups:
+                if g.item.kind == TRIANGLES and g.item.closed and group_overlaps(g, p0, p1, radius):
+                    middle = scale(add(p0, p1), 0.5)
+                    inside = WorldHit(SweepHit(0.0, True, neg(d), middle, None), g)
+                    if hit is None or hit.base.distance > 0.0 or g.item.id < hit.group.item.id:
+                        hit = inside
+        if hit is None:
+            return None
+        if not hit.base.overlapping and isinstance(hit.group.item.shape, ConvexHull):
+            way = hit.base.distance
+            hit = _true_contact(hit, madd(p0, d, way), madd(p1, d, way))
+        return SceneHit(self, hit, reach)
+
+    def overlap(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None):
+        """Actors that a shape touches; triangles count from both sides (RULES 7.6).
+
+        Parameters
+        ----------
+        shape : Sphere or Capsule
+        position, rotation
+            Pose of the shape.
+        mask : int
+            Layers to see.
+        filter : callable, optional
+            ``filter(actor) -> bool``.
+
+        Returns
+        -------
+        list of Actor
+            In the order of their ids.
+        """
+        mask = as_bits(mask, "mask")
+        p0, p1, radius = _round_shape(shape, position, rotation)
+        groups = self._seen(capsule_bounds(p0, p1, radius), mask, filter)
+        return [self.actor(g.item.id) for g in groups if group_overlaps(g, p0, p1, radius)]
+
+    def penetration(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None):
+        """Actors that a shape enters, and the shortest way out of each.
+
+        Parameters
+        ----------
+        shape : Sphere or Capsule
+        position, rotation
+            Pose of the shape.
+        mask : int
+            Layers to see.
+        filter : callable, optional
+            ``filter(actor) -> bool``.
+
+        Returns
+        -------
+        list of Penetration
+            actor, direction (moves the shape out), depth in metres; in the order of ids.
+        """
+        mask = as_bits(mask, "mask")
+        p0, p1, radius = _round_shape(shape, position, rotation)
+        groups = self._seen(capsule_bounds(p0, p1, radius), mask, filter)
+        pushes = [(self.actor(g.item.id), group_push(g, p0, p1, radius)) for g in groups]
+        return [Penetration(actor, push.dir, push.depth) for actor, push in pushes if push.overlapping]
+
+    def _seen(self, box, mask, filter):
+        """Candidates in a box that the filter accepts."""
+        groups = gather([a.placed for a in self.actors], box, mask)
+        return [g for g in groups if filter is None or filter(self.actor(g.item.id))]

@@ -1,0 +1,615 @@
+"""Time of impact of spheres and capsules: linear and quadratic equations, no iteration (RULES 3).
+
+A capsule is given by its sphere centres p0, p1 and its radius; it moves along the
+unit vector ``dir``. Times are distances along ``dir``; ``NO_HIT`` says that nothing
+is touched within ``limit``.
+
+The positions at which a capsule touches a triangle form the triangle swept along
+the capsule's axis (a prism) grown by the radius; so a capsule's time of impact is
+that of a sphere, standing at the capsule's first centre, against the prism's
+faces, edges and vertices (SWEEP 4.2 to 4.4 move only one point of the axis and
+miss contacts).
+"""
+
+from math import sqrt
+from typing import NamedTuple
+
+from pycct.reference.closest import point_segment, segment_box, segment_segment, segment_triangle
+from pycct.reference.vec import (
+    add,
+    cross,
+    dot,
+    f_max,
+    f_min,
+    is_zero,
+    len2,
+    lex,
+    madd,
+    neg,
+    q_rotate,
+    q_unrotate,
+    scale,
+    sub,
+    unit,
+)
+
+NO_HIT = 1e300
+# A pass by that dips less than half of this times the radius below the surface is
+# no hit: rolling exactly along an edge must not stop at every rounding error.
+GRAZE = 1e-12
+# Squared sine below which a motion is parallel to a segment: within 1e-9 (RULES 3).
+PARALLEL2 = 1e-18
+# Squared sine below which the plain cross product of two edges has lost too many digits.
+NARROW2 = 1e-6
+# Over a face at a slope below this, a sphere can slip past an edge within GRAZE, or
+# within the rounding of a far start, and still sink into what lies behind it.
+SHALLOW = 1e-3
+
+# A candidate is a triangle touched no later than this (times max(1, distance))
+# after the first one of its shape (RULES 3).
+CANDIDATE_WINDOW = 1e-3
+# 'Equal' facings and distances among candidates, 'parallel', 'in its plane' (RULES 3).
+TIE = 1e-9
+# How far behind the leading sphere's surface a triangle is still seen when the axis
+# is parallel to the motion (RULES 3).
+TRAILING_SLACK = 0.002
+# Shorter than this, closest points give no direction: the triangle's normal serves (RULES 3).
+SHORTEST_NORMAL = 1e-3
+
+
+class Face(NamedTuple):
+    """A triangle in world space, counter-clockwise seen from outside."""
+
+    a: tuple
+    b: tuple
+    c: tuple
+    n: tuple  # unit normal
+    d: float  # dot(n, a)
+    source: int  # its number in the mesh as the user gave it, -1: none
+
+
+class SweepHit(NamedTuple):
+    """What a sweep found."""
+
+    distance: float  # along the direction; 0 when overlapping
+    overlapping: bool  # already closer than the radius at the start
+    normal: tuple  # unit, out of what was hit; against the direction when overlapping
+    point: tuple  # on what was hit
+    face: Face | None
+
+
+class CapsuleCast(NamedTuple):
+    """A capsule in motion."""
+
+    p0: tuple
+    p1: tuple
+    dir: tuple
+    radius: float
+    limit: float  # longest distance of interest
+    lead: float  # dot(leading sphere's centre, dir)
+    parallel: bool  # the axis is parallel to the motion, or has no length
+    trailing_rule: bool  # ignore what lies behind the leading sphere (moves yes, queries no)
+    culls: bool  # ignore triangles whose normal goes along with the motion ...
+    culls_parallel: bool  # ... or is at right angles to it (RULES 9 row 8)
+
+
+def capsule_cast(p0, p1, radius, direction, limit, trailing_rule, culls, culls_parallel=False):
+    """A capsule in motion; says whether its axis is parallel to it (RULES 3)."""
+    axis = sub(p1, p0)
+    axis2 = len2(axis)
+    lead = f_max(dot(p0, direction), dot(p1, direction))
+    parallel = axis2 <= 0.0 or len2(cross(axis, direction)) <= PARALLEL2 * axis2
+    return CapsuleCast(p0, p1, direction, radius, limit, lead, parallel, trailing_rule, culls, culls_parallel)
+
+
+# --- spheres ------------------------------------------------------------------
+
+
+def sphere_point(centre, direction, radius, p, limit):
+    """Sphere against a point. One that starts inside gets 0 where it moves further in, else NO_HIT.
+
+    The equation is solved about the point of closest approach, where its terms are no
+    larger than the radius: far starts cost no digits. (SWEEP 4.3.5 falls back to the
+    later root, the time at which an overlap ends: RULES 9.)
+    """
+    m = sub(centre, p)
+    nearest = -dot(m, direction)
+    if nearest <= 0.0:
+        return NO_HIT
+    w = madd(m, direction, nearest)
+    disc = radius * radius - len2(w)
+    if disc <= GRAZE * radius * radius:
+        return NO_HIT
+    t = nearest - sqrt(disc)
+    if t < 0.0:
+        t = 0.0
+    return t if t <= limit else NO_HIT
+
+
+def sphere_segment(centre, direction, radius, a, b, limit):
+    """Sphere against a segment with its ends."""
+    e = sub(b, a)
+    l2 = len2(e)
+    if l2 <= 0.0:
+        return sphere_point(centre, direction, radius, a, limit)
+    m = sub(centre, a)
+    de = dot(direction, e)
+    me = dot(m, e)
+    d_perp = madd(direction, e, -de / l2)
+    k = len2(d_perp)
+    if k <= PARALLEL2:
+        t = sphere_point(centre, direction, radius, a, limit)
+        u = sphere_point(centre, direction, radius, b, limit)
+        return t if t < u else u
+    m_perp = madd(m, e, -me / l2)
+    nearest = -dot(m_perp, d_perp) / k
+    w = madd(m_perp, d_perp, nearest)
+    disc = radius * radius - len2(w)
+    if disc <= GRAZE * radius * radius:
+        return NO_HIT
+    t = len2(m_perp) - radius * radius
+    inside = t < 0.0
+    if inside:
+        t = 0.0
+    elif nearest <= 0.0:
+        return NO_HIT
+    else:
+        # nearest - sqrt(disc / k), without the loss of digits at a shallow angle.
+        t = t / (nearest * k + sqrt(disc * k))
+        if t > limit:
+            return NO_HIT
+    # Where along the segment the endless cylinder is entered. Beyond an end only
+    # the sphere about that end can be met first.
+    s = me + de * t
+    if s < 0.0:
+        u = sphere_point(centre, direction, radius, a, limit)
+        s = -me
+    elif s > l2:
+        u = sphere_point(centre, direction, radius, b, limit)
+        s = l2 - me
+    elif inside and nearest <= 0.0:
+        return NO_HIT
+    else:
+        return t
+    if u < NO_HIT or s * de <= 0.0:
+        return u
+    # The end was passed within GRAZE; the motion may still sink into the cylinder.
+    s = s / de
+    return s if t < s < nearest and s <= limit else NO_HIT
+
+
+def _entry(x, rate, high):
+    """Time from which on x, growing by rate, lies in [0, high]; NO_HIT: never."""
+    if x < 0.0:
+        return -x / rate if rate > 0.0 else NO_HIT
+    if x > high:
+        return (high - x) / rate if rate < 0.0 else NO_HIT
+    return 0.0
+
+
+def _exit(x, rate, high):
+    """Time after which x, growing by rate, lies in [0, high] no more."""
+    if rate > 0.0:
+        return (high - x) / rate
+    return -x / rate if rate < 0.0 else NO_HIT
+
+
+def _face_entry(direction, t, x, y, z):
+    """Time until a point is over a triangle whose edges it lies x, y, z on the inner side of; else NO_HIT."""
+    dx = dot(cross(sub(t.b, t.a), direction), t.n)
+    dy = dot(cross(sub(t.c, t.b), direction), t.n)
+    dz = dot(cross(sub(t.a, t.c), direction), t.n)
+    late = f_max(_entry(x, dx, NO_HIT), f_max(_entry(y, dy, NO_HIT), _entry(z, dz, NO_HIT)))
+    if late > _exit(x, dx, NO_HIT) or late > _exit(y, dy, NO_HIT) or late > _exit(z, dz, NO_HIT):
+        return NO_HIT
+    return late
+
+
+def _sphere_face(centre, direction, radius, t, h, nd, limit):
+    """Sphere against the front of a triangle's inside; h: height of the centre over its plane, nd = dot(n, dir).
+
+    Where it sinks below the plane beside the face and slips over it within SHALLOW,
+    the time is that of coming over the face: the edges give the exact one, if any.
+    """
+    if nd >= 0.0 or h < 0.0:
+        return NO_HIT
+    time = (h - radius) / -nd
+    if time < 0.0:
+        time = 0.0
+    if time > limit:
+        return NO_HIT
+    q = madd(centre, direction, time)
+    x = dot(cross(sub(t.b, t.a), sub(q, t.a)), t.n)
+    y = dot(cross(sub(t.c, t.b), sub(q, t.b)), t.n)
+    z = dot(cross(sub(t.a, t.c), sub(q, t.c)), t.n)
+    if x >= 0.0 and y >= 0.0 and z >= 0.0:
+        return time
+    if nd < -SHALLOW:
+        return NO_HIT
+    time += _face_entry(direction, t, x, y, z)
+    return time if time <= limit and h + nd * time > -radius else NO_HIT
+
+
+def _sphere_edges(centre, direction, radius, t, limit):
+    """Sphere against the three edges of a triangle."""
+    best = sphere_segment(centre, direction, radius, t.a, t.b, limit)
+    time = sphere_segment(centre, direction, radius, t.b, t.c, f_min(best, limit))
+    if time < best:
+        best = time
+    time = sphere_segment(centre, direction, radius, t.c, t.a, f_min(best, limit))
+    return time if time < best else best
+
+
+def _sphere_parallelogram(centre, direction, radius, corner, e, axis, limit):
+    """Sphere against the inside of the face corner + alpha e - beta axis, from either side."""
+    m = cross(e, axis)
+    m2 = len2(m)
+    e2 = len2(e)
+    whole2 = e2 * len2(axis)
+    if m2 <= PARALLEL2 * whole2 or m2 == 0.0:
+        return NO_HIT
+    if m2 < NARROW2 * whole2:
+        # Exactly across e, however narrow the face.
+        m = cross(e, madd(axis, e, -dot(axis, e) / e2))
+        m2 = len2(m)
+    size = sqrt(m2)
+    h = dot(m, sub(centre, corner)) / size
+    nd = dot(m, direction) / size
+    if h < 0.0:
+        if nd <= 0.0:
+            return NO_HIT
+        time = (-h - radius) / nd
+    else:
+        if nd >= 0.0:
+            return NO_HIT
+        time = (h - radius) / -nd
+    if time < 0.0:
+        time = 0.0
+    if time > limit:
+        return NO_HIT
+    rel = sub(madd(centre, direction, time), corner)
+    # Solving rel = alpha e - beta axis + gamma m for alpha and beta, times m2.
+    x = dot(cross(rel, axis), m)
+    y = dot(cross(rel, e), m)
+    if 0.0 <= x <= m2 and 0.0 <= y <= m2:
+        return time
+    if abs(nd) > SHALLOW:
+        return NO_HIT
+    # As over a triangle, see _sphere_face.
+    dx = dot(cross(direction, axis), m)
+    dy = dot(cross(direction, e), m)
+    late = f_max(_entry(x, dx, m2), _entry(y, dy, m2))
+    if late > _exit(x, dx, m2) or late > _exit(y, dy, m2):
+        return NO_HIT
+    time += late
+    return time if time <= limit and abs(h) - abs(nd) * time > -radius else NO_HIT
+
+
+# --- capsules -----------------------------------------------------------------
+
+
+def capsule_segment_time(p0, p1, radius, direction, a, b, limit):
+    """Capsule against a segment with its ends (the axis of another capsule)."""
+    axis = sub(p1, p0)
+    best = _sphere_parallelogram(p0, direction, radius, a, sub(b, a), axis, limit)
+    for centre, start, end in ((p0, a, b), (p1, a, b), (p0, a, sub(a, axis)), (p0, b, sub(b, axis))):
+        time = sphere_segment(centre, direction, radius, start, end, f_min(best, limit))
+        if time < best:
+            best = time
+    return best
+
+
+def capsule_triangle_time(p0, p1, radius, direction, t, limit):
+    """Capsule against one triangle; no culling, no overlap test (RULES 3)."""
+    axis = sub(p1, p0)
+    axis2 = len2(axis)
+    nd = dot(t.n, direction)
+    h0 = dot(sub(p0, t.a), t.n)
+    h1 = dot(sub(p1, t.a), t.n)
+    low = f_min(h0, h1)
+    # Nothing of the triangle can be touched before its plane is.
+    if low >= radius:
+        if nd >= 0.0 or low - radius > -nd * limit:
+            return NO_HIT
+    elif f_max(h0, h1) <= -radius and nd <= 0.0:
+        return NO_HIT
+    if axis2 <= 0.0 or len2(cross(axis, direction)) <= PARALLEL2 * axis2:
+        # The leading end sphere passes wherever the rest follows.
+        if dot(axis, direction) > 0.0:
+            lead, h = p1, h1
+        else:
+            lead, h = p0, h0
+        best = _sphere_face(lead, direction, radius, t, h, nd, limit)
+        if best < NO_HIT and h >= radius and best <= (h - radius) / -nd:
+            return best
+        time = _sphere_edges(lead, direction, radius, t, f_min(best, limit))
+        return time if time < best else best
+    # The two ends of the prism: the lower first.
+    if h0 <= h1:
+        lower, h_lower, upper, h_upper = p0, h0, p1, h1
+    else:
+        lower, h_lower, upper, h_upper = p1, h1, p0, h0
+    best = _sphere_face(lower, direction, radius, t, h_lower, nd, limit)
+    if best < NO_HIT and low >= radius and best <= (low - radius) / -nd:
+        return best  # met where the plane is met: nothing can come earlier
+    time = _sphere_face(upper, direction, radius, t, h_upper, nd, f_min(best, limit))
+    if time < best:
+        best = time
+    # The sides of the prism, then the edges of its two ends, then those between.
+    for corner, end in ((t.a, t.b), (t.b, t.c), (t.c, t.a)):
+        time = _sphere_parallelogram(p0, direction, radius, corner, sub(end, corner), axis, f_min(best, limit))
+        if time < best:
+            best = time
+    for centre in (p0, p1):
+        time = _sphere_edges(centre, direction, radius, t, f_min(best, limit))
+        if time < best:
+            best = time
+    for corner in (t.a, t.b, t.c):
+        time = sphere_segment(p0, direction, radius, corner, sub(corner, axis), f_min(best, limit))
+        if time < best:
+            best = time
+    return best
+
+
+def _away(near, direction):
+    """Unit vector from the second closest point to the first, however near; -direction where they meet."""
+    if near.dist2 <= 0.0:
+        return neg(direction)
+    return scale(sub(near.on_a, near.on_b), 1.0 / sqrt(near.dist2))
+
+
+def _sphere_box_face(centre, direction, radius, half, i, limit):
+    """Sphere against the inside of the face across axis i that the motion goes to; as _sphere_face."""
+    j = (i + 1) % 3
+    k = (i + 2) % 3
+    nd = abs(direction[i])
+    dj = direction[j]
+    dk = direction[k]
+    h = (centre[i] if direction[i] < 0.0 else -centre[i]) - half[i]
+    if h < 0.0:
+        return NO_HIT
+    time = (h - radius) / nd
+    if time < 0.0:
+        time = 0.0
+    if time > limit:
+        return NO_HIT
+    x = centre[j] + dj * time + half[j]
+    y = centre[k] + dk * time + half[k]
+    if 0.0 <= x <= 2.0 * half[j] and 0.0 <= y <= 2.0 * half[k]:
+        return time
+    if nd > SHALLOW:
+        return NO_HIT
+    late = f_max(_entry(x, dj, 2.0 * half[j]), _entry(y, dk, 2.0 * half[k]))
+    if late > _exit(x, dj, 2.0 * half[j]) or late > _exit(y, dk, 2.0 * half[k]):
+        return NO_HIT
+    time += late
+    return time if time <= limit and h - nd * time > -radius else NO_HIT
+
+
+def _capsule_box_time(p0, p1, radius, direction, half, limit):
+    """In the frame of the box, the capsule outside of it."""
+    # The box cannot be touched before each of the planes that it shows to the
+    # motion is; where the last of them is met inside its face, that is the answer.
+    latest = 0.0
+    face = -1
+    for i in range(3):
+        d = direction[i]
+        if d < 0.0:
+            low = f_min(p0[i], p1[i]) - half[i] - radius
+        elif d > 0.0:
+            low = -f_max(p0[i], p1[i]) - half[i] - radius
+        else:
+            if f_min(p0[i], p1[i]) - half[i] >= radius or f_max(p0[i], p1[i]) + half[i] <= -radius:
+                return NO_HIT
+            continue
+        if low >= 0.0:
+            time = low / abs(d)
+            if time > limit:
+                return NO_HIT
+            if time >= latest:
+                latest = time
+                face = i
+    if face >= 0:
+        j = (face + 1) % 3
+        k = (face + 2) % 3
+        if direction[face] < 0.0:
+            c = p0 if p0[face] <= p1[face] else p1
+        else:
+            c = p0 if p0[face] >= p1[face] else p1
+        c = madd(c, direction, latest)
+        if abs(c[j]) <= half[j] and abs(c[k]) <= half[k]:
+            return latest
+        # A level axis meets the face with all of its length.
+        if p0[face] == p1[face]:
+            c = madd(p1, direction, latest)
+            if abs(c[j]) <= half[j] and abs(c[k]) <= half[k]:
+                return latest
+    best = NO_HIT
+    for i in range(3):
+        j = (i + 1) % 3
+        k = (i + 2) % 3
+        for signs in range(4):
+            q = [0.0, 0.0, 0.0]
+            q[i] = -half[i]
+            q[j] = half[j] if signs & 1 else -half[j]
+            q[k] = half[k] if signs & 2 else -half[k]
+            # An edge between two faces that look away is met last.
+            if (
+                (direction[j] > 0.0) == (q[j] > 0.0)
+                and direction[j] != 0.0
+                and (direction[k] > 0.0) == (q[k] > 0.0)
+                and direction[k] != 0.0
+            ):
+                continue
+            a = tuple(q)
+            q[i] = half[i]
+            time = capsule_segment_time(p0, p1, radius, direction, a, tuple(q), f_min(best, limit))
+            if time < best:
+                best = time
+    # An end sphere against the inside of a face whose plane was not the last.
+    for i in range(3):
+        if direction[i] != 0.0:
+            limit_now = f_min(best, limit)
+            time = f_min(
+                _sphere_box_face(p0, direction, radius, half, i, limit_now),
+                _sphere_box_face(p1, direction, radius, half, i, limit_now),
+            )
+            if time < best:
+                best = time
+    return best
+
+
+def capsule_box(p0, p1, radius, direction, half, position, rotation, limit):
+    """Capsule against the solid box [-half, half] at (position, rotation): SweepHit or None."""
+    a = q_unrotate(rotation, sub(p0, position))
+    b = q_unrotate(rotation, sub(p1, position))
+    d = q_unrotate(rotation, direction)
+    near = segment_box(a, b, half)
+    if near.dist2 < radius * radius:
+        return SweepHit(0.0, True, neg(direction), add(q_rotate(rotation, near.on_b), position), None)
+    time = _capsule_box_time(a, b, radius, d, half, limit)
+    if time >= NO_HIT:
+        return None
+    near = segment_box(madd(a, d, time), madd(b, d, time), half)
+    point = add(q_rotate(rotation, near.on_b), position)
+    return SweepHit(time, False, q_rotate(rotation, _away(near, d)), point, None)
+
+
+# --- whole shapes -------------------------------------------------------------
+
+
+def triangle_order(s, t):
+    """Order of triangles by their vertices: -1, 0 or 1."""
+    return lex(s.a, t.a) or lex(s.b, t.b) or lex(s.c, t.c)
+
+
+def flipped(t):
+    """The triangle seen from behind."""
+    return Face(t.a, t.c, t.b, neg(t.n), -t.d, t.source)
+
+
+def cast_triangles(q, faces, two_sided, skip_overlaps):
+    """The triangles of one shape (RULES 3): SweepHit or None.
+
+    The distance is that of the first triangle met; the one that gives the normal is,
+    among all met nearly as early, the one that faces the motion most.
+    """
+    touched = []  # (distance, facing, face)
+    overlapping = False
+    for face in faces:
+        t = face
+        nd = dot(t.n, q.dir)
+        if nd > 0.0:
+            # RULES 2: two-sided triangles turn against the motion, others are culled;
+            # one exactly parallel to it is kept.
+            if two_sided:
+                t = flipped(t)
+                nd = -nd
+            elif q.culls:
+                continue
+        elif nd == 0.0 and q.culls_parallel:
+            continue
+        h0 = dot(t.n, q.p0) - t.d
+        h1 = dot(t.n, q.p1) - t.d
+        low = f_min(h0, h1)
+        # Before the plane is reached nothing can be touched; the margin keeps
+        # rounding of this test out of the answer.
+        if low - q.radius > -nd * q.limit + 1e-9 * (q.radius + q.limit):
+            continue
+        if f_max(h0, h1) < -q.radius * (1.0 + 1e-9) and nd <= 0.0:
+            continue
+        # RULES 3: in a motion along the axis, what lies behind the leading sphere is not seen.
+        if q.parallel and q.trailing_rule:
+            front = f_max(dot(t.a, q.dir), f_max(dot(t.b, q.dir), dot(t.c, q.dir)))
+            if front < q.lead - (q.radius + TRAILING_SLACK):
+                continue
+        # RULES 3: overlapping means strictly closer than the radius.
+        if low < q.radius:
+            near = segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n)
+            if near.dist2 < q.radius * q.radius:
+                if not skip_overlaps:
+                    overlapping = True
+                    touched.append((0.0, abs(nd), face))
+                continue
+        if overlapping:
+            continue
+        # RULES 2: with motion and axis both in its plane, a triangle is not met at all.
+        if abs(nd) <= TIE:
+            axis = unit(sub(q.p1, q.p0))
+            if not is_zero(axis) and abs(dot(t.n, axis)) <= TIE:
+                continue
+        time = capsule_triangle_time(q.p0, q.p1, q.radius, q.dir, t, q.limit)
+        if time < NO_HIT:
+            touched.append((time, abs(nd), face))
+    if not touched:
+        return None
+    if overlapping:
+        first = 0.0
+        touched = [c for c in touched if c[0] <= 0.0]
+    else:
+        first = min(distance for distance, _, _ in touched)
+        touched = [c for c in touched if c[0] <= first + CANDIDATE_WINDOW * f_max(1.0, c[0])]
+    # Three rounds, so that the order of the triangles does not matter: most opposed,
+    # then nearest, then the first by its vertices.
+    best_facing = max(facing for _, facing, _ in touched)
+    touched = [c for c in touched if c[1] >= best_facing - TIE]
+    best_distance = min(distance for distance, _, _ in touched)
+    touched = [c for c in touched if c[0] <= best_distance + TIE]
+    winner = touched[0][2]
+    for _, _, face in touched:
+        if triangle_order(face, winner) < 0:
+            winner = face
+    t = flipped(winner) if two_sided and dot(winner.n, q.dir) > 0.0 else winner
+    near = segment_triangle(madd(q.p0, q.dir, first), madd(q.p1, q.dir, first), t.a, t.b, t.c, t.n)
+    if overlapping:
+        return SweepHit(first, True, neg(q.dir), near.on_b, winner)
+    # RULES 3, contact normal (SWEEP 7.2 orients it by the capsule's centre and fails).
+    out = sub(near.on_a, near.on_b)
+    size = sqrt(len2(out))
+    normal = t.n if size < SHORTEST_NORMAL else scale(out, 1.0 / size)
+    return SweepHit(first, False, normal, near.on_b, winner)
+
+
+def _cast_round(q, q0, q1, radius, time, overlapping):
+    """The hit of a round shape (a segment with a radius)."""
+    if time >= NO_HIT:
+        return None
+    near = segment_segment(madd(q.p0, q.dir, time), madd(q.p1, q.dir, time), q0, q1)
+    normal = _away(near, q.dir)
+    point = madd(near.on_b, normal, radius)
+    return SweepHit(time, overlapping, neg(q.dir) if overlapping else normal, point, None)
+
+
+def cast_sphere(q, centre, radius):
+    """Capsule against a sphere: a sphere of both radii against the capsule's axis, turned about."""
+    both = q.radius + radius
+    if point_segment(centre, q.p0, q.p1).dist2 < both * both:
+        return _cast_round(q, centre, centre, radius, 0.0, True)
+    time = sphere_segment(q.p0, q.dir, both, centre, sub(centre, sub(q.p1, q.p0)), q.limit)
+    return _cast_round(q, centre, centre, radius, time, False)
+
+
+def cast_capsule(q, q0, q1, radius):
+    """Capsule against a capsule."""
+    both = q.radius + radius
+    if segment_segment(q.p0, q.p1, q0, q1).dist2 < both * both:
+        return _cast_round(q, q0, q1, radius, 0.0, True)
+    time = capsule_segment_time(q.p0, q.p1, both, q.dir, q0, q1, q.limit)
+    return _cast_round(q, q0, q1, radius, time, False)
+
+
+def cast_plane(q, normal, offset):
+    """Capsule against an endless plane, one face (RULES 2)."""
+    h0 = dot(normal, q.p0) - offset
+    h1 = dot(normal, q.p1) - offset
+    low = f_min(h0, h1)
+    nd = dot(normal, q.dir)
+    foot = q.p0 if h0 <= h1 else q.p1
+    if nd > 0.0 and q.culls:
+        return None
+    if low < q.radius:
+        return SweepHit(0.0, True, neg(q.dir), madd(foot, normal, -low), None)
+    if nd >= 0.0 or low - q.radius > -nd * q.limit:
+        return None
+    distance = (low - q.radius) / -nd
+    return SweepHit(distance, False, normal, madd(madd(foot, q.dir, distance), normal, -q.radius), None)
