@@ -692,6 +692,27 @@ cdef class CharacterController:
         finally:
             self.leave()
 
+    def _shift_origin(self, offset):
+        """Scene.shift_origin: the same place in coordinates whose origin has moved; nothing is forgotten."""
+        cdef vec3 o = as_vec3(offset, "offset")
+        cdef double rise
+        cdef int32_t i
+        self.enter()
+        try:
+            with cython.critical_section(self):
+                rise = v3_dot(o, self.params.up)
+                self.st.position = v3_sub(self.st.position, o)
+                self.st.touched_point = v3_sub(self.st.touched_point, o)
+                self.st.touched_min -= rise
+                self.st.touched_max -= rise
+                self.st.contact_height -= rise
+                self.st.ground.point = v3_sub(self.st.ground.point, o)
+                for i in range(self.log.n):
+                    self.log.records[i].position = v3_sub(self.log.records[i].position, o)
+            self.publish()
+        finally:
+            self.leave()
+
     def teleport(self, position):
         """Put the character elsewhere; it forgets what it stands on.
 

@@ -1,6 +1,6 @@
 """Flags and modes that users name."""
 
-from enum import Enum, IntEnum, IntFlag
+from enum import Enum, IntFlag
 
 
 class CollisionFlags(IntFlag):
@@ -99,10 +99,10 @@ class Pass(Enum):
     SENSOR = 3
 
 
-class Region(IntEnum):
-    """Part of a capsule that a contact is on (SWEEP 6)."""
+class Region(str, Enum):
+    """Part of a capsule that a contact is on (SWEEP 6); equal to its value, as in ``hit.region == Region.SIDE``."""
 
-    SPHERE = 0
-    BOTTOM = 1
-    SIDE = 2
-    TOP = 3
+    SPHERE = "sphere"
+    BOTTOM = "bottom"
+    SIDE = "side"
+    TOP = "top"

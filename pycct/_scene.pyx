@@ -63,6 +63,7 @@ from pycct._vec cimport (
     v3_load,
     v3_max,
     v3_max_abs,
+    v3_neg,
     v3_scale,
     v3_sub,
 )
@@ -708,12 +709,19 @@ cdef class Scene:
                 p = v3_sub(as_vec3(follower.position, "position"), o)
                 if v3_max_abs(p) > FARTHEST:
                     raise ValueError(f"offset must leave every character within {FARTHEST:g} m of the origin")
+            shifted = []
+            try:
+                for follower in followers:
+                    follower._shift_origin(from_vec3(o))
+                    shifted.append(follower)
+            except BaseException:
+                for follower in shifted:
+                    follower._shift_origin(from_vec3(v3_neg(o)))
+                raise
             with self.edit():
                 for actor in self.actors_.values():
                     actor.position_ = v3_sub(actor.position_, o)
                     self.touch(actor.body_)
-                for follower in followers:
-                    follower._shift_origin(from_vec3(o))
 
     @property
     def triangle_count(self):
