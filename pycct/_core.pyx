@@ -507,7 +507,9 @@ cdef class CharacterController:
         if self.proxy_ is not None and self.proxy_.scene_ is None:
             self.proxy_ = None
         if self.proxy_ is not None:
-            self.proxy_.move_to(from_vec3(self.st.position))
+            if (self.proxy_.shape.radius_ != self.params.radius or self.proxy_.shape.height_ != self.params.height):
+                self.proxy_.shape = Capsule(self.params.radius, self.params.height)
+            self.proxy_.move_to(from_vec3(self.st.position), _z_to(self.params.up))
         return 0
 
     cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1:
@@ -554,9 +556,10 @@ cdef class CharacterController:
         a.value = 0
         if other is not None:
             if a.question == ASK_FILTER:
-                a.value = 1 if filter(other) else 0
+                a.value = 1 if filter is None or filter(other) else 0
             else:
-                said = self.behavior_(other)
+                # A callback may have been taken away by another one.
+                said = None if self.behavior_ is None else self.behavior_(other)
                 a.value = _as_bits(0 if said is None else said, "the answer of behavior")
         raise_status(book_add(&self.scratch.book, &a))
         return 0
@@ -635,6 +638,8 @@ cdef class CharacterController:
                     break
                 self.ask(filter)
             raise_status(status)
+            if v3_max_abs(trial.position) > FARTHEST:
+                raise ValueError(f"displacement leads farther than {FARTHEST:g} m from the origin")
             if self.on_hit_ is not None:
                 for hit in _hits(self.scene, &self.scratch.log):
                     self.on_hit_(hit)

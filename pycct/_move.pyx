@@ -1075,6 +1075,10 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
         return m.status
     if not v3_finite(m.s.position):
         return STATUS_NOT_FINITE
+    if (stats.iterations == 0 and not m.s.ground.touching
+            and (m.s.touched_actor >= 0 or m.s.touched_obstacle >= 0 or m.s.touched_controller >= 0)):
+        # No pass set out: it stands where it stood.
+        m.s.ground = state.ground
     m.s.flags = flags
     m.s.velocity = v3_scale(v3_sub(m.s.position, start), 1.0 / dt) if dt > 0.0 else v3(0.0, 0.0, 0.0)
     state[0] = m.s

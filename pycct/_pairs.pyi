@@ -14,7 +14,7 @@ _Poses = tuple[ArrayLike, ArrayLike | None] | None
 
 class Feature(NamedTuple):
     kind: Literal["vertex", "edge", "face"]
-    index: int
+    index: int  # type: ignore[assignment]
 
 class Contact(NamedTuple):
     point: _Vec
@@ -34,7 +34,7 @@ class DistanceArrays(NamedTuple):
 class ContactArrays(NamedTuple):
     near: NDArray[np.bool_]
     normal: NDArray[np.float64]
-    count: NDArray[np.int32]
+    count: NDArray[np.int32]  # type: ignore[assignment]
     points_on_b: NDArray[np.float64]
     distances: NDArray[np.float64]
 

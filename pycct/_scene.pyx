@@ -633,6 +633,11 @@ cdef class Scene:
         """The actor or obstacle of that id, or None."""
         return self.actors_.get(id)
 
+    def __reduce__(self):
+        # Characters are not in it: each takes its scene along, and pickle keeps them one.
+        with self.lock:
+            return _scene_again, ([_record_of(a) for a in self.actors_.values()], self.next_id)
+
     def __len__(self):
         return len(self.actors_)
 
@@ -945,3 +950,34 @@ cdef class Scene:
         ClosestArrays
         """
         return ask_closest_many(self.view(options), shape, positions, max_distance, rotations, mask, filter)
+
+
+cdef tuple _record_of(Actor a):
+    """What makes an actor again."""
+    return (a.id, isinstance(a, Obstacle), a.shape, from_vec3(a.position_), from_quat(a.rotation_),
+            from_vec3(a.scale_), a.body_, a.layer_, a.behavior_, a.user_data)
+
+
+def _scene_again(records, next_id):
+    """A pickled or copied scene; its actors keep their ids and, to the bit, their places."""
+    cdef Scene scene = Scene()
+    cdef Actor actor
+    for id, obstacle, shape, position, rotation, scale, body, layer, behavior, user_data in records:
+        if not isinstance(shape, Shape):
+            raise TypeError("not a pickled scene")
+        actor = Obstacle.__new__(Obstacle) if obstacle else Actor.__new__(Actor)
+        actor.shape = shape
+        actor.position_ = as_place(position, "position")
+        actor.rotation_.x, actor.rotation_.y, actor.rotation_.z, actor.rotation_.w = rotation
+        as_quat(rotation, "rotation")
+        actor.scale_ = as_vec3(scale, "scale")
+        actor.body_ = body
+        actor.layer_ = layer
+        actor.behavior_ = behavior
+        actor.user_data = user_data
+        actor.id = id
+        actor.scene_ = scene
+        scene.actors_[id] = actor
+    scene.next_id = next_id
+    scene.fixed_dirty = scene.moving_dirty = True
+    return scene
