@@ -977,7 +977,7 @@ def _scene_again(records, next_id):
         actor.user_data = user_data
         actor.id = id
         actor.scene_ = scene
-        scene.actors_[id] = actor
+        scene._keep(actor)
     scene.next_id = next_id
     scene.fixed_dirty = scene.moving_dirty = True
     return scene

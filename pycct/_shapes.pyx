@@ -336,7 +336,7 @@ cdef class ConvexHull(Shape):
         return result
 
     def __repr__(self):
-        return f"ConvexHull(<{self._tables().n_vertices} vertices>)"
+        return f"ConvexHull(<{0 if self.tables is None else self._tables().n_vertices} vertices>)"
 
     def __reduce__(self):
         return _scaled_hull, (np.asarray(ConvexHull.vertices.__get__(self._unscaled())), from_vec3(self.scale_))
