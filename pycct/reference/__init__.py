@@ -6,11 +6,11 @@ behind one box test; there are no trees. The rooms are those of the compiled pac
 ``world``, ``scene``, ``response``, ``move``, ``core``.
 """
 
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct.reference.core import CharacterController, Ground, Hit, State, decompose_movement, separate
 from pycct.reference.move import MoveStats
 from pycct.reference.scene import Actor, Obstacle, Penetration, Scene, SceneHit
-from pycct.reference.shapes import Box, Capsule, ConvexHull, Mesh, Plane, Shape, Sphere, Triangle
+from pycct.reference.shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
 
 __all__ = [
     "Actor",
@@ -22,6 +22,7 @@ __all__ = [
     "CollisionFlags",
     "ConvexHull",
     "Ground",
+    "Heightfield",
     "Hit",
     "Mesh",
     "MoveStats",
@@ -30,6 +31,7 @@ __all__ = [
     "Pass",
     "Penetration",
     "Plane",
+    "Region",
     "Rules",
     "Scene",
     "SceneHit",

@@ -206,7 +206,7 @@ def _non_walkable(value, name):
     return as_mode(value, NonWalkableMode, name)
 
 
-RULE_SETS = {"physx": Rules.PHYSX, "document": Rules.DOCUMENT}
+RULE_SETS = {"physx": Rules.PHYSX, "document": Rules.DOCUMENT, "robust": Rules.ROBUST}
 
 
 def _as_rules(value, name):
@@ -272,6 +272,7 @@ MARKS = (
     "walk_experiment",
     "hit_non_walkable",
     "is_moving_up",
+    "passes_back_face",
 )
 
 
@@ -450,7 +451,7 @@ class CharacterController:
         'constrained' never climbs higher than the step offset.
     non_walkable_mode : {'prevent_climbing', 'force_sliding'} or NonWalkableMode
         On slopes that are too steep: stand but do not climb, or slide down.
-    rules : {'physx', 'document'} or Rules
+    rules : {'physx', 'document', 'robust'} or Rules
         The rule set (RULES 9).
     overlap_recovery : bool
         Move out of static and kinematic shapes found overlapping.

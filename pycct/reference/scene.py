@@ -8,7 +8,7 @@ from pycct.reference.closest import segment_triangle
 from pycct.reference.convert import FARTHEST, as_bits, as_not_negative, as_place, as_quat, as_unit, as_vec3
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Plane, Shape, Sphere
 from pycct.reference.sweep import SweepHit, capsule_cast, triangle_order
-from pycct.reference.types import TRIANGLES
+from pycct.reference.types import PLANE
 from pycct.reference.vec import add, box_union, length, madd, neg, q_rotate, scale, sub
 from pycct.reference.world import (
     Placed,
@@ -131,8 +131,11 @@ class SceneHit:
         self.normal = hit.base.normal
         self.overlapping = hit.base.overlapping
         self.actor = scene.actor(item.id)
+        self.controller = None
         self.triangle = face.source if face is not None and face.source >= 0 else None
         self.data = item.data_of(self.triangle)
+        layers = None if self.triangle is None else item.shape._mask
+        self.mask = None if layers is None else layers[self.triangle]
 
     def __repr__(self):
         return (
@@ -146,6 +149,7 @@ class Penetration:
 
     def __init__(self, actor, direction, depth):
         self.actor = actor
+        self.controller = None
         self.direction = direction
         self.depth = depth
 
@@ -356,6 +360,11 @@ class Scene:
         """All shapes in the world as they are now, obstacles too."""
         return [a.placed for a in list(self._actors.values())]
 
+    @property
+    def triangle_count(self):
+        """Triangles of all meshes and heightfields placed in the scene, each placing counted."""
+        return sum(a.shape.triangle_count for a in self.actors if hasattr(a.shape, "triangle_count"))
+
     def __len__(self):
         return len(self._actors)
 
@@ -365,7 +374,7 @@ class Scene:
     def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None):
         """First thing met by a shape that moves along a straight line.
 
-        Boxes and hulls are solid: a start inside gives distance 0 (RULES 7.6).
+        Boxes, hulls and planes are solid: a start inside gives distance 0 (RULES 7.6).
         Triangles are met from their front, two-sided meshes from both sides.
 
         Parameters
@@ -399,7 +408,7 @@ class Scene:
         if hit is None or not hit.base.overlapping:
             # Solids count inside as well, where no triangle is near.
             for g in groups:
-                if g.item.kind == TRIANGLES and g.item.closed and group_overlaps(g, p0, p1, radius):
+                if (g.item.kind == PLANE or g.item.closed) and group_overlaps(g, p0, p1, radius):
                     middle = scale(add(p0, p1), 0.5)
                     inside = WorldHit(SweepHit(0.0, True, neg(d), middle, None), g)
                     if hit is None or hit.base.distance > 0.0 or g.item.id < hit.group.item.id:
