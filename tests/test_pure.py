@@ -53,9 +53,9 @@ def test_without_compiled_modules(tmp_path):
     assert said.count("plain Python") == 1 and "cannot be imported" in said
 
 
-# Arrays of questions, questions of other kinds, and changes of many actors at once.
+# Arrays of questions and questions of other kinds.
 COMPILED_ONLY = {
-    *("raycast", "closest_points", "edit", "move_actors", "shift_origin"),
+    *("raycast", "closest_points"),
     *(name + "_many" for name in ("raycast", "sweep", "overlap", "penetration", "closest_points")),
 }
 

@@ -444,6 +444,10 @@ class World:
             "explain": lambda scene, hero, module: told_of_explanation(hero.explain(want, 1 / 60)),
             "explain_last": lambda scene, hero, module: (t := hero.explain_last()) and told_of_explanation(t),
         }
+        if rng.random() < 0.02 and not any(hero.proxy for hero, _ in self.pairs):
+            for scene in self.scenes:
+                scene.shift_origin(tuple(0.1 * x for x in want))
+            assert not any(differences(*map(seen, pair)) for pair in self.pairs)
         name = rng.choice(sorted(asked))
         pair = rng.choice(self.pairs)
         a, b = (asked[name](*x) for x in zip(self.scenes, pair, MODULES, strict=True))
@@ -505,6 +509,45 @@ def test_questions_to_the_world():
             entered += len(ways_out[0])
             assert dict(ways_out[0]) == pytest.approx(dict(ways_out[1]), abs=1e-9)
     assert met > 50 and entered > 50
+
+
+@pytest.mark.parametrize("collide", [False, True])
+@pytest.mark.parametrize("order", ["sequential", "simultaneous"])
+def test_crowd_is_a_loop(order, collide):
+    """A crowd moves as single characters do, one after another or all from where the step began."""
+    rng = random.Random(8)
+    scenes = [module.Scene() for module in MODULES]
+    for module, scene in zip(MODULES, scenes, strict=True):
+        scene.add(module.Box((9, 9, 1)), position=(0, 0, -1))
+        scene.add(module.Box((0.5, 3, 0.1)), position=(1, 0, 0))
+    places = [(rng.uniform(-2, 2), rng.uniform(-2, 2), 1.0) for _ in range(8)]
+    radii = [rng.choice([0.3, 0.4]) for _ in places]
+    crowd = reference.Crowd(scenes[1], places, radius=radii, collide=collide, order=order)
+    heroes = [pycct.CharacterController(scenes[0], p, r, collide=collide) for p, r in zip(places, radii, strict=True)]
+    met = 0
+    for _ in range(15):
+        ways = [(rng.uniform(-0.1, 0.1), rng.uniform(-0.1, 0.1), -0.1) for _ in heroes]
+        flags = crowd.move(ways, 1 / 60)
+        if order == "simultaneous":
+            # Each moves while the others stand where the step began.
+            began = [hero.position for hero in heroes]
+            ends = []
+            for k, hero in enumerate(heroes):
+                hero.move(ways[k], 1 / 60)
+                ends.append(hero.position)
+                hero.position = began[k]
+            for hero, end in zip(heroes, ends, strict=True):
+                hero.position = end
+            if collide:
+                pycct.separate(heroes, 1 / 60)
+        else:
+            for hero, way in zip(heroes, ways, strict=True):
+                hero.move(way, 1 / 60)
+        met += sum(h.controller is not None for hero in heroes for h in hero.hits)
+        assert [tuple(p) for p in crowd.positions.tolist()] == [hero.position for hero in heroes]
+        assert flags.tolist() == [int(hero.collision_flags) for hero in heroes]
+        assert crowd.grounded.tolist() == [hero.grounded for hero in heroes]
+    assert (met > 0) == collide
 
 
 def test_responses():

@@ -1,15 +1,18 @@
 """The scene: actors, and questions to the world."""
 
+from contextlib import contextmanager
 from threading import RLock
 from weakref import WeakValueDictionary
+
+import numpy as np
 
 from pycct._enums import Behavior
 from pycct.reference.closest import segment_triangle
 from pycct.reference.convert import FARTHEST, as_bits, as_not_negative, as_place, as_quat, as_unit, as_vec3
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Plane, Shape, Sphere
 from pycct.reference.sweep import SweepHit, capsule_cast, triangle_order
-from pycct.reference.types import PLANE
-from pycct.reference.vec import add, box_union, length, madd, neg, q_rotate, scale, sub
+from pycct.reference.types import ACTOR, PLANE
+from pycct.reference.vec import add, box_union, length, madd, max_abs, neg, q_rotate, scale, sub
 from pycct.reference.world import (
     Placed,
     WorldHit,
@@ -195,6 +198,9 @@ class Scene:
         self._characters = WeakValueDictionary()  # id -> CharacterController
         self._next_character = 0
         self._timestamp = 0
+        self._editing = 0  # depth of nested edits
+        self._before = []  # what moves see meanwhile
+        self._dirty = False  # a static actor has changed meanwhile
 
     def add(
         self,
@@ -310,7 +316,10 @@ class Scene:
     def _touch(self, actor):
         """Note that an actor changed."""
         if actor.body == "static":
-            self._timestamp += 1
+            if self._editing:
+                self._dirty = True
+            else:
+                self._timestamp += 1
 
     timestamp = property(lambda self: self._timestamp, doc="Counts changes of static actors.")
 
@@ -321,6 +330,87 @@ class Scene:
             self._next_character += 1
             self._characters[number] = character
         return number
+
+    @contextmanager
+    def edit(self):
+        """Make several changes one.
+
+        ``with scene.edit(): ...``: until the block ends, moves and questions see the world as
+        it was before it; then all changes show at once and count as one in `timestamp`.
+        """
+        with self.lock:
+            if self._editing == 0:
+                self._before = self.items()
+                self._dirty = False
+            self._editing += 1
+            try:
+                yield self
+            finally:
+                self._editing -= 1
+                if self._editing == 0 and self._dirty:
+                    self._timestamp += 1
+
+    def move_actors(self, ids, positions, rotations=None):
+        """Put many actors elsewhere at once.
+
+        Parameters
+        ----------
+        ids : (n,) array of integers
+            Ids of actors or obstacles of this scene, each once.
+        positions : (n, 3) array of floats
+            Metres.
+        rotations : (n, 4) array of floats or (4,) floats, optional
+            Unit quaternions (x, y, z, w), or one for all; the default keeps each rotation.
+        """
+        given = np.asarray(ids)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise TypeError("ids must be a one-dimensional array of integers")
+        n = given.shape[0]
+        places = np.array(positions, dtype=np.float64)
+        if places.shape != (n, 3):
+            raise ValueError(f"positions must have shape ({n}, 3), got {places.shape}")
+        places = [as_place(p, "positions") for p in places.tolist()]
+        turns = [None] * n
+        if rotations is not None:
+            turns = np.asarray(rotations, dtype=np.float64)
+            if turns.shape == (4,):
+                turns = np.broadcast_to(turns, (n, 4))
+            if turns.shape != (n, 4):
+                raise ValueError(f"rotations must have shape ({n}, 4) or (4,), got {turns.shape}")
+            turns = [as_quat(row, "rotations") for row in turns.tolist()]
+        with self.lock:
+            actors = [self._actors.get(k) for k in given.tolist()]
+            if None in actors:
+                raise ValueError(f"ids must be of actors in this scene, {given[actors.index(None)]} is not")
+            if len(set(given.tolist())) != n:
+                raise ValueError("ids must be different from one another")
+            with self.edit():
+                for actor, place, turn in zip(actors, places, turns, strict=True):
+                    actor._position = place
+                    actor._rotation = actor._rotation if turn is None else turn
+                    actor._changed()
+
+    def shift_origin(self, offset):
+        """Move the origin of the coordinates to ``offset``; the world stays where it is.
+
+        Parameters
+        ----------
+        offset : (3,) floats
+            The new origin in the old coordinates, metres; it is subtracted from the position
+            of every actor, obstacle and character. Controllers keep what they stand on.
+        """
+        o = as_place(offset, "offset")
+        with self.lock:
+            actors, followers = list(self._actors.values()), self.characters
+            for who in [*actors, *followers]:
+                if max_abs(sub(who.position, o)) > FARTHEST:
+                    raise ValueError(f"offset must leave everything within {FARTHEST:g} m of the origin")
+            with self.edit():
+                for actor in actors:
+                    actor._position = sub(actor._position, o)
+                    actor._changed()
+                for follower in followers:
+                    follower._shift_origin(o)
 
     def remove(self, actor):
         """Take an actor out of the scene; characters that stand on it fall in their next move."""
@@ -357,7 +447,9 @@ class Scene:
         return self._actors.get(id)
 
     def items(self):
-        """All shapes in the world as they are now, obstacles too."""
+        """All shapes in the world as they are now, or as they were before an edit; obstacles too."""
+        if self._editing:
+            return self._before
         return [a.placed for a in list(self._actors.values())]
 
     @property
@@ -469,5 +561,5 @@ class Scene:
 
     def _seen(self, box, mask, filter):
         """Candidates in a box that the filter accepts."""
-        groups = gather([a.placed for a in self.actors], box, mask)
+        groups = gather([i for i in self.items() if i.owner == ACTOR], box, mask)
         return [g for g in groups if filter is None or filter(self.actor(g.item.id))]
