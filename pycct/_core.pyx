@@ -1498,14 +1498,14 @@ cdef list _state_values(const controller_state* s):
     for v in (s.position, s.velocity, s.touched_point, s.touched_local, s.platform_delta, s.separation, s.down_normal,
               s.side_normal, g.normal, g.point, g.face_normal):
         r += [v.x, v.y, v.z]
-    return r + [s.touched_min, s.touched_max, s.contact_height, s.overlap, g.distance, s.flags, s.marks,
+    return r + [s.touched_min, s.touched_max, s.contact_height, s.overlap, g.distance, s.steep_climb, s.flags, s.marks,
                 s.touched_actor, s.touched_obstacle, s.touched_controller, bool(g.touching), g.owner, g.id,
                 g.triangle, bool(g.has_data), g.data, bool(g.has_face)]
 
 
 cdef int _set_state(controller_state* s, list v) except -1:
     cdef ground_contact* g = &s.ground
-    for x in v[:38]:
+    for x in v[:39]:
         as_float(x, "data")
     s.position = _as_place(tuple(v[0:3]), "data: position")
     s.velocity = v3(v[3], v[4], v[5])
@@ -1518,21 +1518,21 @@ cdef int _set_state(controller_state* s, list v) except -1:
     g.normal = v3(v[24], v[25], v[26])
     g.point = v3(v[27], v[28], v[29])
     g.face_normal = v3(v[30], v[31], v[32])
-    s.touched_min, s.touched_max, s.contact_height, s.overlap, g.distance = v[33:38]
-    if not 0 <= v[38] <= 7 or not 0 <= v[44] <= 2:
+    s.touched_min, s.touched_max, s.contact_height, s.overlap, g.distance, s.steep_climb = v[33:39]
+    if not 0 <= v[39] <= 7 or not 0 <= v[45] <= 2:
         raise ValueError("data is damaged: its state makes no sense")
-    s.flags = v[38]
-    s.marks = v[39]
-    s.touched_actor = v[40]
-    s.touched_obstacle = v[41]
-    s.touched_controller = v[42]
-    g.touching = v[43]
-    g.owner = v[44]
-    g.id = v[45]
-    g.triangle = v[46]
-    g.has_data = v[47]
-    g.data = v[48]
-    g.has_face = v[49]
+    s.flags = v[39]
+    s.marks = v[40]
+    s.touched_actor = v[41]
+    s.touched_obstacle = v[42]
+    s.touched_controller = v[43]
+    g.touching = v[44]
+    g.owner = v[45]
+    g.id = v[46]
+    g.triangle = v[47]
+    g.has_data = v[48]
+    g.data = v[49]
+    g.has_face = v[50]
     return 0
 
 
