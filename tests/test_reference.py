@@ -14,6 +14,9 @@ import pytest
 
 import pycct
 from pycct import reference
+from pycct._response import respond, slide, slide_crease
+from pycct.reference import response
+from pycct.reference.convert import as_unit
 
 RECORDINGS = sorted(p for d in (goldens.OWN, goldens.THIRD_PARTY) if d.is_dir() for p in d.glob("*.json.gz"))
 RECORDINGS = {p.name.removesuffix(".json.gz"): p for p in RECORDINGS if not p.name.startswith("query_")}
@@ -30,7 +33,7 @@ def told_of_hit(hit):
     """A hit of a move, as values."""
     who = (plain(hit.actor), plain(hit.controller), plain(hit.obstacle), hit.dynamic)
     where = (hit.triangle, hit.data, hit.position, hit.normal, hit.direction)
-    return who, where, hit.length, hit.distance, hit.pass_
+    return who, where, hit.length, hit.distance, hit.time, hit.region, hit.pass_
 
 
 def told_of_ground(ground):
@@ -387,6 +390,9 @@ class World:
         least = rng.choice([0.0, 0.0, 1e-3])
         mask = rng.choice([None, None, None, 1])
         self.change()
+        if rng.random() < 0.5:
+            for module, heroes in zip(MODULES, zip(*self.pairs, strict=True), strict=True):
+                module.separate(heroes, 1 / 60)
         for pair in self.pairs:
             if step % 10 == 9 or max(map(abs, pair[0].position)) > 3:
                 high = rng.uniform(-1, 2.5)
@@ -464,6 +470,20 @@ def test_random_moves():
 @pytest.mark.parametrize("seed", range(2, 14))
 def test_many_random_moves(seed):
     assert random_moves(seed, 100, 20)["moves"] > 2000
+
+
+def test_responses():
+    """The kernels of MOVE 8.2 to 8.4, those that no rule set uses too."""
+    rng = random.Random(5)
+    for _ in range(2000):
+        target, place, way, first = (tuple(direction(rng)) for _ in range(4))
+        second = rng.choice([first, tuple(x + 1e-5 * rng.uniform(-1, 1) for x in first), tuple(direction(rng))])
+        unit_way, unit_first, unit_second = (as_unit(v, "v") for v in (way, first, second))
+        bump, friction, normalize = rng.choice([0.0, 0.5, 1.0]), rng.choice([0.0, 1.0]), rng.random() < 0.5
+        ours = response.collision_response(target, place, unit_way, unit_first, bump, friction, normalize)
+        assert repr(respond(target, place, way, first, bump, friction, normalize)) == repr(ours)
+        assert repr(slide(way, first)) == repr(response.slide_response(way, unit_first))
+        assert repr(slide_crease(way, first, second)) == repr(response.crease_response(way, unit_first, unit_second))
 
 
 def test_saves_are_shared():

@@ -2,12 +2,12 @@
 
 To be read beside the documents: each step cites its rule. Everything is brute force
 behind one box test; there are no trees. The rooms are those of the compiled package:
-``vec``, ``closest``, ``sweep``, ``overlap``, ``outline``, ``hull``, ``convert``, ``shapes``, ``world``,
-``scene``, ``move``, ``core``.
+``vec``, ``closest``, ``sweep``, ``overlap``, ``outline``, ``hull``, ``convert``, ``shapes``, ``neighbours``,
+``world``, ``scene``, ``response``, ``move``, ``core``.
 """
 
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
-from pycct.reference.core import CharacterController, Ground, Hit, State, decompose_movement
+from pycct.reference.core import CharacterController, Ground, Hit, State, decompose_movement, separate
 from pycct.reference.move import MoveStats
 from pycct.reference.scene import Actor, Obstacle, Penetration, Scene, SceneHit
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Mesh, Plane, Shape, Sphere, Triangle
@@ -38,4 +38,5 @@ __all__ = [
     "State",
     "Triangle",
     "decompose_movement",
+    "separate",
 ]

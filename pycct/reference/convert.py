@@ -128,6 +128,9 @@ def as_mode(value, enum, name):
 def as_table(value, name, columns):
     """A fresh (n, columns) float64 array of finite numbers, n >= 1."""
     try:
+        # A complex array would lose its imaginary part with no more than a warning.
+        if np.iscomplexobj(value):
+            raise TypeError
         array = np.array(value, dtype=np.float64, order="C", copy=True)
     except OverflowError:
         raise ValueError(f"{name} must be finite") from None

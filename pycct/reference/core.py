@@ -22,11 +22,14 @@ from pycct.reference.convert import (
     as_vec3,
 )
 from pycct.reference.move import EPSILON_DISTANCE, GroundContact, Memory, Move, MoveStats, Params, decompose
+from pycct.reference.neighbours import Character, separation
 from pycct.reference.scene import Scene
 from pycct.reference.shapes import Capsule
+from pycct.reference.types import ACTOR, CONTROLLER, OBSTACLE
 from pycct.reference.vec import (
     ZERO,
     add,
+    box_overlap,
     dot,
     length,
     madd,
@@ -34,15 +37,16 @@ from pycct.reference.vec import (
     scale,
     sub,
 )
-from pycct.reference.world import (
-    ACTOR,
-    CONTROLLER,
-    OBSTACLE,
-    Character,
-)
 
 FLAGS = tuple(CollisionFlags(i) for i in range(8))
+# Silent until the program that uses it says where its log goes.
 logger = logging.getLogger("pycct")
+logger.addHandler(logging.NullHandler())
+# Shares of the axis that count as the bottom and the top of the capsule (SWEEP 6.3).
+BOTTOM_REGION = 0.1
+TOP_REGION = 0.9
+# Overlapping characters part no faster than this, m/s (RULES 8).
+SEPARATION_SPEED = 4.0
 # Moves in a row without the wanted side motion before a character counts as stuck (MOVE 14.7).
 STUCK_MOVES = 10
 # A shorter time would make the velocity overflow, seconds.
@@ -113,6 +117,11 @@ class Hit(_Met):
         self.direction = record.direction
         self.length = record.length
         self.distance = record.distance
+        self.time = record.distance / record.length
+        # SWEEP 6.3: by the place on the axis; 6.2 can never tell a side where the radius is large.
+        self.region = "top" if record.along >= TOP_REGION else "side"
+        if record.along <= BOTTOM_REGION:
+            self.region = "bottom"
         self.pass_ = record.sweep_pass
 
     def __repr__(self):
@@ -358,6 +367,35 @@ def _memory_of(v):
     )
 
 
+def separate(controllers, dt):
+    """Push overlapping characters apart: half the overlap each, horizontally, in their next move (RULES 8).
+
+    Parameters
+    ----------
+    controllers : iterable of CharacterController
+        Those to push; only pairs that meet (``collide``, layers and masks) count, and the
+        others of a pair need not be among them. Call it after all have moved.
+    dt : float
+        Time of a step, seconds, >= 0; no share of a push is faster than 4 m/s.
+
+    Notes
+    -----
+    Characters exactly one above the other part in a fixed direction, by their ids.
+    """
+    limit = SEPARATION_SPEED * as_not_negative(dt, "dt")
+    heroes = list(controllers)
+    for hero in heroes:
+        if not isinstance(hero, CharacterController):
+            raise TypeError(f"controllers must be CharacterControllers, not {type(hero).__name__}")
+    for hero in heroes:
+        if hero.collide:
+            with hero._mine():
+                this = hero._as_character()
+                others = [c for c in hero._others(hero.mask) if box_overlap(c.bounds, this.bounds)]
+                push = separation(this, others, hero.up, limit)
+                hero._memory = replace(hero._memory, separation=add(hero._memory.separation, push))
+
+
 def _rebuild(cls, scene, data, on_hit, behavior, filter, user_data):
     """Make a pickled or copied controller again."""
     hero = cls.__new__(cls)
@@ -506,6 +544,8 @@ class CharacterController:
 
     def _publish(self):
         """Let the proxy follow."""
+        if self._proxy is not None and self._proxy.scene is None:
+            self._proxy = None
         if self._proxy is not None:
             self._proxy.move_to(self.position)
 
@@ -704,7 +744,8 @@ class CharacterController:
         if ground is None or not ground.walkable:
             return False
         gap = ground.distance - self.contact_offset
-        if gap <= 0.0:
+        # A remainder of rounding is no gap.
+        if gap <= 1e-9:
             return False
         with self._mine():
             place = madd(self.position, self.up, -gap)

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
 from pycct.reference.closest import point_segment_parameter
+from pycct.reference.response import collision_response
 from pycct.reference.sweep import capsule_cast
+from pycct.reference.types import ACTOR, OBSTACLE, USER_GEOMETRY
 from pycct.reference.vec import (
     ZERO,
     add,
@@ -36,9 +38,6 @@ from pycct.reference.vec import (
     vmin,
 )
 from pycct.reference.world import (
-    ACTOR,
-    OBSTACLE,
-    USER_GEOMETRY,
     Group,
     WallRule,
     capsule_bounds,
@@ -189,20 +188,6 @@ def cached_volume(temporal, side):
     shift = scale(side, VOLUME_SHIFT * abs(dot(side, growth)))
     box = (add(sub(temporal[0], growth), shift), add(add(temporal[1], growth), shift))
     return box_union(box, temporal)
-
-
-def collision_response(target, position, direction, normal, bump, friction, normalize):
-    """The new target after a collision (MOVE 8.2): the reflected motion's part along the surface."""
-    reflected = unit(madd(direction, normal, -2.0 * dot(direction, normal)))
-    normal_part = scale(normal, dot(reflected, normal))
-    tangent_part = sub(reflected, normal_part)
-    amplitude = length(sub(target, position))
-    result = position
-    if bump != 0.0:
-        result = madd(result, unit(normal_part) if normalize else normal_part, bump * amplitude)
-    if friction != 0.0:
-        result = madd(result, unit(tangent_part) if normalize else tangent_part, friction * amplitude)
-    return result
 
 
 def too_steep(p, normal):

@@ -7,6 +7,7 @@ from pycct.reference.closest import point_segment, segment_segment, segment_tria
 from pycct.reference.sweep import Face, triangle_order
 from pycct.reference.vec import (
     ZERO,
+    across,
     add,
     cross,
     dist2,
@@ -19,7 +20,6 @@ from pycct.reference.vec import (
     neg,
     scale,
     sub,
-    vabs,
 )
 
 # Most pushes out of a mesh in one correction (RULES 7.5).
@@ -48,19 +48,6 @@ def _push(direction, depth, face=None):
     return PushOut(True, direction, depth, face)
 
 
-def _across(axis):
-    """A unit vector at right angles to axis: from the coordinate axis most across it."""
-    x, y, z = vabs(axis)
-    if x <= y and x <= z:
-        u = (0.0, axis[2], -axis[1])
-    elif y <= z:
-        u = (-axis[2], 0.0, axis[0])
-    else:
-        u = (axis[1], -axis[0], 0.0)
-    m = length(u)
-    return scale(u, 1.0 / m) if m > 0.0 else (0.0, 0.0, 1.0)
-
-
 def _push_round(on_a, on_b, d2, both, fallback):
     if d2 >= both * both:
         return APART
@@ -73,7 +60,7 @@ def _push_round(on_a, on_b, d2, both, fallback):
 def push_from_sphere(p0, p1, radius, centre, other):
     """Out of a sphere."""
     near = point_segment(centre, p0, p1)
-    return _push_round(near.on_b, near.on_a, near.dist2, radius + other, _across(sub(p1, p0)))
+    return _push_round(near.on_b, near.on_a, near.dist2, radius + other, across(sub(p1, p0)))
 
 
 def push_from_capsule(p0, p1, radius, q0, q1, other):
@@ -82,7 +69,7 @@ def push_from_capsule(p0, p1, radius, q0, q1, other):
     b = sub(q1, q0)
     m = cross(a, b)
     if len2(m) <= PARALLEL2 * len2(a) * len2(b):
-        m = _across(a if len2(a) > 0.0 else b)
+        m = across(a if len2(a) > 0.0 else b)
     else:
         m = scale(m, 1.0 / length(m))
     near = segment_segment(p0, p1, q0, q1)

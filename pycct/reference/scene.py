@@ -8,9 +8,9 @@ from pycct.reference.closest import segment_triangle
 from pycct.reference.convert import FARTHEST, as_bits, as_not_negative, as_place, as_quat, as_unit, as_vec3
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Plane, Shape, Sphere
 from pycct.reference.sweep import SweepHit, capsule_cast, triangle_order
+from pycct.reference.types import TRIANGLES
 from pycct.reference.vec import add, box_union, length, madd, neg, q_rotate, scale, sub
 from pycct.reference.world import (
-    TRIANGLES,
     Placed,
     WorldHit,
     capsule_bounds,

@@ -271,5 +271,10 @@ class Mesh(Shape):
         """How many of the given triangles have no area and touch nothing."""
         return len(self._triangles) - len(self._faces)
 
+    @property
+    def nbytes(self):
+        """Bytes of the arrays; there is no tree."""
+        return self._vertices.nbytes + self._triangles.nbytes + (0 if self._data is None else 8 * len(self._data))
+
     def __repr__(self):
         return f"Mesh(<{len(self._vertices)} vertices, {len(self._triangles)} triangles>)"

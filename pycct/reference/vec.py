@@ -103,6 +103,19 @@ def reject(a, axis):
     return sub(a, along(a, axis))
 
 
+def across(axis):
+    """A unit vector at right angles to axis: from the coordinate axis most across it."""
+    x, y, z = vabs(axis)
+    if x <= y and x <= z:
+        u = (0.0, axis[2], -axis[1])
+    elif y <= z:
+        u = (-axis[2], 0.0, axis[0])
+    else:
+        u = (axis[1], -axis[0], 0.0)
+    m = length(u)
+    return scale(u, 1.0 / m) if m > 0.0 else (0.0, 0.0, 1.0)
+
+
 def vmin(a, b):
     """Smaller components."""
     return (f_min(a[0], b[0]), f_min(a[1], b[1]), f_min(a[2], b[2]))

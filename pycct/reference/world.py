@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pycct.reference.closest import point_segment, segment_segment, triangle_normal
+from pycct.reference.neighbours import Character
 from pycct.reference.overlap import (
     APART,
     overlaps_triangles,
@@ -28,6 +29,7 @@ from pycct.reference.sweep import (
     cast_triangles,
     triangle_order,
 )
+from pycct.reference.types import ACTOR, BOX, CAPSULE, OBSTACLE, PLANE, SPHERE, TRIANGLES, USER_GEOMETRY
 from pycct.reference.vec import (
     add,
     box_centre,
@@ -56,12 +58,6 @@ from pycct.reference.vec import (
 TIE = 1e-9
 # Corners of a box's faces, counter-clockwise from outside; bit 0 is +x, bit 1 +y, bit 2 +z.
 BOX_FACES = ((0, 4, 6, 2), (1, 3, 7, 5), (0, 1, 5, 4), (2, 6, 7, 3), (0, 2, 3, 1), (4, 5, 7, 6))
-# What a candidate is collided as; the order decides between equally near ones.
-TRIANGLES, SPHERE, CAPSULE, PLANE, BOX = range(5)
-# Who may be met.
-ACTOR, CONTROLLER, OBSTACLE = "actor", "controller", "obstacle"
-# What overlap recovery may move out of, besides bodies: obstacles and controllers.
-USER_GEOMETRY = "user geometry"
 
 
 def capsule_bounds(p0, p1, radius):
@@ -222,34 +218,6 @@ class Placed:
 def _box_corners(half):
     x, y, z = half
     return [(x if i & 1 else -x, y if i & 2 else -y, z if i & 4 else -z) for i in range(8)]
-
-
-class Character:
-    """Another controller, as a controller sees it: a capsule without triangles (RULES 8)."""
-
-    owner = CONTROLLER
-    kind = CAPSULE
-    body = "kinematic"
-    recovered_as = USER_GEOMETRY
-    closed = two_sided = False
-
-    def __init__(self, id, p0, p1, radius, layer, mask, behavior):
-        self.id = id
-        self.q0 = p0
-        self.q1 = p1
-        self.radius = radius
-        self.layer = layer
-        self.mask = mask
-        self.behavior = behavior  # what others may do on it
-        self.bounds = capsule_bounds(p0, p1, radius)
-
-    def meets(self, other):
-        """Each one's layer meets the other's mask; not the same one (RULES 8)."""
-        return self.id != other.id and self.layer & other.mask != 0 and other.layer & self.mask != 0
-
-    def data_of(self, triangle):
-        """No triangle, no number."""
-        return None
 
 
 class WallRule(NamedTuple):
