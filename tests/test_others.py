@@ -7,9 +7,8 @@ import weakref
 
 import numpy as np
 import pytest
-from worlds import (
+from places import (
     DT,
-    HALF,
     HEIGHT,
     OFFSET,
     RADIUS,
@@ -414,9 +413,7 @@ def test_a_dense_crowd_comes_apart():
     crowd = [hero_in(scene, *rng.uniform(-1, 1, 2), collide=True) for _ in range(12)]
 
     def overlap():
-        return max(
-            2 * RADIUS - math.dist(a.position[:2], b.position[:2]) for a in crowd for b in crowd if a.id < b.id
-        )
+        return max(2 * RADIUS - math.dist(a.position[:2], b.position[:2]) for a in crowd for b in crowd if a.id < b.id)
 
     assert overlap() > 0.3
     for _ in range(250):
