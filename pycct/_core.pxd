@@ -22,6 +22,7 @@ cdef class CharacterController:
     cdef double asked_dt                # < 0: no move yet
     cdef double asked_least
     cdef uint32_t asked_mask
+    cdef object asked_filter
     cdef int stuck_moves
     cdef uint32_t warned
     cdef public object user_data
@@ -38,7 +39,8 @@ cdef class CharacterController:
     cdef void leave(self) noexcept
     cdef character as_character(self) noexcept
     cdef int publish(self) except -1
-    cdef int ask(self, object filter) except -1
+    cdef int lead(self) except -1
+    cdef int ask(self, object filter, object behavior) except -1
     cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1
     cdef int watch(self, vec3 displacement, const controller_state* after, const move_stats* cost) except -1
     cdef object retrace(self, const controller_state* start, vec3 d, double dt, double least, uint32_t mask,

@@ -504,12 +504,24 @@ cdef class CharacterController:
         elif self.slot >= 0:
             shared_remove(&self.scene.neighbours.shared, self.slot)
             self.slot = -1
-        if self.proxy_ is not None and self.proxy_.scene_ is None:
-            self.proxy_ = None
         if self.proxy_ is not None:
-            if (self.proxy_.shape.radius_ != self.params.radius or self.proxy_.shape.height_ != self.params.height):
-                self.proxy_.shape = Capsule(self.params.radius, self.params.height)
-            self.proxy_.move_to(from_vec3(self.st.position), _z_to(self.params.up))
+            self.lead()
+        return 0
+
+    cdef int lead(self) except -1:
+        """Let the proxy follow, in size and stance too."""
+        cdef Capsule shape
+        if self.proxy_.scene_ is None:
+            # Somebody took it out of the scene.
+            self.proxy_ = None
+            self.scene.characters_[self.id] = weakref.ref(self, _Unlist(self.scene, self.id))
+            return 0
+        shape = self.proxy_.shape
+        if shape.radius_ != self.params.radius or shape.height_ != self.params.height:
+            shape = Capsule(self.params.radius, self.params.height)
+            with self.scene.lock:
+                self.proxy_.shape = shape
+        self.proxy_.move_to(from_vec3(self.st.position), _z_to(self.params.up))
         return 0
 
     cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1:
@@ -549,8 +561,8 @@ cdef class CharacterController:
             self.stuck_moves = 0
         return 0
 
-    cdef int ask(self, object filter) except -1:
-        """Ask the user what the move wants to know."""
+    cdef int ask(self, object filter, object behavior) except -1:
+        """Ask the user what the move wants to know; the callbacks are those that it began with."""
         cdef answer a = self.scratch.book.wanted
         cdef object other = _other(self.scene, a.owner, a.id)
         a.value = 0
@@ -558,8 +570,7 @@ cdef class CharacterController:
             if a.question == ASK_FILTER:
                 a.value = 1 if filter is None or filter(other) else 0
             else:
-                # A callback may have been taken away by another one.
-                said = None if self.behavior_ is None else self.behavior_(other)
+                said = behavior(other)
                 a.value = _as_bits(0 if said is None else said, "the answer of behavior")
         raise_status(book_add(&self.scratch.book, &a))
         return 0
@@ -621,12 +632,16 @@ cdef class CharacterController:
         cdef int status
         cdef uint32_t bits
         cdef hit_log swap
+        cdef object on_hit, behavior
         if 0.0 < time < SHORTEST:
             raise ValueError(f"dt must be 0 or at least {SHORTEST:g}, got {time}")
         bits = self.params.mask if mask is None else _as_bits(mask, "mask")
         filter = self.filter_ if filter is None else _as_callback(filter, "filter")
         self.enter()
         try:
+            # A callback may set another one: that is for the next move.
+            on_hit = self.on_hit_
+            behavior = self.behavior_
             snap = self.scene.snapshot()
             self.surround(&w, snap, bits, filter)
             self.scratch.book.n = 0
@@ -636,13 +651,13 @@ cdef class CharacterController:
                     status = move_controller(&self.params, &trial, &w, &self.scratch, d, time, least, &cost)
                 if status != STATUS_NEED_ANSWER:
                     break
-                self.ask(filter)
+                self.ask(filter, behavior)
             raise_status(status)
             if v3_max_abs(trial.position) > FARTHEST:
-                raise ValueError(f"displacement leads farther than {FARTHEST:g} m from the origin")
-            if self.on_hit_ is not None:
+                raise ValueError(f"displacement must not lead beyond {FARTHEST:g} m, to {from_vec3(trial.position)}")
+            if on_hit is not None:
                 for hit in _hits(self.scene, &self.scratch.log):
-                    self.on_hit_(hit)
+                    on_hit(hit)
             # Readers see the move before or the move after, never one in between.
             if cost.iterations > 0:
                 self.watch(d, &trial, &cost)
@@ -652,6 +667,7 @@ cdef class CharacterController:
                 self.asked_dt = time
                 self.asked_least = least
                 self.asked_mask = bits
+                self.asked_filter = filter
                 self.st = trial
                 self.last = cost
                 swap = self.log
@@ -758,15 +774,16 @@ cdef class CharacterController:
         cdef int status
         self.enter()
         try:
+            filter = self.filter_
             snap = self.scene.snapshot()
-            self.surround(&w, snap, self.params.mask, self.filter_)
+            self.surround(&w, snap, self.params.mask, filter)
             self.scratch.book.n = 0
             while True:
                 with nogil:
                     status = probe_below(&self.params, &self.st, &w, &self.scratch, reach, &found)
                 if status != STATUS_NEED_ANSWER:
                     break
-                self.ask(self.filter_)
+                self.ask(filter, None)
             raise_status(status)
         finally:
             self.leave()
@@ -827,8 +844,9 @@ cdef class CharacterController:
             return True
         self.enter()
         try:
+            filter = self.filter_
             snap = self.scene.snapshot()
-            self.surround(&w, snap, self.params.mask, self.filter_)
+            self.surround(&w, snap, self.params.mask, filter)
             self.scratch.book.n = 0
             # Only what is gained is tested: what it touches now does not count.
             top = v3_madd(self.st.position, self.params.up, 0.5 * self.params.height)
@@ -839,7 +857,7 @@ cdef class CharacterController:
                                               &touches)
                 if status != STATUS_NEED_ANSWER:
                     break
-                self.ask(self.filter_)
+                self.ask(filter, None)
             raise_status(status)
         finally:
             self.leave()
@@ -890,8 +908,9 @@ cdef class CharacterController:
         cdef int status
         self.enter()
         try:
+            filter = self.filter_
             snap = self.scene.snapshot()
-            self.surround(&w, snap, self.params.mask, self.filter_)
+            self.surround(&w, snap, self.params.mask, filter)
             self.scratch.book.n = 0
             while True:
                 trial = self.st
@@ -899,7 +918,7 @@ cdef class CharacterController:
                     status = unstick(&self.params, &trial, &w, &self.scratch, more, &cost)
                 if status != STATUS_NEED_ANSWER:
                     break
-                self.ask(self.filter_)
+                self.ask(filter, None)
             raise_status(status)
             with cython.critical_section(self):
                 self.st = trial
@@ -944,7 +963,7 @@ cdef class CharacterController:
         self.enter()
         try:
             told = self.retrace(&self.before, self.asked, self.asked_dt, self.asked_least, self.asked_mask,
-                                self.filter_)
+                                self.asked_filter)
         finally:
             self.leave()
         if told.end != from_vec3(self.st.position):
@@ -964,6 +983,7 @@ cdef class CharacterController:
         cdef int status
         cdef int32_t i
         cdef trace_event* e
+        cdef object behavior = self.behavior_
         memset(&trace, 0, sizeof(trace_log))
         scratch_init(&scratch)
         try:
@@ -977,7 +997,7 @@ cdef class CharacterController:
                     break
                 self.scratch.book.wanted = scratch.book.wanted
                 self.scratch.book.n = 0
-                self.ask(filter)
+                self.ask(filter, behavior)
                 raise_status(book_add(&scratch.book, &self.scratch.book.answers[0]))
             raise_status(status)
             events = []
@@ -1057,7 +1077,8 @@ cdef class CharacterController:
     def add_proxy(self, layer=1, user_data=None):
         """Give the character a kinematic capsule actor that follows it after each move (MOVE 3.2.6).
 
-        Questions to the world and other characters see it; its owner never meets it.
+        Questions to the world and other characters see it; its owner never meets it. As
+        long as it is in the scene, so is its owner: `remove` takes both out.
 
         Parameters
         ----------
@@ -1078,6 +1099,7 @@ cdef class CharacterController:
             self.proxy_ = self.scene.add(shape, from_vec3(self.st.position), _z_to(self.params.up), body="kinematic",
                                          layer=layer, user_data=user_data)
             self.params.proxy = self.proxy_.id
+            self.scene.characters_[self.id] = _Keep(self)
             self.scratch.cache.valid = False
         finally:
             self.leave()
@@ -1552,39 +1574,56 @@ def separate(controllers, dt):
     Characters exactly one above the other part in a fixed direction, by their ids.
     """
     cdef double limit = SEPARATION_SPEED * as_not_negative(dt, "dt")
-    cdef list heroes = list(controllers)
+    cdef list heroes = [], taken = [], pushes = []
     cdef CharacterController hero
     cdef character me
     cdef character* others = NULL
     cdef void* grown
     cdef int32_t n, room = 0
     cdef aabb box
-    for other in heroes:
+    cdef vec3 push
+    named = set()
+    for other in _as_list(controllers, "controllers"):
         if not isinstance(other, CharacterController):
             raise TypeError(f"controllers must be CharacterControllers, not {type(other).__name__}")
+        # Who is named twice is pushed once.
+        if id(other) not in named:
+            named.add(id(other))
+            heroes.append(other)
     try:
+        # All are taken before any is pushed: it works for all or for none.
         for hero in heroes:
-            if not hero.params.collide:
-                continue
             hero.enter()
-            try:
+            taken.append(hero)
+        for hero in heroes:
+            push = v3(0.0, 0.0, 0.0)
+            if hero.params.collide:
                 me = hero.as_character()
                 box = capsule_bounds(me.p0, me.p1, me.radius)
                 n = shared_collect(&hero.scene.neighbours.shared, box, &me, others, room)
                 while n > room:
-                    grown = realloc(others, 2 * n * sizeof(character))
+                    grown = realloc(others, <size_t>(2 * <int64_t>n) * sizeof(character))
                     if grown == NULL:
                         raise MemoryError("pycct: out of memory")
                     others = <character*>grown
                     room = 2 * n
                     n = shared_collect(&hero.scene.neighbours.shared, box, &me, others, room)
-                with cython.critical_section(hero):
-                    hero.st.separation = v3_add(hero.st.separation,
-                                                separation(&me, others, n, hero.params.up, limit))
-            finally:
-                hero.leave()
+                push = separation(&me, others, n, hero.params.up, limit)
+            pushes.append(from_vec3(push))
+        for hero, given in zip(heroes, pushes):
+            with cython.critical_section(hero):
+                hero.st.separation = v3_add(hero.st.separation, v3(given[0], given[1], given[2]))
     finally:
         free(others)
+        for hero in taken:
+            hero.leave()
+
+
+cdef list _as_list(object value, str name):
+    try:
+        return list(value)
+    except TypeError:
+        raise TypeError(f"{name} must be several, not {type(value).__name__}") from None
 
 
 def _rebuild(cls, scene, data, on_hit, behavior, filter, user_data):
@@ -1617,6 +1656,18 @@ class _Unlist:
         scene = self.scene()
         if scene is not None:
             _unlist(scene, self.id)
+
+
+class _Keep:
+    """In place of the scene's weak reference: keeps a controller alive that has a proxy there."""
+
+    __slots__ = ("hero",)
+
+    def __init__(self, hero):
+        self.hero = hero
+
+    def __call__(self):
+        return self.hero
 
 
 cdef _unlist(Scene scene, int64_t id):

@@ -6,7 +6,7 @@ import numpy as np
 
 cimport cython
 from libc.math cimport fabs
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
@@ -67,7 +67,7 @@ from pycct._vec cimport (
     v3_scale,
     v3_sub,
 )
-from pycct._world cimport capsule_bounds, place_point, placed, world_part
+from pycct._world cimport capsule_bounds, place_point, placed
 
 from pycct._enums import Behavior
 
@@ -779,7 +779,8 @@ cdef class Scene:
         """
         return ask_raycast_many(self.view(options), origins, directions, distances, mask, filter)
 
-    def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
+    def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
+              **options):
         """First thing met by a shape that moves along a straight line.
 
         Solids are solid: a start inside gives distance 0 (RULES 7.6). Triangles are met from
@@ -890,7 +891,8 @@ cdef class Scene:
         """
         return ask_touching(self.view(options), shape, position, rotation, mask, filter, True)
 
-    def penetration_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
+    def penetration_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
+                         **options):
         """`penetration` for many poses of one shape; the GIL is released once.
 
         Parameters

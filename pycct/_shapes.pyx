@@ -10,7 +10,7 @@ cimport cython
 from pycct._bvh cimport box32, box32_around, bvh_build, bvh_free, bvh_node
 from pycct._closest cimport triangle_normal
 from pycct._convert cimport as_positive, as_not_negative, as_float, as_table, as_unit, as_vec3, from_vec3, raise_status
-from pycct._heightfield cimport field_build, field_data, field_triangle
+from pycct._heightfield cimport field_build, field_data
 from pycct._hull cimport HullTables, build_hull
 from pycct._types cimport (
     SHAPE_BOX,
