@@ -131,7 +131,9 @@ def log(radius, x, half_length, around=48):
     """A cylinder along y through (x, 0, 0), without ends."""
     a = 2 * math.pi * np.arange(around) / around
     ring = np.stack([x + radius * np.sin(a), 0 * a, radius * np.cos(a)], -1)
-    v = np.concatenate([ring - [0, half_length, 0], ring + [0, half_length, 0]])
+    v = np.concatenate([ring, ring])
+    v[:around, 1] -= half_length
+    v[around:, 1] += half_length
     t = []
     for j in range(around):
         k = (j + 1) % around
