@@ -113,7 +113,8 @@ def measure(rng, kind_a, kind_b, n, rounds):
         if len(chosen) < n // 4:
             continue
         arrays = (np.zeros((1, 3)), qa[chosen]), (positions[chosen], qb[chosen])
-        poses = [(((0.0, 0.0, 0.0), tuple(qa[i])), (tuple(positions[i]), tuple(qb[i]))) for i in chosen]
+        poses = [(((0.0, 0.0, 0.0), tuple(qa[i].tolist())), (tuple(positions[i].tolist()), tuple(qb[i].tolist())))
+                 for i in chosen]
         yield [
             f"{kind_a} {kind_b}",
             state,

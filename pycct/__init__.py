@@ -46,18 +46,25 @@ else:
         separate,
     )
 
-# What the reference has too.
-_BOTH = [
+__all__ = [
     "Actor",
     "Behavior",
     "Box",
     "Capsule",
     "CharacterController",
     "ClimbingMode",
+    "ClosestArrays",
+    "ClosestPoints",
     "CollisionFlags",
+    "ContactManifold",
     "ConvexHull",
+    "CubeWorld",
+    "Distance",
     "Ground",
+    "Heightfield",
     "Hit",
+    "HitArrays",
+    "LevelReport",
     "Mesh",
     "MoveStats",
     "NonWalkableMode",
@@ -72,12 +79,21 @@ _BOTH = [
     "Shape",
     "Sphere",
     "State",
+    "SweepSlideController",
+    "TouchArrays",
     "Triangle",
     "__version__",
+    "contacts_between",
+    "contacts_between_many",
     "decompose_movement",
+    "distance_between",
+    "distance_between_many",
+    "load_level",
     "separate",
 ]
-_COMPILED = [
+
+# What the reference has not.
+_COMPILED = {
     "ClosestArrays",
     "ClosestPoints",
     "ContactManifold",
@@ -93,8 +109,9 @@ _COMPILED = [
     "distance_between",
     "distance_between_many",
     "load_level",
-]
-__all__ = _BOTH if PURE else sorted(_BOTH + _COMPILED)  # noqa: PLE0605
+}
+if PURE:
+    __all__[:] = [name for name in __all__ if name not in _COMPILED]
 
 
 def __getattr__(name: str) -> Any:

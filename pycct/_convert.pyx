@@ -6,7 +6,7 @@ from libc.math cimport sqrt
 from libc.stdint cimport uint32_t
 
 from pycct._types cimport STATUS_NO_MEMORY, STATUS_NOT_FINITE
-from pycct._vec cimport v3, v3_finite, v3_len, v3_max_abs, v3_scale
+from pycct._vec cimport v3, v3_finite, v3_len, v3_max_abs
 
 # How far a quaternion's length may be from 1 and still be taken for one.
 cdef double NEAR_UNIT = 1e-3

@@ -568,7 +568,7 @@ cdef class CharacterController:
         a.value = 0
         if other is not None:
             if a.question == ASK_FILTER:
-                a.value = 1 if filter(other) else 0
+                a.value = 1 if filter is None or filter(other) else 0
             else:
                 said = behavior(other)
                 a.value = _as_bits(0 if said is None else said, "the answer of behavior")
@@ -709,6 +709,27 @@ cdef class CharacterController:
         self.enter()
         try:
             self.st.position = v3_madd(p, self.params.up, self._foot())
+            self.publish()
+        finally:
+            self.leave()
+
+    def _shift_origin(self, offset):
+        """Scene.shift_origin: the same place in coordinates whose origin has moved; nothing is forgotten."""
+        cdef vec3 o = as_vec3(offset, "offset")
+        cdef double rise
+        cdef int32_t i
+        self.enter()
+        try:
+            with cython.critical_section(self):
+                rise = v3_dot(o, self.params.up)
+                self.st.position = v3_sub(self.st.position, o)
+                self.st.touched_point = v3_sub(self.st.touched_point, o)
+                self.st.touched_min -= rise
+                self.st.touched_max -= rise
+                self.st.contact_height -= rise
+                self.st.ground.point = v3_sub(self.st.ground.point, o)
+                for i in range(self.log.n):
+                    self.log.records[i].position = v3_sub(self.log.records[i].position, o)
             self.publish()
         finally:
             self.leave()
@@ -1499,14 +1520,14 @@ cdef list _state_values(const controller_state* s):
     for v in (s.position, s.velocity, s.touched_point, s.touched_local, s.platform_delta, s.separation, s.down_normal,
               s.side_normal, g.normal, g.point, g.face_normal):
         r += [v.x, v.y, v.z]
-    return r + [s.touched_min, s.touched_max, s.contact_height, s.overlap, g.distance, s.flags, s.marks,
+    return r + [s.touched_min, s.touched_max, s.contact_height, s.overlap, g.distance, s.steep_climb, s.flags, s.marks,
                 s.touched_actor, s.touched_obstacle, s.touched_controller, bool(g.touching), g.owner, g.id,
                 g.triangle, bool(g.has_data), g.data, bool(g.has_face)]
 
 
 cdef int _set_state(controller_state* s, list v) except -1:
     cdef ground_contact* g = &s.ground
-    for x in v[:38]:
+    for x in v[:39]:
         as_float(x, "data")
     s.position = _as_place(tuple(v[0:3]), "data: position")
     s.velocity = v3(v[3], v[4], v[5])
@@ -1519,21 +1540,21 @@ cdef int _set_state(controller_state* s, list v) except -1:
     g.normal = v3(v[24], v[25], v[26])
     g.point = v3(v[27], v[28], v[29])
     g.face_normal = v3(v[30], v[31], v[32])
-    s.touched_min, s.touched_max, s.contact_height, s.overlap, g.distance = v[33:38]
-    if not 0 <= v[38] <= 7 or not 0 <= v[44] <= 2:
+    s.touched_min, s.touched_max, s.contact_height, s.overlap, g.distance, s.steep_climb = v[33:39]
+    if not 0 <= v[39] <= 7 or not 0 <= v[45] <= 2:
         raise ValueError("data is damaged: its state makes no sense")
-    s.flags = v[38]
-    s.marks = v[39]
-    s.touched_actor = v[40]
-    s.touched_obstacle = v[41]
-    s.touched_controller = v[42]
-    g.touching = v[43]
-    g.owner = v[44]
-    g.id = v[45]
-    g.triangle = v[46]
-    g.has_data = v[47]
-    g.data = v[48]
-    g.has_face = v[49]
+    s.flags = v[39]
+    s.marks = v[40]
+    s.touched_actor = v[41]
+    s.touched_obstacle = v[42]
+    s.touched_controller = v[43]
+    g.touching = v[44]
+    g.owner = v[45]
+    g.id = v[46]
+    g.triangle = v[47]
+    g.has_data = v[48]
+    g.data = v[49]
+    g.has_face = v[50]
     return 0
 
 

@@ -5,7 +5,8 @@ Cores (point, segment, polytope) are measured first, radii come off afterwards:
 that is exact outside as well as inside. Apart: GJK. Overlapping: every face and
 every pair of edges that can be a face of the Minkowski difference, pruned by the
 best depth so far. Everything is computed in the frame of one of the two shapes, so
-that their distance from the origin costs no digits.
+that their distance from the origin costs no digits. Nothing is allocated; two hulls of 255
+corners take some 100 KB of stack.
 """
 from libc.stdint cimport int32_t
 

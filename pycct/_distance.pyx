@@ -9,8 +9,8 @@ from pycct._polytope cimport (
 )
 from pycct._types cimport SHAPE_CAPSULE, SHAPE_SPHERE
 from pycct._vec cimport (
-    f_clamp, m3_mul, m3_tmul, mat3, q_matrix, q_rotate, v3, v3_abs, v3_add, v3_cross, v3_dot, v3_is_zero, v3_len,
-    v3_len2, v3_lerp, v3_lex, v3_madd, v3_max_abs, v3_neg, v3_scale, v3_sub, vec3,
+    f_clamp, m3_mul, m3_tmul, mat3, q_matrix, q_rotate, v3, v3_across, v3_add, v3_cross, v3_dot, v3_is_zero,
+    v3_len, v3_len2, v3_lerp, v3_lex, v3_madd, v3_max_abs, v3_neg, v3_scale, v3_sub, vec3,
 )
 
 # Of the scale of the pair. Closer than this, the direction between the closest points has
@@ -605,20 +605,6 @@ cdef void _witnesses(const polytope* a, const polytope* b, const best_axis* axis
 
 # ---------------------------------------------------------------- points and segments
 
-cdef vec3 _any_perpendicular(vec3 u) noexcept nogil:
-    """A unit vector at right angles to u; towards z where that is possible."""
-    cdef vec3 m = v3_abs(u), axis
-    if v3_is_zero(u):
-        return v3(0.0, 0.0, 1.0)
-    if m.z <= m.x or m.z <= m.y:
-        axis = v3(0.0, 0.0, 1.0)
-    else:
-        axis = v3(1.0, 0.0, 0.0)
-    u = v3_scale(u, 1.0 / sqrt(v3_len2(u)))
-    axis = v3_madd(axis, u, -v3_dot(axis, u))
-    return v3_scale(axis, 1.0 / sqrt(v3_len2(axis)))
-
-
 cdef vec3 _axis_of_touching_lines(vec3 da, vec3 db, vec3 towards_a) noexcept nogil:
     """Direction that parts two segments that meet: at right angles to both."""
     cdef vec3 n = v3_cross(da, db)
@@ -626,7 +612,7 @@ cdef vec3 _axis_of_touching_lines(vec3 da, vec3 db, vec3 towards_a) noexcept nog
     if m > 1e-20 * v3_len2(da) * v3_len2(db):
         n = v3_scale(n, 1.0 / sqrt(m))
         return v3_neg(n) if v3_dot(n, towards_a) < 0.0 else n
-    return _any_perpendicular(da if v3_len2(da) >= v3_len2(db) else db)
+    return v3_across(da if v3_len2(da) >= v3_len2(db) else db)
 
 
 cdef inline void _segments(vec3 a0, vec3 a1, int32_t na, vec3 b0, vec3 b1, int32_t nb, core_pair* out) noexcept nogil:

@@ -1,6 +1,6 @@
 """Flags and modes that users name."""
 
-from enum import Enum, IntEnum, IntFlag
+from enum import Enum, IntFlag
 
 
 class CollisionFlags(IntFlag):
@@ -48,6 +48,12 @@ class Rules(IntFlag):
         gap stays within twice the contact offset.
     MEND_IDLE_RECOVERY
         R38. Kinematic bodies push out also who does not move.
+    MEND_ALMOST_LEVEL
+        R20, R32. With an oblique up direction a level displacement rises by rounding, and would count as a
+        jump: a rise of less than a millionth is none.
+    MEND_STEEP_CLIMB
+        R20. A steep slope of small triangles is climbed as if each were a step: the step offset is counted
+        from where the character last stood on something walkable.
     """
 
     PHYSX = 0
@@ -73,7 +79,9 @@ class Rules(IntFlag):
     MEND_STEP_IS_NO_JUMP = 1 << 21
     MEND_KEEP_RIDE = 1 << 22
     MEND_IDLE_RECOVERY = 1 << 23
-    ROBUST = ((1 << 8) - 1) << 16
+    MEND_ALMOST_LEVEL = 1 << 24
+    MEND_STEEP_CLIMB = 1 << 25
+    ROBUST = ((1 << 10) - 1) << 16
 
 
 class ClimbingMode(Enum):
@@ -99,10 +107,10 @@ class Pass(Enum):
     SENSOR = 3
 
 
-class Region(IntEnum):
-    """Part of a capsule that a contact is on (SWEEP 6)."""
+class Region(str, Enum):
+    """Part of a capsule that a contact is on (SWEEP 6); equal to its value, as in ``hit.region == Region.SIDE``."""
 
-    SPHERE = 0
-    BOTTOM = 1
-    SIDE = 2
-    TOP = 3
+    SPHERE = "sphere"
+    BOTTOM = "bottom"
+    SIDE = "side"
+    TOP = "top"

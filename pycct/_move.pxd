@@ -46,6 +46,7 @@ cdef enum state_mark:           # PhysX's STF flags
     HIT_NON_WALKABLE = 64
     IS_MOVING_UP = 128
     PASSES_BACK_FACE = 256      # not PhysX's: see MEND_BACK_FACES
+    CLIMBS_STEEP = 512          # ... and MEND_STEEP_CLIMB
 
 
 # Where the rule sets differ, one bit a row of RULES 9 ('document' sets it) ...
@@ -76,6 +77,8 @@ cdef enum mend_bit:
     MEND_STEP_IS_NO_JUMP = 1 << 21          # the step's way up reports ceilings
     MEND_KEEP_RIDE = 1 << 22                # a lift is forgotten by who does not move
     MEND_IDLE_RECOVERY = 1 << 23            # things move into who does not move
+    MEND_ALMOST_LEVEL = 1 << 24             # a rise by rounding cancels steps and slopes
+    MEND_STEEP_CLIMB = 1 << 25              # climbs steep slopes of triangles smaller than a step
 
 
 cdef struct controller_params:
@@ -132,6 +135,7 @@ cdef struct controller_state:
     double touched_max
     double contact_height       # along up, of the last contact of any pass
     double overlap              # depth left after overlap recovery, m
+    double steep_climb          # how far it has come up on too steep triangles, m: see MEND_STEEP_CLIMB
     ground_contact ground
 
 

@@ -97,6 +97,8 @@ cdef double EPSILON_DISTANCE = 1e-6
 cdef double ALMOST_LEVEL = 1e-9
 # Motion gained or lost that is less than this share of what was asked is rounding.
 cdef double SHARE = 1e-6
+# Rounding of a component, as a share of a vector's length.
+cdef double ROUNDING = 1e-15
 # How many parts of the step offset MEND_LOWER_STEP tries.
 cdef int STEP_PARTS = 8
 # Gap within which MEND_KEEP_RIDE takes the character to stand: this many contact
@@ -128,7 +130,7 @@ cdef struct move_job:
     bint passing                # the move began inside one-sided triangles, come from behind
     int passed                  # passed_bits of its sweeps
     bint lintel                 # a lower capsule would miss what the pass aside met
-    bint raised                 # the pass aside was turned upwards by a too steep triangle
+    double raised               # how far too steep triangles turned the pass aside upwards, m
     bint moving_below           # a moving body's triangle was met below: its normal and top
     vec3 below_normal
     double below_max
@@ -225,7 +227,36 @@ cdef bint _steep_below(move_job* m, double bottom) noexcept nogil:
         return True
     if m.moving_below and m.below_max - bottom > m.p.step_offset and _too_steep(m.p, m.below_normal):
         return _mend(m, MEND_MOVING_SLOPES)
+    if m.s.marks & CLIMBS_STEEP and m.s.steep_climb > 0.0:
+        bottom -= m.s.steep_climb
+        if ((m.s.marks & VALIDATE_TRIANGLE_DOWN and m.s.touched_max - bottom > m.p.step_offset
+                and _too_steep(m.p, m.s.down_normal))
+                or (m.p.rules & MEND_MOVING_SLOPES and m.moving_below and m.below_max - bottom > m.p.step_offset
+                    and _too_steep(m.p, m.below_normal))):
+            return _mend(m, MEND_STEEP_CLIMB)
     return False
+
+
+cdef void _count_steep_climb(move_job* m, double gained, bint jumps) noexcept nogil:
+    """MEND_STEEP_CLIMB: how far up the last moves went without anything walkable below."""
+    cdef controller_state* s = &m.s
+    cdef double c = v3_dot(s.ground.face_normal, m.p.up)
+    if jumps or (s.ground.touching and not (s.ground.has_face and 0.0 <= c < m.p.slope_limit)):
+        s.marks &= ~<uint32_t>CLIMBS_STEEP
+        s.steep_climb = 0.0
+    elif s.ground.touching or s.marks & CLIMBS_STEEP:
+        s.marks |= CLIMBS_STEEP
+        s.steep_climb = f_max(0.0, s.steep_climb + gained)
+
+
+cdef vec3 _level(move_job* m, vec3 displacement) noexcept nogil:
+    """MEND_ALMOST_LEVEL: a rise that only rounding made is none."""
+    cdef double rise = v3_dot(displacement, m.p.up)
+    cdef double length = v3_len(displacement)
+    if 0.0 < rise <= SHARE * length and _mend(m, MEND_ALMOST_LEVEL):
+        # A little more than the rise, for this is rounded too.
+        return v3_madd(displacement, m.p.up, -2.0 * rise - ROUNDING * length)
+    return displacement
 
 
 cdef bint _is_lintel(move_job* m, const capsule_cast* cast, const world_hit* hit) noexcept nogil:
@@ -485,6 +516,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     cdef vec3 position = s.position, target, way, normal, axis
     cdef double length, asked
     cdef bint moved = False, upright, sliding, struck
+    cdef bint on_steep = False, was_on_steep    # a too steep triangle turned this motion
     cdef int passed
     cdef capsule_cast cast
     cdef world_hit hit
@@ -544,6 +576,8 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
                 return moved
             if m.world.trace != NULL:
                 _trace(m, TRACE_FREE, sweep_pass, position, v3_sub(target, position), NULL)
+            if on_steep:
+                m.raised += f_max(0.0, v3_dot(v3_sub(target, position), m.p.up))
             position = target
             break
         if hit.base.overlapping:
@@ -563,6 +597,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         if t != NULL:
             face = v3_scale(t.n, -1.0) if g.two_sided and v3_dot(t.n, way) > 0.0 else t.n
         upright = sliding = False
+        was_on_steep = on_steep
         record.owner = g.owner
         record.sweep_pass = sweep_pass
         record.id = g.id
@@ -633,10 +668,8 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
                 m.moving_aside = True
                 m.aside_normal = face
             if sweep_pass == PASS_SIDE:
-                if t != NULL and g.owner == OWNER_ACTOR and v3_dot(hit.base.normal, m.p.up) > ALMOST_LEVEL:
-                    h = v3_dot(face, m.p.up)
-                    if 0.0 <= h < m.p.slope_limit:
-                        m.raised = True
+                h = v3_dot(face, m.p.up)
+                on_steep = t != NULL and g.owner == OWNER_ACTOR and 0.0 <= h < m.p.slope_limit
                 if m.p.rules & MEND_LOWER_STEP and m.lifted > 0.0 and not m.lintel:
                     m.lintel = _is_lintel(m, &cast, &hit)
         if sweep_pass != PASS_SENSOR:
@@ -651,6 +684,8 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         s.contact_height = v3_dot(hit.base.point, m.p.up)
         if hit.base.distance > m.p.contact_offset:
             position = v3_madd(position, way, hit.base.distance - m.p.contact_offset)
+            if was_on_steep:
+                m.raised += f_max(0.0, v3_dot(way, m.p.up) * (hit.base.distance - m.p.contact_offset))
         normal = hit.base.normal
         if upright or ((s.marks & WALK_EXPERIMENT) and m.p.non_walkable != NON_WALKABLE_FORCE_SLIDING):
             normal = v3_unit(v3_reject(normal, m.p.up))
@@ -675,7 +710,8 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
     cdef int flags = 0, collisions = 0, iterations
     cdef decomposition d = decompose(displacement, up, m.step, m.standing_on_moving)
     m.lifted = 0.0
-    m.lintel = m.raised = m.moving_below = m.moving_aside = False
+    m.raised = 0.0
+    m.lintel = m.moving_below = m.moving_aside = False
     s.marks &= ~<uint32_t>(HIT_NON_WALKABLE | IS_MOVING_UP | NORMALIZE_RESPONSE)
     if experiment and p.rules & RULE_NORMALIZE_EXPERIMENT:
         s.marks |= NORMALIZE_RESPONSE
@@ -767,8 +803,8 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
             s.marks &= ~<uint32_t>NORMALIZE_RESPONSE
         return flags
 
-    if (m.raised and not s.ground.touching and not experiment and handles_slopes and rise <= 0.0
-            and v3_dot(s.position, up) - start_height > SHARE * v3_len(d.side_vector)
+    if (m.raised > SHARE * v3_len(d.side_vector) and not s.ground.touching and not experiment and handles_slopes
+            and rise <= 0.0 and v3_dot(s.position, up) - start_height > SHARE * v3_len(d.side_vector)
             and _mend(m, MEND_STEEP_ASIDE)):
         s.marks |= HIT_NON_WALKABLE
         if m.world.trace != NULL:
@@ -1031,10 +1067,12 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     scratch.log.n = 0
     displacement = v3_add(displacement, m.s.separation)
     m.s.separation = v3(0.0, 0.0, 0.0)
+    displacement = _level(&m, displacement)
     rise = v3_dot(displacement, p.up)
     displacement = _ride(&m, displacement)
     if m.status != STATUS_OK:
         return m.status
+    displacement = _level(&m, displacement)
     carried = m.s.position
     whole = displacement
     if world.trace != NULL and not v3_is_zero(m.s.platform_delta):
@@ -1061,6 +1099,8 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
             recover = f_max(0.0, recover) + fabs(v3_dot(whole, p.up))
             _sweep_test(&m, v3_scale(p.up, -recover), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
         m.s.marks &= ~<uint32_t>(WALK_EXPERIMENT | NORMALIZE_RESPONSE)
+    if p.rules & MEND_STEEP_CLIMB:
+        _count_steep_climb(&m, v3_dot(v3_sub(m.s.position, carried), p.up), rise > 0.0)
     if p.rules & MEND_BACK_FACES:
         m.s.marks = m.s.marks | PASSES_BACK_FACE if m.passed else m.s.marks & ~<uint32_t>PASSES_BACK_FACE
     if m.status == STATUS_OK and world.moving.n > 0:
@@ -1075,6 +1115,10 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
         return m.status
     if not v3_finite(m.s.position):
         return STATUS_NOT_FINITE
+    if (stats.iterations == 0 and not m.s.ground.touching
+            and (m.s.touched_actor >= 0 or m.s.touched_obstacle >= 0 or m.s.touched_controller >= 0)):
+        # No pass set out: it stands where it stood.
+        m.s.ground = state.ground
     m.s.flags = flags
     m.s.velocity = v3_scale(v3_sub(m.s.position, start), 1.0 / dt) if dt > 0.0 else v3(0.0, 0.0, 0.0)
     state[0] = m.s

@@ -63,7 +63,8 @@ cdef struct shared_grid:
 cdef int32_t shared_add(shared_grid* g, const character* who) noexcept nogil
 cdef int shared_update(shared_grid* g, int32_t slot, const character* who) noexcept nogil
 cdef void shared_remove(shared_grid* g, int32_t slot) noexcept nogil
-cdef int32_t shared_collect(shared_grid* g, aabb box, const character* self, character* out, int32_t room) noexcept nogil
+cdef int32_t shared_collect(shared_grid* g, aabb box, const character* self, character* out,
+                            int32_t room) noexcept nogil
 
 
 # Owns the memory.

@@ -1,6 +1,6 @@
 # cython: language_level=3
 """Overlap and penetration of a capsule with one shape. See the header."""
-from libc.math cimport fabs, sqrt
+from libc.math cimport sqrt
 
 from pycct._closest cimport closest_pair, point_segment, segment_segment, segment_triangle
 from pycct._sweep cimport triangle_order

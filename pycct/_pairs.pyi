@@ -14,7 +14,11 @@ _Poses = tuple[ArrayLike, ArrayLike | None] | None
 
 class Feature(NamedTuple):
     kind: Literal["vertex", "edge", "face"]
-    index: int
+<<<<<<< HEAD
+    index: int  # type: ignore[assignment]
+=======
+    number: int
+>>>>>>> 570e5b8a1238dcae39df8dcd75f7a8128037ac83
 
 class Contact(NamedTuple):
     point: _Vec
@@ -34,7 +38,11 @@ class DistanceArrays(NamedTuple):
 class ContactArrays(NamedTuple):
     near: NDArray[np.bool_]
     normal: NDArray[np.float64]
-    count: NDArray[np.int32]
+<<<<<<< HEAD
+    count: NDArray[np.int32]  # type: ignore[assignment]
+=======
+    counts: NDArray[np.int32]
+>>>>>>> 570e5b8a1238dcae39df8dcd75f7a8128037ac83
     points_on_b: NDArray[np.float64]
     distances: NDArray[np.float64]
 
@@ -71,8 +79,8 @@ class ContactManifold:
     @property
     def distances(self) -> NDArray[np.float64]: ...
     def __len__(self) -> int: ...
-    def __getitem__(self, index: SupportsIndex) -> Contact: ...
-    def __setitem__(self, index: SupportsIndex, contact: tuple[_VecLike, float]) -> None: ...
+    def __getitem__(self, index: SupportsIndex, /) -> Contact: ...
+    def __setitem__(self, index: SupportsIndex, contact: tuple[_VecLike, float], /) -> None: ...
     def add(self, point: _VecLike, distance: float) -> None: ...
     def remove(self, index: SupportsIndex) -> None: ...
     def flip(self) -> ContactManifold: ...

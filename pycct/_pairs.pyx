@@ -17,15 +17,15 @@ from pycct._shapes cimport Capsule, ConvexHull, Shape
 from pycct._types cimport SHAPE_BOX, SHAPE_CAPSULE, SHAPE_HULL, SHAPE_SPHERE, SHAPE_TRIANGLE
 from pycct._vec cimport v3, v3_load, vec3
 
-Feature = namedtuple("Feature", "kind index")
+Feature = namedtuple("Feature", "kind number")
 Feature.__doc__ = "What a closest point lies on: kind 'vertex', 'edge' or 'face', and its number in the shape."
 Contact = namedtuple("Contact", "point distance")
 Contact.__doc__ = "One contact: the point on B (m) and the signed distance to A along the normal (m)."
 DistanceArrays = namedtuple(
     "DistanceArrays", "near distance point_a point_b normal normal_a normal_b feature_a feature_b")
 DistanceArrays.__doc__ = "Results of distance_between_many, one row per pair; rows with near False are zero."
-ContactArrays = namedtuple("ContactArrays", "near normal count points_on_b distances")
-ContactArrays.__doc__ = "Results of contacts_between_many; row i has count[i] contacts, the rest of its 32 are zero."
+ContactArrays = namedtuple("ContactArrays", "near normal counts points_on_b distances")
+ContactArrays.__doc__ = "Results of contacts_between_many; row i has counts[i] contacts, the rest of its 32 are zero."
 
 
 cdef int convex_of(object shape, str name, convex_shape* out) except -1:
@@ -106,7 +106,7 @@ def decode_feature(code):
     Returns
     -------
     Feature
-        ``(kind, index)`` with kind ``'vertex'``, ``'edge'`` or ``'face'``.
+        ``(kind, number)`` with kind ``'vertex'``, ``'edge'`` or ``'face'``.
 
     Raises
     ------
@@ -187,7 +187,7 @@ cdef class Distance:
     def __repr__(self):
         a, b = decode_feature(self.r.feature_a), decode_feature(self.r.feature_b)
         return (f"Distance({self.r.distance!r}, point_a={self.point_a}, point_b={self.point_b}, "
-                f"{a.kind} {a.index} to {b.kind} {b.index})")
+                f"{a.kind} {a.number} to {b.kind} {b.number})")
 
 
 def distance_between(a, b, pose_a=None, pose_b=None, max_distance=INFINITY):
@@ -652,7 +652,7 @@ def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
     Returns
     -------
     ContactArrays
-        near (n,) bool, normal (n, 3), count (n,) int32, points_on_b (n, 32, 3), distances (n, 32).
+        near (n,) bool, normal (n, 3), counts (n,) int32, points_on_b (n, 32, 3), distances (n, 32).
         The same bits as single calls.
 
     Raises

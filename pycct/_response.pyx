@@ -98,4 +98,5 @@ def respond(target, position, direction, normal, bump=0.0, friction=1.0, normali
     """
     return from_vec3(collision_response(
         as_vec3(target, "target"), as_vec3(position, "position"), as_unit(direction, "direction"),
-        as_unit(normal, "normal"), as_not_negative(bump, "bump"), as_not_negative(friction, "friction"), bool(normalize)))
+        as_unit(normal, "normal"), as_not_negative(bump, "bump"), as_not_negative(friction, "friction"),
+        bool(normalize)))

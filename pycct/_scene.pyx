@@ -6,7 +6,7 @@ import numpy as np
 
 cimport cython
 from libc.math cimport fabs
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
@@ -63,10 +63,11 @@ from pycct._vec cimport (
     v3_load,
     v3_max,
     v3_max_abs,
+    v3_neg,
     v3_scale,
     v3_sub,
 )
-from pycct._world cimport capsule_bounds, place_point, placed, world_part
+from pycct._world cimport capsule_bounds, place_point, placed
 
 from pycct._enums import Behavior
 
@@ -632,6 +633,11 @@ cdef class Scene:
         """The actor or obstacle of that id, or None."""
         return self.actors_.get(id)
 
+    def __reduce__(self):
+        # Characters are not in it: each takes its scene along, and pickle keeps them one.
+        with self.lock:
+            return _scene_again, ([_record_of(a) for a in self.actors_.values()], self.next_id)
+
     def __len__(self):
         return len(self.actors_)
 
@@ -708,12 +714,19 @@ cdef class Scene:
                 p = v3_sub(as_vec3(follower.position, "position"), o)
                 if v3_max_abs(p) > FARTHEST:
                     raise ValueError(f"offset must leave every character within {FARTHEST:g} m of the origin")
+            shifted = []
+            try:
+                for follower in followers:
+                    follower._shift_origin(from_vec3(o))
+                    shifted.append(follower)
+            except BaseException:
+                for follower in shifted:
+                    follower._shift_origin(from_vec3(v3_neg(o)))
+                raise
             with self.edit():
                 for actor in self.actors_.values():
                     actor.position_ = v3_sub(actor.position_, o)
                     self.touch(actor.body_)
-                for follower in followers:
-                    follower._shift_origin(from_vec3(o))
 
     @property
     def triangle_count(self):
@@ -766,7 +779,8 @@ cdef class Scene:
         """
         return ask_raycast_many(self.view(options), origins, directions, distances, mask, filter)
 
-    def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
+    def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
+              **options):
         """First thing met by a shape that moves along a straight line.
 
         Solids are solid: a start inside gives distance 0 (RULES 7.6). Triangles are met from
@@ -877,7 +891,8 @@ cdef class Scene:
         """
         return ask_touching(self.view(options), shape, position, rotation, mask, filter, True)
 
-    def penetration_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
+    def penetration_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
+                         **options):
         """`penetration` for many poses of one shape; the GIL is released once.
 
         Parameters
@@ -937,3 +952,34 @@ cdef class Scene:
         ClosestArrays
         """
         return ask_closest_many(self.view(options), shape, positions, max_distance, rotations, mask, filter)
+
+
+cdef tuple _record_of(Actor a):
+    """What makes an actor again."""
+    return (a.id, isinstance(a, Obstacle), a.shape, from_vec3(a.position_), from_quat(a.rotation_),
+            from_vec3(a.scale_), a.body_, a.layer_, a.behavior_, a.user_data)
+
+
+def _scene_again(records, next_id):
+    """A pickled or copied scene; its actors keep their ids and, to the bit, their places."""
+    cdef Scene scene = Scene()
+    cdef Actor actor
+    for id, obstacle, shape, position, rotation, scale, body, layer, behavior, user_data in records:
+        if not isinstance(shape, Shape):
+            raise TypeError("not a pickled scene")
+        actor = Obstacle.__new__(Obstacle) if obstacle else Actor.__new__(Actor)
+        actor.shape = shape
+        actor.position_ = as_place(position, "position")
+        actor.rotation_.x, actor.rotation_.y, actor.rotation_.z, actor.rotation_.w = rotation
+        as_quat(rotation, "rotation")
+        actor.scale_ = as_vec3(scale, "scale")
+        actor.body_ = body
+        actor.layer_ = layer
+        actor.behavior_ = behavior
+        actor.user_data = user_data
+        actor.id = id
+        actor.scene_ = scene
+        scene._keep(actor)
+    scene.next_id = next_id
+    scene.fixed_dirty = scene.moving_dirty = True
+    return scene

@@ -10,7 +10,7 @@ cimport cython
 from pycct._bvh cimport box32, box32_around, bvh_build, bvh_free, bvh_node
 from pycct._closest cimport triangle_normal
 from pycct._convert cimport as_positive, as_not_negative, as_float, as_table, as_unit, as_vec3, from_vec3, raise_status
-from pycct._heightfield cimport field_build, field_data, field_triangle
+from pycct._heightfield cimport field_build, field_data
 from pycct._hull cimport HullTables, build_hull
 from pycct._types cimport (
     SHAPE_BOX,
@@ -336,7 +336,7 @@ cdef class ConvexHull(Shape):
         return result
 
     def __repr__(self):
-        return f"ConvexHull(<{self._tables().n_vertices} vertices>)"
+        return f"ConvexHull(<{0 if self.tables is None else self._tables().n_vertices} vertices>)"
 
     def __reduce__(self):
         return _scaled_hull, (np.asarray(ConvexHull.vertices.__get__(self._unscaled())), from_vec3(self.scale_))

@@ -473,7 +473,7 @@ cdef class SweepSlideController:
         """
         cdef vec3 wish = _speed(wish_velocity, "wish_velocity")
         cdef double seconds = _duration(dt)
-        cdef bint leap = bool(jump)
+        cdef bint leap = _switch(jump, "jump")
         cdef _Grid grid
         cdef int code
         cdef vec3 feet

@@ -18,7 +18,8 @@ cdef double NO_HIT
 cdef double sphere_point(vec3 centre, vec3 dir, double radius, vec3 p, double limit) noexcept nogil
 cdef double sphere_segment(vec3 centre, vec3 dir, double radius, vec3 a, vec3 b, double limit) noexcept nogil
 # Capsule against one triangle; no culling, no overlap test (RULES 3).
-cdef double capsule_triangle_time(vec3 p0, vec3 p1, double radius, vec3 dir, const triangle* t, double limit) noexcept nogil
+cdef double capsule_triangle_time(vec3 p0, vec3 p1, double radius, vec3 dir, const triangle* t,
+                                  double limit) noexcept nogil
 # Capsule against a segment with its ends (the axis of another capsule).
 cdef double capsule_segment_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 a, vec3 b, double limit) noexcept nogil
 # Capsule against the solid box [-half, half] at (position, rotation): True when
@@ -38,11 +39,12 @@ cdef struct capsule_cast:
     bint parallel       # the axis is parallel to the motion, or has no length
     bint trailing_rule  # ignore what lies behind the leading sphere (moves yes, queries no; RULES 3)
     bint culls          # ignore triangles whose normal goes along with the motion
-    bint culls_parallel # ... or is at right angles to it (RULES 9 row 8)
+    bint culls_parallel     # ... or is at right angles to it (RULES 9 row 8)
     double inside       # an axis nearer than this overlaps: the radius, less rounding
     bint passing        # with ``passed``: all overlaps are passed over
-    int* passed         # not NULL: overlaps with one-sided triangles from behind are passed over,
-                        # and passed_bits tell what was
+    # Not NULL: overlaps with one-sided triangles from behind are passed over, and
+    # passed_bits tell what was.
+    int* passed
 
 
 cdef enum passed_bit:

@@ -7,7 +7,6 @@ of the package are promised to the bit.
 from libc.math cimport fabs, sqrt
 
 
-
 cdef struct vec3:
     double x
     double y

@@ -1,5 +1,6 @@
 """Why a character moved as it did: the passes of one move in words and data."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,7 +104,7 @@ def _hit(e: Event) -> str:
     return f"hits {what} after {h.distance:.4g} m, normal {_v(h.normal)}"
 
 
-_SAY = {
+_SAY: dict[str, Callable[[Event], str]] = {
     "ride": lambda e: f"carried by what it stands on: {_v(e.vector)}",
     "pass": lambda e: f"{e.pass_.name} pass: wants {_v(e.vector)}",
     "free": lambda e: f"nothing in the way: goes {_length(e.vector):.4g} m",

@@ -9,7 +9,7 @@ from pycct._version import RESULTS_VERSION
 MAGIC = b"pycctCC1"
 HEADER = struct.Struct("<8sIII")  # magic, results version, length of what follows, its CRC-32
 PARAMS = struct.Struct("<10dii3?4I")
-STATE = struct.Struct("<38diI3q?iqi?q?")
+STATE = struct.Struct("<39diI3q?iqi?q?")
 
 
 def pack(params: list[Any], state: list[Any]) -> bytes:

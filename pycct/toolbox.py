@@ -372,17 +372,17 @@ def classify_region(capsule: CapsuleAt, point: ArrayLike) -> Any:
 
     Returns
     -------
-    Region, or (n,) array of their values
+    Region, or (n,) array of their names
     """
     p0, p1, r = _capsule(capsule)
     length = _norm(p1 - p0)
     t = np.asarray(axis_parameter(capsule, point))
     threshold = np.divide(r, length, out=np.zeros(np.broadcast(r, length).shape), where=length > 0.0)
     # In this order: near both ends it is the bottom (SWEEP 6.2.3).
-    region = np.where(t < threshold, Region.BOTTOM, np.where(t > 1.0 - threshold, Region.TOP, Region.SIDE))
-    region = np.where(t > 1.0 + threshold, Region.TOP, region)
-    region = np.where(length > 0.0, region, Region.SPHERE)
-    return Region(int(region)) if region.ndim == 0 else region.astype(np.uint8)
+    region = np.where(t < threshold, "bottom", np.where(t > 1.0 - threshold, "top", "side"))
+    region = np.where(t > 1.0 + threshold, "top", region)
+    region = np.where(length > 0.0, region, "sphere")
+    return Region(region.item()) if region.ndim == 0 else region
 
 
 BOTTOM_PARAMETER = 0.1
@@ -401,13 +401,13 @@ def classify_parameter(t: ArrayLike, bottom: float = BOTTOM_PARAMETER, top: floa
 
     Returns
     -------
-    Region, or (n,) array of their values
+    Region, or (n,) array of their names
     """
     x = _numbers("t", t)
     if not bottom < top:
         raise ValueError(f"bottom must be < top, got {bottom} and {top}")
-    region = np.where(x <= bottom, Region.BOTTOM, np.where(x >= top, Region.TOP, Region.SIDE))
-    return Region(int(region)) if region.ndim == 0 else region.astype(np.uint8)
+    region = np.where(x <= bottom, "bottom", np.where(x >= top, "top", "side"))
+    return Region(region.item()) if region.ndim == 0 else region
 
 
 # ---------------------------------------------------------------- normals (SWEEP 7)

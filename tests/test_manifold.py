@@ -544,7 +544,7 @@ def test_many_gives_the_same_bits():
     for i in range(300):
         m = contacts_between(a[i], b[i], (pa[0][i], pa[1][i]), (pb[0][i], pb[1][i]), max_distance=0.5)
         assert out.near[i] == (m is not None)
-        assert out.count[i] == (0 if m is None else m.count)
+        assert out.counts[i] == (0 if m is None else m.count)
         if m is not None:
             assert tuple(out.normal[i]) == m.normal
             assert np.array_equal(out.points_on_b[i, :m.count], m.points_on_b)

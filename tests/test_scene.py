@@ -130,6 +130,29 @@ def test_shift_origin_moves_the_coordinates_not_the_world():
     assert [a.position for a in scene.actors] == where
 
 
+def test_shift_origin_takes_characters_along_and_they_ride_on():
+    tracks = []
+    for shift in (False, True):
+        scene = pycct.Scene()
+        lift = scene.add(pycct.Box((2, 2, 0.5)), (0, 0, -0.5), body="kinematic", behavior=pycct.Behavior.CAN_RIDE)
+        scene.add(flat(50), (0, 0, -4))
+        hero = pycct.CharacterController(scene, position=(0, 0, 1.2), radius=0.4, height=1.0)
+        origin, track = np.zeros(3), []
+        for k in range(80):
+            if shift and k == 40:
+                scene.shift_origin((1024, -512, 256))
+                origin = np.array((1024, -512, 256))
+                assert hero.state.standing_on is lift
+                assert np.allclose(np.add(hero.ground.point, origin), (0, 0, 0), atol=1e-6) or k > 0
+            lift.move_to(np.array((0.02 * k, 0, -0.5)) - origin)
+            hero.move((0, 0, -0.05), 1 / 60)
+            track.append(np.add(hero.position, origin))
+        assert hero.state.standing_on is lift
+        tracks.append(track)
+    assert np.allclose(tracks[0], tracks[1], atol=1e-9)
+    assert tracks[0][-1][0] > 1.0
+
+
 def test_snapshots_are_those_of_the_moment():
     scene = pycct.Scene()
     box = scene.add(pycct.Box((1, 1, 1)))

@@ -543,6 +543,25 @@ def test_step_many_is_a_loop_of_steps(threads):
     assert step_many([], [], DT).shape == (0, 3)
 
 
+def in_a_child(queue):
+    runners = [standing(feet=(i + 0.5, 0.03, 0.5)) for i in range(4)]
+    queue.put(step_many(runners, np.ones((4, 3)), threads=2).tolist())
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own():
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    in_a_child(queue)
+    expected = queue.get(timeout=60)
+    child = context.Process(target=in_a_child, args=(queue,))
+    child.start()
+    assert queue.get(timeout=60) == expected
+    child.join(60)
+    assert child.exitcode == 0
+
+
 def test_save_and_restore_go_on_with_the_same_bits():
     rng = np.random.default_rng(3)
     wishes = rng.uniform(-5, 5, (300, 3))
@@ -699,6 +718,12 @@ def test_bad_wishes_are_refused(wish):
     with pytest.raises((TypeError, ValueError), match="wish_velocity"):
         runner.step(wish)
     assert runner.save() == before
+
+
+@pytest.mark.parametrize("jump", [1, None, "yes", np.array([True, False])])
+def test_bad_jumps_are_refused(jump):
+    with pytest.raises(TypeError, match="jump"):
+        standing().step((0, 0, 0), DT, jump)
 
 
 @pytest.mark.parametrize("dt", [0, -1, 11, float("nan"), float("inf"), "x", None])

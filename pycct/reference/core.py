@@ -206,7 +206,7 @@ def _non_walkable(value, name):
     return as_mode(value, NonWalkableMode, name)
 
 
-RULE_SETS = {"physx": Rules.PHYSX, "document": Rules.DOCUMENT}
+RULE_SETS = {"physx": Rules.PHYSX, "document": Rules.DOCUMENT, "robust": Rules.ROBUST}
 
 
 def _as_rules(value, name):
@@ -272,6 +272,7 @@ MARKS = (
     "walk_experiment",
     "hit_non_walkable",
     "is_moving_up",
+    "passes_back_face",
 )
 
 
@@ -450,7 +451,7 @@ class CharacterController:
         'constrained' never climbs higher than the step offset.
     non_walkable_mode : {'prevent_climbing', 'force_sliding'} or NonWalkableMode
         On slopes that are too steep: stand but do not climb, or slide down.
-    rules : {'physx', 'document'} or Rules
+    rules : {'physx', 'document', 'robust'} or Rules
         The rule set (RULES 9).
     overlap_recovery : bool
         Move out of static and kinematic shapes found overlapping.
@@ -611,9 +612,15 @@ class CharacterController:
         min_distance = as_not_negative(min_distance, "min_distance")
         mask = self.mask if mask is None else as_bits(mask, "mask")
         filter = self._filter if filter is None else as_callback(filter, "filter")
+        return self._advance(d, dt, min_distance, mask, filter)
+
+    def _advance(self, d, dt, min_distance, mask, filter, others=None):
+        """Make a move; ``others``: where other controllers are to be seen, when not where they are."""
         with self._mine():
             before = self._memory
             job = self._job(before, mask, filter)
+            if others is not None:
+                job.others = others
             job.run(d, dt, min_distance)
             if self._on_hit is not None:
                 for record in job.hits:
@@ -695,6 +702,23 @@ class CharacterController:
     @foot_position.setter
     def foot_position(self, value):
         self.position = madd(as_place(value, "foot_position"), self.up, self._foot())
+
+    def _shift_origin(self, o):
+        """The same place in coordinates whose origin has moved; nothing is forgotten."""
+        with self._mine():
+            m = self._memory
+            rise = dot(o, self.up)
+            self._memory = replace(
+                m,
+                position=sub(m.position, o),
+                touched_point=sub(m.touched_point, o),
+                touched_min=m.touched_min - rise,
+                touched_max=m.touched_max - rise,
+                contact_height=m.contact_height - rise,
+                ground=m.ground and replace(m.ground, point=sub(m.ground.point, o)),
+            )
+            self._hits = [h._replace(position=sub(h.position, o)) for h in self._hits]
+            self._publish()
 
     def teleport(self, position):
         """Put the character elsewhere; it forgets what it stands on.

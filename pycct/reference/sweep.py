@@ -25,6 +25,7 @@ from pycct.reference.vec import (
     len2,
     lex,
     madd,
+    max_abs,
     neg,
     q_rotate,
     q_unrotate,
@@ -39,6 +40,9 @@ NO_HIT = 1e300
 GRAZE = 1e-12
 # Squared sine below which a motion is parallel to a segment: within 1e-9 (RULES 3).
 PARALLEL2 = 1e-18
+# Overlaps no deeper than these shares of the radius and of the coordinates are touches.
+TOUCH = 1e-9
+ROUNDING = 1e-15
 # Squared sine below which the plain cross product of two edges has lost too many digits.
 NARROW2 = 1e-6
 # Over a face at a slope below this, a sphere can slip past an edge within GRAZE, or
@@ -91,15 +95,26 @@ class CapsuleCast(NamedTuple):
     trailing_rule: bool  # ignore what lies behind the leading sphere (moves yes, queries no)
     culls: bool  # ignore triangles whose normal goes along with the motion ...
     culls_parallel: bool  # ... or is at right angles to it (RULES 9 row 8)
+    inside: float  # an axis nearer than this overlaps: the radius, less rounding
+    # For Rules.MEND_BACK_FACES. Not None: overlaps with one-sided triangles from behind are
+    # passed over, and the set tells of it: "overlap", or "back" where a culled triangle is overlapped.
+    passed: set | None = None
+    passing: bool = False  # all overlaps are passed over
 
 
-def capsule_cast(p0, p1, radius, direction, limit, trailing_rule, culls, culls_parallel=False):
+def inside_radius(p0, p1, radius):
+    """The distance below which an axis overlaps: exact touch does not, whatever rounding makes of it (RULES 3, 5)."""
+    return f_max(0.0, radius * (1.0 - TOUCH) - ROUNDING * f_max(max_abs(p0), max_abs(p1)))
+
+
+def capsule_cast(p0, p1, radius, direction, limit, trailing_rule, culls):
     """A capsule in motion; says whether its axis is parallel to it (RULES 3)."""
     axis = sub(p1, p0)
     axis2 = len2(axis)
     lead = f_max(dot(p0, direction), dot(p1, direction))
     parallel = axis2 <= 0.0 or len2(cross(axis, direction)) <= PARALLEL2 * axis2
-    return CapsuleCast(p0, p1, direction, radius, limit, lead, parallel, trailing_rule, culls, culls_parallel)
+    inside = inside_radius(p0, p1, radius)
+    return CapsuleCast(p0, p1, direction, radius, limit, lead, parallel, trailing_rule, culls, False, inside)
 
 
 # --- spheres ------------------------------------------------------------------
@@ -465,7 +480,8 @@ def capsule_box(p0, p1, radius, direction, half, position, rotation, limit):
     b = q_unrotate(rotation, sub(p1, position))
     d = q_unrotate(rotation, direction)
     near = segment_box(a, b, half)
-    if near.dist2 < radius * radius:
+    inside = inside_radius(p0, p1, radius)
+    if near.dist2 < inside * inside:
         return SweepHit(0.0, True, neg(direction), add(q_rotate(rotation, near.on_b), position), None)
     time = _capsule_box_time(a, b, radius, d, half, limit)
     if time >= NO_HIT:
@@ -488,6 +504,21 @@ def flipped(t):
     return Face(t.a, t.c, t.b, neg(t.n), -t.d, t.source)
 
 
+def _overlaps(q, t):
+    """Whether the capsule overlaps a triangle where it stands."""
+    h0 = dot(t.n, q.p0) - t.d
+    h1 = dot(t.n, q.p1) - t.d
+    if f_min(h0, h1) >= q.inside or f_max(h0, h1) <= -q.inside:
+        return False
+    return segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n).dist2 < q.inside * q.inside
+
+
+def _behind(q, t, near):
+    """Whether what is nearest to the triangle, or else the centre, is behind it."""
+    p = near.on_a if near.dist2 > 0.0 else scale(add(q.p0, q.p1), 0.5)
+    return dot(t.n, p) - t.d < 0.0
+
+
 def cast_triangles(q, faces, two_sided, skip_overlaps):
     """The triangles of one shape (RULES 3): SweepHit or None.
 
@@ -506,6 +537,8 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
                 t = flipped(t)
                 nd = -nd
             elif q.culls:
+                if q.passed is not None and _overlaps(q, t):
+                    q.passed.add("back")
                 continue
         elif nd == 0.0 and q.culls_parallel:
             continue
@@ -526,10 +559,15 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
         # RULES 3: overlapping means strictly closer than the radius.
         if low < q.radius:
             near = segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n)
-            if near.dist2 < q.radius * q.radius:
-                if not skip_overlaps:
-                    overlapping = True
-                    touched.append((0.0, abs(nd), face))
+            if near.dist2 < q.inside * q.inside:
+                if skip_overlaps:
+                    continue
+                # MEND_BACK_FACES: one-sided triangles do not hold who comes from behind.
+                if q.passed is not None and not two_sided and (q.passing or _behind(q, t, near)):
+                    q.passed.add("overlap")
+                    continue
+                overlapping = True
+                touched.append((0.0, abs(nd), face))
                 continue
         if overlapping:
             continue
@@ -583,7 +621,8 @@ def _cast_round(q, q0, q1, radius, time, overlapping):
 def cast_sphere(q, centre, radius):
     """Capsule against a sphere: a sphere of both radii against the capsule's axis, turned about."""
     both = q.radius + radius
-    if point_segment(centre, q.p0, q.p1).dist2 < both * both:
+    inside = q.inside + radius
+    if point_segment(centre, q.p0, q.p1).dist2 < inside * inside:
         return _cast_round(q, centre, centre, radius, 0.0, True)
     time = sphere_segment(q.p0, q.dir, both, centre, sub(centre, sub(q.p1, q.p0)), q.limit)
     return _cast_round(q, centre, centre, radius, time, False)
@@ -592,7 +631,8 @@ def cast_sphere(q, centre, radius):
 def cast_capsule(q, q0, q1, radius):
     """Capsule against a capsule."""
     both = q.radius + radius
-    if segment_segment(q.p0, q.p1, q0, q1).dist2 < both * both:
+    inside = q.inside + radius
+    if segment_segment(q.p0, q.p1, q0, q1).dist2 < inside * inside:
         return _cast_round(q, q0, q1, radius, 0.0, True)
     time = capsule_segment_time(q.p0, q.p1, both, q.dir, q0, q1, q.limit)
     return _cast_round(q, q0, q1, radius, time, False)
@@ -607,9 +647,9 @@ def cast_plane(q, normal, offset):
     foot = q.p0 if h0 <= h1 else q.p1
     if nd > 0.0 and q.culls:
         return None
-    if low < q.radius:
+    if low < q.inside:
         return SweepHit(0.0, True, neg(q.dir), madd(foot, normal, -low), None)
     if nd >= 0.0 or low - q.radius > -nd * q.limit:
         return None
-    distance = (low - q.radius) / -nd
+    distance = f_max(0.0, (low - q.radius) / -nd)
     return SweepHit(distance, False, normal, madd(madd(foot, q.dir, distance), normal, -q.radius), None)

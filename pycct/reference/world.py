@@ -18,7 +18,7 @@ from pycct.reference.overlap import (
     push_from_sphere,
     push_from_triangles,
 )
-from pycct.reference.shapes import Box, Capsule, ConvexHull, Mesh, Plane, Sphere
+from pycct.reference.shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Sphere
 from pycct.reference.sweep import (
     Face,
     SweepHit,
@@ -54,6 +54,8 @@ from pycct.reference.vec import (
     vmin,
 )
 
+# Shapes of many open triangles.
+SURFACES = (Mesh, Heightfield)
 # Depths this close count as equal (RULES 7.5).
 TIE = 1e-9
 # Corners of a box's faces, counter-clockwise from outside; bit 0 is +x, bit 1 +y, bit 2 +z.
@@ -102,7 +104,7 @@ class Placed:
             # RULES 2: obstacles are analytic.
             self.kind = BOX
             self.half = mul(shape.half_extents, vabs(self.scale))
-        self.two_sided = isinstance(shape, Mesh) and shape.two_sided
+        self.two_sided = isinstance(shape, SURFACES) and shape.two_sided
         self.q0 = self.q1 = self.position  # ends of a round shape's axis
         self.radius = 0.0
         if isinstance(shape, ConvexHull):
@@ -159,14 +161,14 @@ class Placed:
 
     def data_of(self, triangle):
         """The number that the user gave a triangle of a mesh, or None."""
-        if triangle is None or not isinstance(self.shape, Mesh) or self.shape._data is None:
+        if triangle is None or not isinstance(self.shape, SURFACES) or self.shape._data is None:
             return None
         return self.shape._data[triangle]
 
     def all_faces(self):
         """The shape as triangles in the world (RULES 2), each with its box."""
         if self.faces is None:
-            faces = list(self._mesh_faces() if isinstance(self.shape, Mesh) else self._solid_faces())
+            faces = list(self._mesh_faces() if isinstance(self.shape, SURFACES) else self._solid_faces())
             self.faces = [(t, triangle_bounds(t.a, t.b, t.c)) for t in faces]
         return self.faces
 
@@ -260,13 +262,16 @@ def _walls_of(a, b, c, box, walls):
                     yield Face(*t, n, dot(n, t[0]), -1)
 
 
-def _near_faces(item, box, walls):
+def _near_faces(item, box, mask, walls):
     """Triangles of a mesh that touch the box; steep ones as walls, if walls are wanted."""
+    layers = item.shape._mask
+    # SWEEP 3.2: a triangle may have layers of its own.
+    faces = [x for x in item.all_faces() if layers is None or layers[x[0].source] & mask]
     if walls is None or walls.height <= 0.0:
-        return [t for t, bounds in item.all_faces() if box_overlap(bounds, box)]
+        return [t for t, bounds in faces if box_overlap(bounds, box)]
     near = []
     reach = _below(box, walls)
-    for t, bounds in item.all_faces():
+    for t, bounds in faces:
         if not box_overlap(bounds, reach):
             continue
         rise = dot(t.n, walls.up)
@@ -290,8 +295,8 @@ def gather(items, box, mask, walls=None):
             continue
         faces = []
         if item.kind == TRIANGLES:
-            if isinstance(item.shape, Mesh):
-                faces = _near_faces(item, box, walls)
+            if isinstance(item.shape, SURFACES):
+                faces = _near_faces(item, box, mask, walls)
             else:
                 faces = [t for t, _ in item.all_faces()]
             if not faces:
@@ -329,7 +334,9 @@ def cast(groups, q, recovers, may_meet=anything):
         item = g.item
         keeps = item.recovered_as in recovers
         if item.kind == TRIANGLES:
-            one = cast_triangles(q, g.faces, item.two_sided, not keeps)
+            # A solid is left by its own way out, which needs no triangle seen from its front.
+            own = q._replace(passed=None) if item.closed else q
+            one = cast_triangles(own, g.faces, item.two_sided, not keeps)
         elif item.kind == SPHERE:
             one = cast_sphere(q, item.q0, item.radius)
         elif item.kind == CAPSULE:
