@@ -2,6 +2,7 @@
 """The CharacterController around the move: arguments, callbacks, state, results."""
 import logging
 import weakref
+from typing import NamedTuple
 
 cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -10,7 +11,16 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from pycct._convert cimport as_float, as_not_negative, as_positive, as_unit, as_vec3, from_vec3, raise_status
+from pycct._convert cimport (
+    as_float,
+    as_not_negative,
+    as_positive,
+    as_unit,
+    as_vec3,
+    from_quat,
+    from_vec3,
+    raise_status,
+)
 from pycct._move cimport (
     CLIMBING_CONSTRAINED,
     CLIMBING_EASY,
@@ -28,6 +38,7 @@ from pycct._move cimport (
     controller_state,
     decompose,
     decomposition,
+    gather_near,
     ground_contact,
     hit_log,
     hit_record,
@@ -52,12 +63,26 @@ from pycct._neighbours cimport (
     shared_update,
 )
 from pycct._scene cimport Scene, Snapshot
-from pycct._shapes cimport Capsule
-from pycct._types cimport STATUS_NEED_ANSWER
+from pycct._shapes cimport Box, Capsule, Shape, Sphere, Triangle
+from pycct._types cimport SHAPE_BOX, SHAPE_CAPSULE, SHAPE_SPHERE, STATUS_NEED_ANSWER, triangle
 from pycct._vec cimport aabb, f_max, v3, v3_add, v3_dot, v3_len, v3_madd, v3_max_abs, v3_reject, v3_scale, v3_sub, vec3
-from pycct._world cimport ASK_FILTER, OWNER_ACTOR, OWNER_CONTROLLER, OWNER_OBSTACLE, answer, book_add, capsule_bounds
+from pycct._world cimport (
+    ASK_FILTER,
+    GROUP_PLANE,
+    GROUP_TRIANGLES,
+    OWNER_ACTOR,
+    OWNER_CONTROLLER,
+    OWNER_OBSTACLE,
+    answer,
+    book_add,
+    candidate_group,
+    candidates,
+    capsule_bounds,
+    placed,
+)
 
 from pycct import saves
+from pycct._pairs import capsule_contacts
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
 from pycct.explain import KINDS, Event, Explanation
 
@@ -926,6 +951,70 @@ cdef class CharacterController:
             self.leave()
         return cost.recoveries > 0
 
+    def contacts(self, max_distance=None):
+        """Contact manifolds with what the character stands on and leans against.
+
+        Parameters
+        ----------
+        max_distance : float, optional
+            Surfaces no farther than this count, metres, >= 0; the default is a little
+            more than the contact offset.
+
+        Returns
+        -------
+        list of Contacts
+            ``other`` (actor, controller or obstacle), ``triangle`` (index or None) and
+            ``manifold`` (ContactManifold: points on the other, normal towards the
+            character), in the order of ids and triangles. Planes are left out: a half
+            space has no features.
+        """
+        cdef double reach = 1.01 * self.params.contact_offset + 1e-6
+        cdef Snapshot snap
+        cdef move_world w
+        cdef candidates* c = &self.scratch.around
+        cdef const candidate_group* g
+        cdef const triangle* t
+        cdef const placed* item
+        cdef int32_t i, k
+        cdef int status
+        cdef list found = [], shapes = [], poses = []
+        if max_distance is not None:
+            reach = as_not_negative(max_distance, "max_distance")
+        self.enter()
+        try:
+            snap = self.scene.snapshot()
+            self.surround(&w, snap, self.params.mask, None)
+            with nogil:
+                status = gather_near(&self.params, &self.st, &w, &self.scratch, reach)
+            raise_status(status)
+            for i in range(c.n_groups):
+                g = &c.groups[i]
+                other = _other(self.scene, g.owner, g.id)
+                if other is None or g.kind == GROUP_PLANE:
+                    continue
+                if g.owner == OWNER_CONTROLLER:
+                    found.append(((g.owner, g.id, -1), other))
+                    shapes.append(other.shape)
+                    poses.append(other.pose)
+                elif g.kind == GROUP_TRIANGLES and not g.closed:
+                    for k in range(g.first, g.first + g.count):
+                        t = &c.tris[k]
+                        found.append(((g.owner, g.id, c.source[k]), other))
+                        shapes.append(Triangle(from_vec3(t.a), from_vec3(t.b), from_vec3(t.c)))
+                        poses.append(None)
+                else:
+                    item = &snap.fixed.data.items[g.item] if g.part == 0 else &snap.moving.data.items[g.item]
+                    found.append(((g.owner, g.id, -1), other))
+                    shapes.append(_true_shape(other.shape, item))
+                    poses.append((from_vec3(item.position), from_quat(item.rotation)))
+        finally:
+            self.leave()
+        touching = [(found[n][0], found[n][1], m)
+                    for n, m in capsule_contacts(self.shape, self.pose, shapes, poses, reach)
+                    if self.filter_ is None or self.filter_(found[n][1])]
+        touching.sort(key=_first)
+        return [Contacts(other, key[2] if key[2] >= 0 else None, m) for key, other, m in touching]
+
     def explain(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
         """What that move would do, pass by pass; nothing changes.
 
@@ -1647,6 +1736,32 @@ def _rebuild(cls, scene, data, on_hit, behavior, filter, user_data):
     CharacterController.__init__(hero, scene, on_hit=on_hit, behavior=behavior, filter=filter, user_data=user_data)
     CharacterController.restore(hero, data)
     return hero
+
+
+def _first(row):
+    return row[0]
+
+
+cdef object _true_shape(object shape, const placed* item):
+    """A solid shape with the scale of its actor in it."""
+    cdef vec3 k = item.scale
+    if item.plain:
+        return shape
+    if item.kind == SHAPE_SPHERE:
+        return Sphere(item.radius)
+    if item.kind == SHAPE_CAPSULE:
+        return Capsule(item.radius, (<Shape>shape).height_ * k.x)
+    if item.kind == SHAPE_BOX:
+        return Box((item.a.x * abs(k.x), item.a.y * abs(k.y), item.a.z * abs(k.z)))
+    return shape.scaled(from_vec3(k))
+
+
+class Contacts(NamedTuple):
+    """Where a character touches one thing."""
+
+    other: object
+    triangle: object
+    manifold: object
 
 
 cdef tuple _z_to(vec3 up):

@@ -1220,3 +1220,11 @@ cdef int unstick(const controller_params* p, controller_state* state, const move
     state.position = position
     state.overlap = m.s.overlap
     return STATUS_OK
+
+
+cdef int gather_near(const controller_params* p, const controller_state* state, const move_world* world,
+                     move_scratch* scratch, double reach) noexcept nogil:
+    cdef move_job m
+    cdef move_stats stats
+    _begin(&m, p, state, world, scratch, &stats)
+    return _gather_around(&m, state.position, p.radius + reach)
