@@ -741,18 +741,12 @@ cdef class CharacterController:
     def _shift_origin(self, offset):
         """Scene.shift_origin: the same place in coordinates whose origin has moved; nothing is forgotten."""
         cdef vec3 o = as_vec3(offset, "offset")
-        cdef double rise
         cdef int32_t i
         self.enter()
         try:
             with cython.critical_section(self):
-                rise = v3_dot(o, self.params.up)
-                self.st.position = v3_sub(self.st.position, o)
-                self.st.touched_point = v3_sub(self.st.touched_point, o)
-                self.st.touched_min -= rise
-                self.st.touched_max -= rise
-                self.st.contact_height -= rise
-                self.st.ground.point = v3_sub(self.st.ground.point, o)
+                _shift(&self.st, o, self.params.up)
+                _shift(&self.before, o, self.params.up)
                 for i in range(self.log.n):
                     self.log.records[i].position = v3_sub(self.log.records[i].position, o)
             self.publish()
@@ -792,8 +786,12 @@ cdef class CharacterController:
         Ground or None
             ``distance`` is the gap between capsule and ground; 0 when they overlap.
         """
-        cdef double reach = as_not_negative(max_distance, "max_distance")
         cdef ground_contact found
+        self.look_down(as_not_negative(max_distance, "max_distance"), &found)
+        return _ground(self.scene, &self.params, &found)
+
+    cdef int look_down(self, double reach, ground_contact* found) except -1:
+        """What is below, no farther away than that."""
         cdef Snapshot snap
         cdef move_world w
         cdef int status
@@ -805,14 +803,14 @@ cdef class CharacterController:
             self.scratch.book.n = 0
             while True:
                 with nogil:
-                    status = probe_below(&self.params, &self.st, &w, &self.scratch, reach, &found)
+                    status = probe_below(&self.params, &self.st, &w, &self.scratch, reach, found)
                 if status != STATUS_NEED_ANSWER:
                     break
                 self.ask(filter, None)
             raise_status(status)
         finally:
             self.leave()
-        return _ground(self.scene, &self.params, &found)
+        return 0
 
     def snap_to_ground(self, max_distance):
         """Go straight down onto walkable ground no farther away than that (MOVE 12.2).
@@ -827,11 +825,12 @@ cdef class CharacterController:
         bool
             True when the character was moved: down to the contact offset above the ground.
         """
-        cdef Ground ground = self.probe_ground(max_distance)
+        cdef ground_contact found
         cdef double gap
-        if ground is None or not ground.walkable:
+        self.look_down(as_not_negative(max_distance, "max_distance"), &found)
+        if not found.touching or not _is_walkable(&self.params, &found):
             return False
-        gap = ground.g.distance - self.params.contact_offset
+        gap = found.distance - self.params.contact_offset
         # A remainder of rounding is no gap.
         if gap <= 1e-9:
             return False
@@ -839,7 +838,7 @@ cdef class CharacterController:
         try:
             with cython.critical_section(self):
                 self.st.position = v3_madd(self.st.position, self.params.up, -gap)
-                self.st.ground = ground.g
+                self.st.ground = found
                 self.st.ground.distance = self.params.contact_offset
             self.publish()
         finally:
@@ -1055,7 +1054,8 @@ cdef class CharacterController:
                                 self.asked_filter)
         finally:
             self.leave()
-        if told.end != from_vec3(self.st.position):
+        # After a shift of the origin the last digits may differ.
+        if v3_len(v3_sub(as_vec3(told.end, "end"), self.st.position)) > EPSILON_DISTANCE:
             told.notes.append("the character is elsewhere now: the scene has changed or it was put there; "
                               f"it is at {from_vec3(self.st.position)}")
         return told
@@ -1144,7 +1144,7 @@ cdef class CharacterController:
 
     def __reduce__(self):
         extra = getattr(self, "__dict__", None) or None
-        return _rebuild, (type(self), self.scene, self.save(), self.on_hit_, self.behavior_, self.filter_,
+        return _rebuild, (type(self), self.scene, CharacterController.save(self), self.on_hit_, self.behavior_, self.filter_,
                           self.user_data), extra
 
     def remove(self):
@@ -1530,9 +1530,24 @@ cdef void _forget(controller_state* st, vec3 position) noexcept:
     st.ground.triangle = -1
 
 
+cdef void _shift(controller_state* s, vec3 offset, vec3 up) noexcept:
+    """The same state in coordinates whose origin has moved by the offset."""
+    cdef double rise = v3_dot(offset, up)
+    s.position = v3_sub(s.position, offset)
+    s.touched_point = v3_sub(s.touched_point, offset)
+    s.touched_min -= rise
+    s.touched_max -= rise
+    s.contact_height -= rise
+    s.ground.point = v3_sub(s.ground.point, offset)
+
+
 cdef object _other(Scene scene, int32_t owner, int64_t id):
     """The actor, obstacle or controller of that id, or None."""
     return scene.character(id) if owner == OWNER_CONTROLLER else scene.actor(id)
+
+
+cdef bint _is_walkable(const controller_params* p, const ground_contact* g) noexcept nogil:
+    return v3_dot(g.face_normal, p.up) >= p.slope_limit
 
 
 cdef Ground _ground(Scene scene, const controller_params* p, const ground_contact* g):
@@ -1547,7 +1562,7 @@ cdef Ground _ground(Scene scene, const controller_params* p, const ground_contac
     r.obstacle = other if g.owner == OWNER_OBSTACLE else None
     r.triangle = g.triangle if g.triangle >= 0 else None
     r.data = g.data if g.has_data else None
-    r.walkable = v3_dot(g.face_normal, p.up) >= p.slope_limit
+    r.walkable = _is_walkable(p, g)
     return r
 
 
@@ -1719,7 +1734,7 @@ def _rebuild(cls, scene, data, on_hit, behavior, filter, user_data):
     """Make a pickled or copied controller again."""
     cdef CharacterController hero = cls.__new__(cls)
     CharacterController.__init__(hero, scene, on_hit=on_hit, behavior=behavior, filter=filter, user_data=user_data)
-    hero.restore(data)
+    CharacterController.restore(hero, data)
     return hero
 
 
