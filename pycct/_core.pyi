@@ -1,9 +1,10 @@
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypedDict, final
+from typing import Any, NamedTuple, TypeAlias, TypedDict, final
 
 from typing_extensions import disjoint_base
 
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
+from pycct._pairs import ContactManifold
 from pycct._scene import Actor, Obstacle, Scene, _Quaternion
 from pycct._shapes import Capsule, _Number, _Point, _Vector
 from pycct.explain import Explanation
@@ -115,6 +116,11 @@ class MoveStats:
     @property
     def recoveries(self) -> int: ...
 
+class Contacts(NamedTuple):
+    other: Actor | CharacterController | Obstacle
+    triangle: int | None
+    manifold: ContactManifold
+
 @disjoint_base
 class CharacterController:
     def __init__(
@@ -158,6 +164,7 @@ class CharacterController:
     def can_resize(self, height: _Number) -> bool: ...
     def resize(self, height: _Number) -> None: ...
     def unstick(self, margin: _Number = 0.1) -> bool: ...
+    def contacts(self, max_distance: _Number | None = None) -> list[Contacts]: ...
     def explain(
         self,
         displacement: _Vector,
