@@ -1,9 +1,9 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias, TypedDict, final
 
 from typing_extensions import disjoint_base
 
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct._pairs import ContactManifold
 from pycct._scene import Actor, Obstacle, Scene, _Quaternion
 from pycct._shapes import Capsule, _Number, _Point, _Vector
@@ -52,6 +52,10 @@ class Hit:
     def length(self) -> float: ...
     @property
     def distance(self) -> float: ...
+    @property
+    def time(self) -> float: ...
+    @property
+    def region(self) -> Region: ...
     @property
     def pass_(self) -> Pass: ...
 
@@ -299,3 +303,5 @@ class CharacterController:
     def surface(self) -> Behavior: ...
     @surface.setter
     def surface(self, value: int) -> None: ...
+
+def separate(controllers: Iterable[CharacterController], dt: _Number) -> None: ...
