@@ -3,7 +3,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from pycct._move cimport controller_params, controller_state, hit_log, move_scratch, move_stats, move_world
+from pycct._move cimport controller_params, controller_state, ground_contact, hit_log, move_scratch, move_stats, move_world
 from pycct._neighbours cimport character
 from pycct._scene cimport Actor, Scene, Snapshot
 from pycct._vec cimport vec3
@@ -40,6 +40,7 @@ cdef class CharacterController:
     cdef character as_character(self) noexcept
     cdef int publish(self) except -1
     cdef int lead(self) except -1
+    cdef int look_down(self, double reach, ground_contact* found) except -1
     cdef int ask(self, object filter, object behavior) except -1
     cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1
     cdef int watch(self, vec3 displacement, const controller_state* after, const move_stats* cost) except -1

@@ -2,6 +2,7 @@
 """The CharacterController around the move: arguments, callbacks, state, results."""
 import logging
 import weakref
+from typing import NamedTuple
 
 cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -10,7 +11,16 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from pycct._convert cimport as_float, as_not_negative, as_positive, as_unit, as_vec3, from_vec3, raise_status
+from pycct._convert cimport (
+    as_float,
+    as_not_negative,
+    as_positive,
+    as_unit,
+    as_vec3,
+    from_quat,
+    from_vec3,
+    raise_status,
+)
 from pycct._move cimport (
     CLIMBING_CONSTRAINED,
     CLIMBING_EASY,
@@ -28,6 +38,7 @@ from pycct._move cimport (
     controller_state,
     decompose,
     decomposition,
+    gather_near,
     ground_contact,
     hit_log,
     hit_record,
@@ -52,12 +63,26 @@ from pycct._neighbours cimport (
     shared_update,
 )
 from pycct._scene cimport Scene, Snapshot
-from pycct._shapes cimport Capsule
-from pycct._types cimport STATUS_NEED_ANSWER
+from pycct._shapes cimport Box, Capsule, Shape, Sphere, Triangle
+from pycct._types cimport SHAPE_BOX, SHAPE_CAPSULE, SHAPE_SPHERE, STATUS_NEED_ANSWER, triangle
 from pycct._vec cimport aabb, f_max, v3, v3_add, v3_dot, v3_len, v3_madd, v3_max_abs, v3_reject, v3_scale, v3_sub, vec3
-from pycct._world cimport ASK_FILTER, OWNER_ACTOR, OWNER_CONTROLLER, OWNER_OBSTACLE, answer, book_add, capsule_bounds
+from pycct._world cimport (
+    ASK_FILTER,
+    GROUP_PLANE,
+    GROUP_TRIANGLES,
+    OWNER_ACTOR,
+    OWNER_CONTROLLER,
+    OWNER_OBSTACLE,
+    answer,
+    book_add,
+    candidate_group,
+    candidates,
+    capsule_bounds,
+    placed,
+)
 
 from pycct import saves
+from pycct._pairs import capsule_contacts
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
 from pycct.explain import KINDS, Event, Explanation
 
@@ -716,18 +741,12 @@ cdef class CharacterController:
     def _shift_origin(self, offset):
         """Scene.shift_origin: the same place in coordinates whose origin has moved; nothing is forgotten."""
         cdef vec3 o = as_vec3(offset, "offset")
-        cdef double rise
         cdef int32_t i
         self.enter()
         try:
             with cython.critical_section(self):
-                rise = v3_dot(o, self.params.up)
-                self.st.position = v3_sub(self.st.position, o)
-                self.st.touched_point = v3_sub(self.st.touched_point, o)
-                self.st.touched_min -= rise
-                self.st.touched_max -= rise
-                self.st.contact_height -= rise
-                self.st.ground.point = v3_sub(self.st.ground.point, o)
+                _shift(&self.st, o, self.params.up)
+                _shift(&self.before, o, self.params.up)
                 for i in range(self.log.n):
                     self.log.records[i].position = v3_sub(self.log.records[i].position, o)
             self.publish()
@@ -767,8 +786,12 @@ cdef class CharacterController:
         Ground or None
             ``distance`` is the gap between capsule and ground; 0 when they overlap.
         """
-        cdef double reach = as_not_negative(max_distance, "max_distance")
         cdef ground_contact found
+        self.look_down(as_not_negative(max_distance, "max_distance"), &found)
+        return _ground(self.scene, &self.params, &found)
+
+    cdef int look_down(self, double reach, ground_contact* found) except -1:
+        """What is below, no farther away than that."""
         cdef Snapshot snap
         cdef move_world w
         cdef int status
@@ -780,14 +803,14 @@ cdef class CharacterController:
             self.scratch.book.n = 0
             while True:
                 with nogil:
-                    status = probe_below(&self.params, &self.st, &w, &self.scratch, reach, &found)
+                    status = probe_below(&self.params, &self.st, &w, &self.scratch, reach, found)
                 if status != STATUS_NEED_ANSWER:
                     break
                 self.ask(filter, None)
             raise_status(status)
         finally:
             self.leave()
-        return _ground(self.scene, &self.params, &found)
+        return 0
 
     def snap_to_ground(self, max_distance):
         """Go straight down onto walkable ground no farther away than that (MOVE 12.2).
@@ -802,11 +825,12 @@ cdef class CharacterController:
         bool
             True when the character was moved: down to the contact offset above the ground.
         """
-        cdef Ground ground = self.probe_ground(max_distance)
+        cdef ground_contact found
         cdef double gap
-        if ground is None or not ground.walkable:
+        self.look_down(as_not_negative(max_distance, "max_distance"), &found)
+        if not found.touching or not _is_walkable(&self.params, &found):
             return False
-        gap = ground.g.distance - self.params.contact_offset
+        gap = found.distance - self.params.contact_offset
         # A remainder of rounding is no gap.
         if gap <= 1e-9:
             return False
@@ -814,7 +838,7 @@ cdef class CharacterController:
         try:
             with cython.critical_section(self):
                 self.st.position = v3_madd(self.st.position, self.params.up, -gap)
-                self.st.ground = ground.g
+                self.st.ground = found
                 self.st.ground.distance = self.params.contact_offset
             self.publish()
         finally:
@@ -927,6 +951,70 @@ cdef class CharacterController:
             self.leave()
         return cost.recoveries > 0
 
+    def contacts(self, max_distance=None):
+        """Contact manifolds with what the character stands on and leans against.
+
+        Parameters
+        ----------
+        max_distance : float, optional
+            Surfaces no farther than this count, metres, >= 0; the default is a little
+            more than the contact offset.
+
+        Returns
+        -------
+        list of Contacts
+            ``other`` (actor, controller or obstacle), ``triangle`` (index or None) and
+            ``manifold`` (ContactManifold: points on the other, normal towards the
+            character), in the order of ids and triangles. Planes are left out: a half
+            space has no features.
+        """
+        cdef double reach = 1.01 * self.params.contact_offset + 1e-6
+        cdef Snapshot snap
+        cdef move_world w
+        cdef candidates* c = &self.scratch.around
+        cdef const candidate_group* g
+        cdef const triangle* t
+        cdef const placed* item
+        cdef int32_t i, k
+        cdef int status
+        cdef list found = [], shapes = [], poses = []
+        if max_distance is not None:
+            reach = as_not_negative(max_distance, "max_distance")
+        self.enter()
+        try:
+            snap = self.scene.snapshot()
+            self.surround(&w, snap, self.params.mask, None)
+            with nogil:
+                status = gather_near(&self.params, &self.st, &w, &self.scratch, reach)
+            raise_status(status)
+            for i in range(c.n_groups):
+                g = &c.groups[i]
+                other = _other(self.scene, g.owner, g.id)
+                if other is None or g.kind == GROUP_PLANE:
+                    continue
+                if g.owner == OWNER_CONTROLLER:
+                    found.append(((g.owner, g.id, -1), other))
+                    shapes.append(other.shape)
+                    poses.append(other.pose)
+                elif g.kind == GROUP_TRIANGLES and not g.closed:
+                    for k in range(g.first, g.first + g.count):
+                        t = &c.tris[k]
+                        found.append(((g.owner, g.id, c.source[k]), other))
+                        shapes.append(Triangle(from_vec3(t.a), from_vec3(t.b), from_vec3(t.c)))
+                        poses.append(None)
+                else:
+                    item = &snap.fixed.data.items[g.item] if g.part == 0 else &snap.moving.data.items[g.item]
+                    found.append(((g.owner, g.id, -1), other))
+                    shapes.append(_true_shape(other.shape, item))
+                    poses.append((from_vec3(item.position), from_quat(item.rotation)))
+        finally:
+            self.leave()
+        touching = [(found[n][0], found[n][1], m)
+                    for n, m in capsule_contacts(self.shape, self.pose, shapes, poses, reach)
+                    if self.filter_ is None or self.filter_(found[n][1])]
+        touching.sort(key=_first)
+        return [Contacts(other, key[2] if key[2] >= 0 else None, m) for key, other, m in touching]
+
     def explain(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
         """What that move would do, pass by pass; nothing changes.
 
@@ -966,7 +1054,8 @@ cdef class CharacterController:
                                 self.asked_filter)
         finally:
             self.leave()
-        if told.end != from_vec3(self.st.position):
+        # After a shift of the origin the last digits may differ.
+        if v3_len(v3_sub(as_vec3(told.end, "end"), self.st.position)) > EPSILON_DISTANCE:
             told.notes.append("the character is elsewhere now: the scene has changed or it was put there; "
                               f"it is at {from_vec3(self.st.position)}")
         return told
@@ -1055,7 +1144,7 @@ cdef class CharacterController:
 
     def __reduce__(self):
         extra = getattr(self, "__dict__", None) or None
-        return _rebuild, (type(self), self.scene, self.save(), self.on_hit_, self.behavior_, self.filter_,
+        return _rebuild, (type(self), self.scene, CharacterController.save(self), self.on_hit_, self.behavior_, self.filter_,
                           self.user_data), extra
 
     def remove(self):
@@ -1441,9 +1530,24 @@ cdef void _forget(controller_state* st, vec3 position) noexcept:
     st.ground.triangle = -1
 
 
+cdef void _shift(controller_state* s, vec3 offset, vec3 up) noexcept:
+    """The same state in coordinates whose origin has moved by the offset."""
+    cdef double rise = v3_dot(offset, up)
+    s.position = v3_sub(s.position, offset)
+    s.touched_point = v3_sub(s.touched_point, offset)
+    s.touched_min -= rise
+    s.touched_max -= rise
+    s.contact_height -= rise
+    s.ground.point = v3_sub(s.ground.point, offset)
+
+
 cdef object _other(Scene scene, int32_t owner, int64_t id):
     """The actor, obstacle or controller of that id, or None."""
     return scene.character(id) if owner == OWNER_CONTROLLER else scene.actor(id)
+
+
+cdef bint _is_walkable(const controller_params* p, const ground_contact* g) noexcept nogil:
+    return v3_dot(g.face_normal, p.up) >= p.slope_limit
 
 
 cdef Ground _ground(Scene scene, const controller_params* p, const ground_contact* g):
@@ -1458,7 +1562,7 @@ cdef Ground _ground(Scene scene, const controller_params* p, const ground_contac
     r.obstacle = other if g.owner == OWNER_OBSTACLE else None
     r.triangle = g.triangle if g.triangle >= 0 else None
     r.data = g.data if g.has_data else None
-    r.walkable = v3_dot(g.face_normal, p.up) >= p.slope_limit
+    r.walkable = _is_walkable(p, g)
     return r
 
 
@@ -1630,8 +1734,34 @@ def _rebuild(cls, scene, data, on_hit, behavior, filter, user_data):
     """Make a pickled or copied controller again."""
     cdef CharacterController hero = cls.__new__(cls)
     CharacterController.__init__(hero, scene, on_hit=on_hit, behavior=behavior, filter=filter, user_data=user_data)
-    hero.restore(data)
+    CharacterController.restore(hero, data)
     return hero
+
+
+def _first(row):
+    return row[0]
+
+
+cdef object _true_shape(object shape, const placed* item):
+    """A solid shape with the scale of its actor in it."""
+    cdef vec3 k = item.scale
+    if item.plain:
+        return shape
+    if item.kind == SHAPE_SPHERE:
+        return Sphere(item.radius)
+    if item.kind == SHAPE_CAPSULE:
+        return Capsule(item.radius, (<Shape>shape).height_ * k.x)
+    if item.kind == SHAPE_BOX:
+        return Box((item.a.x * abs(k.x), item.a.y * abs(k.y), item.a.z * abs(k.z)))
+    return shape.scaled(from_vec3(k))
+
+
+class Contacts(NamedTuple):
+    """Where a character touches one thing."""
+
+    other: object
+    triangle: object
+    manifold: object
 
 
 cdef tuple _z_to(vec3 up):

@@ -262,3 +262,6 @@ cdef int touches_anything(const controller_params* p, const move_world* world, m
 # Overlap recovery with a radius grown by ``margin`` (RULES 7.5), on request.
 cdef int unstick(const controller_params* p, controller_state* state, const move_world* world, move_scratch* scratch,
                  double margin, move_stats* stats) noexcept nogil
+# Everything within ``reach`` of the capsule into scratch.around, whatever the filter.
+cdef int gather_near(const controller_params* p, const controller_state* state, const move_world* world,
+                     move_scratch* scratch, double reach) noexcept nogil

@@ -261,10 +261,10 @@ def test_a_steep_face_is_no_hindrance_where_the_ground_is_low(monkeypatch):
 # --- MOVE 15.5, SWEEP B.9: iterations of the DOWN pass
 
 
-def slid(api, degrees=60, fall=0.2, mode="force_sliding"):
+def slid(api, degrees=60, fall=0.2, mode="force_sliding", **more):
     """How far along x one move takes a character that slides down a slope by its weight."""
     t = math.tan(math.radians(degrees))
-    hero = api.hero(api.scene(slope(degrees, -20, 20)), z=20 * t + 2, non_walkable_mode=mode)
+    hero = api.hero(api.scene(slope(degrees, -20, 20)), z=20 * t + 2, non_walkable_mode=mode, **more)
     for _ in range(12):
         before = hero.position
         hero.move((0, 0, -fall), DT)
