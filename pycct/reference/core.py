@@ -315,6 +315,20 @@ def _params_of(v):
     )
 
 
+def _shifted(m, offset, up):
+    """The same memory in coordinates whose origin has moved by the offset."""
+    rise = dot(offset, up)
+    return replace(
+        m,
+        position=sub(m.position, offset),
+        touched_point=sub(m.touched_point, offset),
+        touched_min=m.touched_min - rise,
+        touched_max=m.touched_max - rise,
+        contact_height=m.contact_height - rise,
+        ground=m.ground and replace(m.ground, point=sub(m.ground.point, offset)),
+    )
+
+
 def _memory_values(m):
     """All that a controller carries, in the order of saves.STATE."""
     g = m.ground or GroundContact(ZERO, ZERO, ACTOR, -1, None, None, False, ZERO, 0.0)
@@ -417,7 +431,7 @@ def _rebuild(cls, scene, data, on_hit, behavior, filter, user_data):
     """Make a pickled or copied controller again."""
     hero = cls.__new__(cls)
     CharacterController.__init__(hero, scene, on_hit=on_hit, behavior=behavior, filter=filter, user_data=user_data)
-    hero.restore(data)
+    CharacterController.restore(hero, data)
     return hero
 
 
@@ -730,17 +744,10 @@ class CharacterController:
     def _shift_origin(self, o):
         """The same place in coordinates whose origin has moved; nothing is forgotten."""
         with self._mine():
-            m = self._memory
-            rise = dot(o, self.up)
-            self._memory = replace(
-                m,
-                position=sub(m.position, o),
-                touched_point=sub(m.touched_point, o),
-                touched_min=m.touched_min - rise,
-                touched_max=m.touched_max - rise,
-                contact_height=m.contact_height - rise,
-                ground=m.ground and replace(m.ground, point=sub(m.ground.point, o)),
-            )
+            self._memory = _shifted(self._memory, o, self.up)
+            if self._last is not None:
+                before, *asked = self._last
+                self._last = (_shifted(before, o, self.up), *asked)
             self._hits = [h._replace(position=sub(h.position, o)) for h in self._hits]
             self._publish()
 
@@ -788,7 +795,7 @@ class CharacterController:
         bool
             True when the character was moved: down to the contact offset above the ground.
         """
-        ground = self.probe_ground(max_distance)
+        ground = CharacterController.probe_ground(self, max_distance)
         if ground is None or not ground.walkable:
             return False
         gap = ground.distance - self.contact_offset
@@ -894,7 +901,8 @@ class CharacterController:
             return None
         with self._mine():
             told = self._retrace(*self._last)
-        if told.end != self.position:
+        # After a shift of the origin the last digits may differ.
+        if length(sub(told.end, self.position)) > EPSILON_DISTANCE:
             told.notes.append(
                 f"the character is elsewhere now: the scene has changed or it was put there; it is at {self.position}"
             )
@@ -940,7 +948,7 @@ class CharacterController:
 
     def __reduce__(self):
         callbacks = (self._on_hit, self._behavior, self._filter)
-        return _rebuild, (type(self), self._scene, self.save(), *callbacks, self.user_data)
+        return _rebuild, (type(self), self._scene, CharacterController.save(self), *callbacks, self.user_data)
 
     def remove(self):
         """Take the character out of the scene; it cannot be moved any more."""

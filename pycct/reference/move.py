@@ -558,7 +558,7 @@ class Move:
     def is_steep_hit(self, hit, way):
         """Whether a triangle of an actor was hit that is too steep to walk on, whatever carries it."""
         rise = dot(facing(hit, way), self.p.up)
-        return hit.base.face is not None and hit.group.item.owner == ACTOR and 0.0 <= rise < self.p.slope_limit
+        return hit.base.face is not None and hit.group.item.owner == ACTOR and rise < self.p.slope_limit
 
     def is_lintel(self, q, hit):
         """Whether a capsule that the pass up had not lifted would miss what was hit aside."""
