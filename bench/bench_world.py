@@ -1,4 +1,4 @@
-"""Speed and memory of worlds: ``python bench/bench_world.py [--quick]``.
+"""Speed and memory of worlds: ``python bench/bench_world.py [--quick]``, with pycct installed.
 
 Building meshes, publishing moved actors, and questions, each as the best of a few runs in
 processor time of this thread: what a busy machine does meanwhile does not count.

@@ -669,7 +669,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
                 m.aside_normal = face
             if sweep_pass == PASS_SIDE:
                 h = v3_dot(face, m.p.up)
-                on_steep = t != NULL and g.owner == OWNER_ACTOR and 0.0 <= h < m.p.slope_limit
+                on_steep = t != NULL and g.owner == OWNER_ACTOR and h < m.p.slope_limit
                 if m.p.rules & MEND_LOWER_STEP and m.lifted > 0.0 and not m.lintel:
                     m.lintel = _is_lintel(m, &cast, &hit)
         if sweep_pass != PASS_SENSOR:

@@ -6,7 +6,7 @@ All that a test sees is in the scene's own numbers; a Lab knows how they look in
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache
 
 import brute
 import numpy as np
@@ -101,7 +101,7 @@ def grid(lo, hi, cells, height=lambda x, y: 0.0 * x):
     return mesh(v, np.concatenate([np.stack([a, b, c], -1), np.stack([a, c, d], -1)]))
 
 
-@lru_cache(maxsize=None)
+@cache
 def sphere(radius, centre, around, rings):
     """A sphere of triangles."""
     v = [(0, 0, -1.0)]
@@ -126,12 +126,14 @@ def sphere(radius, centre, around, rings):
     return mesh(np.array(v) * radius + centre, t)
 
 
-@lru_cache(maxsize=None)
+@cache
 def log(radius, x, half_length, around=48):
     """A cylinder along y through (x, 0, 0), without ends."""
     a = 2 * math.pi * np.arange(around) / around
     ring = np.stack([x + radius * np.sin(a), 0 * a, radius * np.cos(a)], -1)
-    v = np.concatenate([ring - (0, half_length, 0), ring + (0, half_length, 0)])
+    v = np.concatenate([ring, ring])
+    v[:around, 1] -= half_length
+    v[around:, 1] += half_length
     t = []
     for j in range(around):
         k = (j + 1) % around
@@ -241,7 +243,7 @@ class Walker:
         self.half = c["h"] / 2 + c["r"]
         self.hero = CharacterController(
             scene,
-            lab.out(np.array(foot, float) + (0, 0, self.half)),
+            lab.out(np.add(foot, (0, 0, self.half))),
             c["r"] * k,
             c["h"] * k,
             up=lab.along((0, 0, 1)),
@@ -255,7 +257,7 @@ class Walker:
 
     @property
     def foot(self):
-        return self.lab.back(self.hero.position) - (0, 0, self.half)
+        return np.subtract(self.lab.back(self.hero.position), (0, 0, self.half))
 
     def move(self, displacement, dt=1 / 60):
         return self.hero.move(tuple(self.lab.along(displacement)), dt)
@@ -284,10 +286,10 @@ def rest(lab, scene, foot, **more):
 
 def clearance(part, walker):
     """Gap between the lower sphere and the triangles of a part, in the scene's numbers."""
-    centre = walker.foot + (0, 0, walker.c["r"])
+    centre = np.add(walker.foot, (0, 0, walker.c["r"]))
     tris = part.vertices[part.triangles]
-    near = (np.abs(tris.mean(1) - centre) < 3 * walker.c["r"] + 1).all(1)
-    tris = tris[near]
+    reach = walker.c["r"] + 0.5
+    tris = tris[(tris.min(1) < centre + reach).all(1) & (tris.max(1) > centre - reach).all(1)]
     if not len(tris):
         return math.inf
     q = brute.nearest_on_triangles(np.tile(centre, (len(tris), 1)), tris)

@@ -4,25 +4,29 @@ Each report (R01, R02, ...) runs with ``robust``, and with ``physx`` where PhysX
 scenes with their triangles in other orders, with boxes as real boxes, and in other frames.
 """
 
-import copy
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import reports
-from reports import C0, HAS_SNAP, LABS, RIDES, about, box, floor, grid, mesh, quad, ramp, stairs
+from reports import C0, HAS_SNAP, LABS, RIDES, about, box, floor, grid, mesh, quad, ramp, rest, stairs
 
 import pycct
-from pycct import Behavior, Box, Capsule, CollisionFlags, Mesh, Rules, Scene, Triangle
+from pycct import Box, Capsule, CollisionFlags, Mesh, Rules, Scene, Triangle
 
-UP, DOWN = int(CollisionFlags.UP), int(CollisionFlags.DOWN)
+UP = int(CollisionFlags.UP)
 CO = C0["co"]
+# Labs of a run without the slow tests.
+FAST = ("robust-given", "robust-reversed", "robust-rotated", "robust-boxes", "robust-askew-boxes", "physx-given")
 
 
-def report(physx=True, frames=True):
+def report(physx=True):
     """Run for each lab; physx False: PhysX fails there."""
-    labs = [x for x in LABS if (physx or x.rules == "robust") and (frames or x.name.split("-")[1] in reports.WAYS)]
-    return pytest.mark.parametrize("lab", labs, ids=[x.name for x in labs])
+    labs = [x for x in LABS if physx or x.rules == "robust"]
+    return pytest.mark.parametrize(
+        "lab", [pytest.param(x, id=x.name, marks=() if x.name in FAST else pytest.mark.slow) for x in labs]
+    )
 
 
 # --- A. Internal edges, seams, ghost contacts
@@ -47,10 +51,6 @@ def test_r01_a_flat_floor_never_kicks(lab, ground, down):
     assert np.abs(got.steps[:, 0]).max() < 0.001
     assert np.abs(np.abs(got.steps[:, 1]) - 0.3).max() < 0.001
     assert np.abs(got.feet[:, 2] - z).max() < 0.002
-
-
-def rest(lab, scene, foot, **more):
-    return reports.rest(lab, scene, foot, **more)
 
 
 @report()
@@ -175,14 +175,12 @@ def test_r05_exact_touch_freezes_nobody(lab, co, r):
 
 @report()
 @pytest.mark.parametrize("hz", [60, 240, 1000])
-def test_r07_sliding_speed_along_a_wall(lab, hz, moving=False):
+def test_r07_sliding_speed_along_a_wall(lab, hz):
     scene = lab.scene(floor(0, 60), box((1, -50, -1), (2, 50, 4)))
     for degrees in (0.5, 2, 10, 40, 80):
         a = math.radians(degrees)
         want = 5 * math.cos(a) / hz
-        got = lab.walker(scene, (0.68, -2, CO)).walk(
-            [(5 * math.sin(a) / hz, want, -9.81 * 5 / hz**2)] * 120, 1 / hz
-        )
+        got = lab.walker(scene, (0.68, -2, CO)).walk([(5 * math.sin(a) / hz, want, -9.81 * 5 / hz**2)] * 120, 1 / hz)
         assert np.abs(got.steps[5:, 1] / want - 1).max() <= 0.02, degrees
         assert got.feet[:, 0].max() <= 0.701
 
@@ -268,11 +266,15 @@ def ledge(height, e, x=1.0):
 @pytest.mark.parametrize("shift", [(0, 0, 0), (1000, 1000, 0), (20000, -20000, 500)])
 @pytest.mark.parametrize("e", [0, 1e-7, -1e-7, -1e-3, -0.05, -0.3])
 def test_r13_nothing_higher_than_the_step_offset_is_climbed(lab, shift, e):
-    from dataclasses import replace
-
     lab = replace(lab, shift=tuple(np.add(lab.shift, shift)))
     big = {"r": 0.45, "h": 0.9, "co": 0.05}
-    for so, height, heading in ((0.45, 0.8, 0.0), (0.45, 0.8, 0.02), (0.0, 0.2, 0.0), (0.0, 0.05, 0.0), (0.2, 0.3, 0.01)):
+    for so, height, heading in (
+        (0.45, 0.8, 0.0),
+        (0.45, 0.8, 0.02),
+        (0.0, 0.2, 0.0),
+        (0.0, 0.05, 0.0),
+        (0.2, 0.3, 0.01),
+    ):
         scene = lab.scene(floor(), ledge(height, e))
         z = rest(lab, scene, (0, 0, 0.05), so=so, **big)
         got = lab.walker(scene, (0, 0, 0.05), so=so, **big).walk([(0.05, heading, -0.05)] * 200)
@@ -460,9 +462,7 @@ def test_r20_slopes_over_the_limit_are_not_climbed(lab, how, so, degrees):
 
 BODIES = {
     "mesh": lambda lab, scene, **kind: lab.add(scene, ramp(1, 60, 6.0), **kind),
-    "box": lambda lab, scene, **kind: lab.add(
-        scene, reports.block((4, 3, 0.5), *tilted(60)), **kind
-    ),
+    "box": lambda lab, scene, **kind: lab.add(scene, reports.block((4, 3, 0.5), *tilted(60)), **kind),
 }
 
 
@@ -567,9 +567,7 @@ def test_r28_a_sweep_that_others_miss():
     for shape in (Triangle(a, b, c), Triangle(a, c, b), Mesh([a, b, c], [(0, 1, 2), (0, 2, 1)])):
         scene = Scene()
         scene.add(shape)
-        hit = scene.sweep(
-            Capsule(0.265350759, 2 * 0.340350509), (7.74110079, 27.2595482, 80.8543167), d, 0.149537891
-        )
+        hit = scene.sweep(Capsule(0.265350759, 2 * 0.340350509), (7.74110079, 27.2595482, 80.8543167), d, 0.149537891)
         if isinstance(shape, Triangle) and np.array_equal(shape.vertices[1], b) != facing:
             assert hit is None  # from behind, a one-sided triangle is not there
             continue
@@ -819,8 +817,8 @@ def test_r38_one_may_jump_off_a_lift_going_down(lab):
     lift = lab.add(scene, DECK, **RIDES)
     w = lab.walker(scene, (0, 0, CO))
     w.walk([(0, 0, -0.02)] * 3)
-    z, gap = 0.0, 0.0
-    for k in range(20):
+    z = 0.0
+    for _ in range(20):
         z -= 0.05
         lab.move_to(lift, (0, 0, z - 0.1))
         w.move((0, 0, -0.01))
@@ -832,8 +830,7 @@ def test_r38_one_may_jump_off_a_lift_going_down(lab):
         lab.move_to(lift, (0, 0, z - 0.1))
         w.move((0, 0, (v - 9.81 / 120) / 60))
         v -= 9.81 / 60
-    gap = w.foot[2] - z
-    assert gap >= 0.33
+    assert w.foot[2] - z >= 0.33
 
 
 def disc(radius=4.0, around=48):
@@ -914,7 +911,7 @@ def test_r42_support_removed(lab, body):
         assert w.hero.state.standing_on is seat
         if inside:
 
-            def drop(hit):
+            def drop(hit, scene=scene):
                 if hit.actor is not None and hit.actor in scene.actors:
                     scene.remove(hit.actor)
 

@@ -3,14 +3,15 @@
 To be read beside the documents: each step cites its rule. Everything is brute force
 behind one box test; there are no trees. The rooms are those of the compiled package:
 ``vec``, ``closest``, ``sweep``, ``overlap``, ``outline``, ``hull``, ``convert``, ``shapes``, ``neighbours``,
-``world``, ``scene``, ``response``, ``move``, ``core``.
+``world``, ``scene``, ``response``, ``move``, ``core``, ``crowd``.
 """
 
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct.reference.core import CharacterController, Ground, Hit, State, decompose_movement, separate
+from pycct.reference.crowd import Crowd
 from pycct.reference.move import MoveStats
 from pycct.reference.scene import Actor, Obstacle, Penetration, Scene, SceneHit
-from pycct.reference.shapes import Box, Capsule, ConvexHull, Mesh, Plane, Shape, Sphere, Triangle
+from pycct.reference.shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
 
 __all__ = [
     "Actor",
@@ -21,7 +22,9 @@ __all__ = [
     "ClimbingMode",
     "CollisionFlags",
     "ConvexHull",
+    "Crowd",
     "Ground",
+    "Heightfield",
     "Hit",
     "Mesh",
     "MoveStats",
@@ -30,6 +33,7 @@ __all__ = [
     "Pass",
     "Penetration",
     "Plane",
+    "Region",
     "Rules",
     "Scene",
     "SceneHit",

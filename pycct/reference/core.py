@@ -33,6 +33,7 @@ from pycct.reference.vec import (
     dot,
     length,
     madd,
+    max_abs,
     reject,
     scale,
     sub,
@@ -548,7 +549,9 @@ class CharacterController:
         if self._proxy is not None and self._proxy.scene is None:
             self._proxy = None
         if self._proxy is not None:
-            self._proxy.move_to(self.position)
+            if self._proxy.shape.radius != self.radius or self._proxy.shape.height != self.height:
+                self._proxy._shape = self.shape
+            self._proxy.move_to(self.position, _z_to(self.up))
 
     def _as_character(self):
         """How others see it."""
@@ -622,6 +625,8 @@ class CharacterController:
             if others is not None:
                 job.others = others
             job.run(d, dt, min_distance)
+            if max_abs(job.s.position) > FARTHEST:
+                raise ValueError(f"displacement leads farther than {FARTHEST:g} m from the origin")
             if self._on_hit is not None:
                 for record in job.hits:
                     self._on_hit(Hit(self._scene, record))
@@ -639,9 +644,8 @@ class CharacterController:
         job = Move(self._params, memory, self._scene.items(), self._others(mask), mask)
         if filter is not None:
             job.ask_filter = lambda item: self._asked(filter, item, bool)
-        behavior = self._behavior
-        if behavior is not None:
-            job.ask_behavior = lambda item: self._asked(behavior, item, _as_answer)
+        if self._behavior is not None:
+            job.ask_behavior = lambda item: self._asked(self._behavior, item, _as_answer)
         return job
 
     def _watch(self, displacement, job):
@@ -677,7 +681,8 @@ class CharacterController:
     def _asked(self, callback, item, convert):
         """What a callback says of a thing; 0 of what is gone."""
         other = _other(self._scene, item.owner, item.id)
-        return 0 if other is None else convert(callback(other))
+        # A callback may have been taken away by another one.
+        return 0 if other is None or callback is None else convert(callback(other))
 
     @property
     def position(self):

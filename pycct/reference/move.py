@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
 from pycct.reference.closest import point_segment_parameter
 from pycct.reference.response import collision_response
-from pycct.reference.sweep import capsule_cast
+from pycct.reference.sweep import capsule_cast, capsule_triangle_time
 from pycct.reference.types import ACTOR, OBSTACLE, USER_GEOMETRY
 from pycct.reference.vec import (
     ZERO,
@@ -64,6 +64,16 @@ ALMOST_ZERO = 1e-6
 TURNED_BACK = 1e-6
 # A sum of pushes no longer than this is nothing (MOVE 9.2.3 EPSILON_DISTANCE).
 EPSILON_DISTANCE = 1e-6
+# A contact normal that rises more than this turns a motion upwards.
+ALMOST_LEVEL = 1e-9
+# Motion gained or lost that is less than this share of what was asked is rounding.
+SHARE = 1e-6
+# How many parts of the step offset MEND_LOWER_STEP tries.
+STEP_PARTS = 8
+# Gap within which MEND_KEEP_RIDE takes the character to stand: this many contact
+# offsets, but at least this share of the radius.
+STANDING_GAP = 2.0
+STANDING_SHARE = 1e-3
 # Corrections of one overlap recovery (RULES 7.5).
 MAX_RECOVERIES = 4
 # Bodies that overlap recovery moves out of (MOVE 9.3).
@@ -125,6 +135,7 @@ class Memory:
     walk_experiment: bool = False
     hit_non_walkable: bool = False
     is_moving_up: bool = False
+    passes_back_face: bool = False  # not PhysX's: see MEND_BACK_FACES
     touched_actor: int = -1  # what the last pass down ended on, -1: nothing
     touched_obstacle: int = -1
     touched_controller: int = -1
@@ -237,6 +248,7 @@ class MoveStats:
     partial_updates: int = 0
     triangles_tested: int = 0
     recoveries: int = 0
+    mends: Rules = Rules.PHYSX  # those that made a difference; none: the move was PhysX's to the bit
 
 
 @dataclass
@@ -256,12 +268,29 @@ class Move:
     stats: MoveStats = field(default_factory=MoveStats)
     side: tuple = ZERO  # unit side direction of this moveCharacter, or zero
     standing_on_moving: bool = False
+    step: float = 0.0  # the step offset of this moveCharacter
+    lifted: float = 0.0  # by the pass up
+    # What the mends look at.
+    passing: bool = False  # the move began inside one-sided triangles, come from behind
+    passed: set = field(default_factory=set)  # what its sweeps passed over, see CapsuleCast
+    lintel: bool = False  # a lower capsule would miss what the pass aside met
+    raised: bool = False  # the pass aside was turned upwards by a too steep triangle
+    moving_below: tuple | None = None  # (normal, top) of a moving body's triangle met below
+    moving_aside: tuple | None = None  # its normal, aside
+    carried: bool = False  # it stood on a moving thing when the move began
     candidates: list = field(default_factory=list)
     bounds: tuple | None = None  # of the box that the candidates were fetched for
 
     def set(self, **changes):
         """Change the memory."""
         self.s = replace(self.s, **changes)
+
+    def mend(self, bit):
+        """Whether a mend is on; called where that makes the difference, and noted."""
+        if bit not in self.p.rules:
+            return False
+        self.stats.mends |= bit
+        return True
 
     def tell(self, kind, sweep_pass, position, vector, hit=None):
         """Note an event (kinds: see pycct.explain)."""
@@ -382,6 +411,7 @@ class Move:
             touched_obstacle=-1,
             touched_controller=-1,
         )
+        self.moving_below = None
         moved = False
         collisions = 0
         position = self.s.position
@@ -404,10 +434,16 @@ class Move:
             moved = True
             self.stats.iterations += 1
             # RULES 5: the search is longer than the way by the contact offset.
-            culls_parallel = Rules.CULL_PARALLEL in p.rules
-            ends = self.ends(position)
-            q = capsule_cast(*ends, p.radius, way, left + p.contact_offset, True, True, culls_parallel)
+            q = capsule_cast(*self.ends(position), p.radius, way, left + p.contact_offset, True, True)
+            if Rules.CULL_PARALLEL in p.rules:
+                q = q._replace(culls_parallel=True)
+            if Rules.MEND_BACK_FACES in p.rules:
+                q = q._replace(passed=set(), passing=self.passing)
             hit = cast(self.candidates, q, self.recovers(), self.may_meet)
+            if Rules.MEND_BACK_FACES in p.rules:
+                self.passed |= q.passed
+                if "overlap" in q.passed:
+                    self.mend(Rules.MEND_BACK_FACES)
             if hit is None:
                 self.tell("free", sweep_pass, position, sub(target, position))
                 position = target
@@ -420,6 +456,8 @@ class Move:
                 collisions += 1
                 break
             upright, sliding = self.note_hit(hit, sweep_pass, position, way, left)
+            if sweep_pass is Pass.SIDE:
+                self.look_at_side_hit(hit, q, way)
             # RULES 5: more iterations where it may slide on what it stands on.
             if sliding and collisions == 0:
                 iterations += SLIDE_ITERATIONS
@@ -462,12 +500,16 @@ class Move:
                     touched_min=min(heights),
                     touched_max=max(heights),
                 )
+            elif item.owner == ACTOR and face is not None:
+                self.moving_below = (face_normal, max(dot(v, p.up) for v in (face.a, face.b, face.c)))
             gap = f_min(base.distance, p.contact_offset)
             self.set(ground=ground_contact(item, base.point, base.normal, face, face_normal, gap))
         elif sweep_pass is Pass.SIDE or sweep_pass is Pass.SENSOR:
             if static_face:
                 self.set(validate_triangle_side=True, side_normal=face_normal)
                 upright = p.prevent_vertical_sliding and dot(face_normal, p.up) < 0.0
+            elif item.owner == ACTOR and face is not None:
+                self.moving_aside = face_normal
         axis = madd(position, way, base.distance)
         record = HitRecord(
             sweep_pass,
@@ -501,6 +543,53 @@ class Move:
         else:
             self.set(touch_other_controller=True, touched_controller=item.id)
 
+    # --- mends: what they look at ---------------------------------------------
+
+    def look_at_side_hit(self, hit, q, way):
+        """Note what MEND_STEEP_ASIDE and MEND_LOWER_STEP want to know of a hit aside."""
+        p = self.p
+        if hit.base.face is not None and hit.group.item.owner == ACTOR and dot(hit.base.normal, p.up) > ALMOST_LEVEL:
+            if 0.0 <= dot(facing(hit, way), p.up) < p.slope_limit:
+                self.raised = True
+        if Rules.MEND_LOWER_STEP in p.rules and self.lifted > 0.0 and not self.lintel:
+            self.lintel = self.is_lintel(q, hit)
+
+    def is_lintel(self, q, hit):
+        """Whether a capsule that the pass up had not lifted would miss what was hit aside."""
+        drop = -self.lifted
+        low = q._replace(
+            p0=madd(q.p0, self.p.up, drop),
+            p1=madd(q.p1, self.p.up, drop),
+            limit=hit.base.distance + SHARE * (hit.base.distance + self.p.radius),
+        )
+        if hit.base.face is not None:
+            return capsule_triangle_time(low.p0, low.p1, low.radius, low.dir, hit.base.face, low.limit) > low.limit
+        return cast([hit.group], low, EVERYTHING) is None
+
+    def steep_aside(self):
+        """Whether a triangle met aside is too steep to climb."""
+        p = self.p
+        if self.s.validate_triangle_side:
+            if too_steep(p, self.s.side_normal):
+                return True
+            if dot(self.s.side_normal, p.up) < 0.0 and self.mend(Rules.MEND_OVERHANGS):
+                return True
+        if self.moving_aside is not None and dot(self.moving_aside, p.up) < p.slope_limit:
+            return self.mend(Rules.MEND_MOVING_SLOPES)
+        return False
+
+    def steep_below(self, bottom):
+        """Whether what was met below is too steep, and higher than a step."""
+        p = self.p
+        if self.s.validate_triangle_down and self.s.touched_max - bottom > p.step_offset:
+            if too_steep(p, self.s.down_normal):
+                return True
+        if self.moving_below is not None:
+            normal, top = self.moving_below
+            if top - bottom > p.step_offset and too_steep(p, normal):
+                return self.mend(Rules.MEND_MOVING_SLOPES)
+        return False
+
     # --- moveCharacter --------------------------------------------------------
 
     def move_character(self, displacement, min_distance):
@@ -514,7 +603,10 @@ class Move:
         experiment = self.s.walk_experiment
         forced = p.non_walkable_mode is NonWalkableMode.FORCE_SLIDING
         constrained = p.climbing_mode is ClimbingMode.CONSTRAINED
-        d = decompose(displacement, up, p.step_offset, self.standing_on_moving)
+        d = decompose(displacement, up, self.step, self.standing_on_moving)
+        self.lifted = 0.0
+        self.lintel = self.raised = False
+        self.moving_below = self.moving_aside = None
         step_offset = d.step_offset
         # RULES 9 row 6: unit vectors in the response, during the whole experiment.
         normalize = experiment and Rules.NORMALIZE_EXPERIMENT in p.rules
@@ -532,6 +624,9 @@ class Move:
                 # RULES 6: the step cannot be higher than what was really gained.
                 gained = dot(self.s.position, up) - start_height
                 step_offset = f_min(step_offset, gained)
+                if not (rise > 0.0 and gained < rise * (1.0 - SHARE)) and self.mend(Rules.MEND_STEP_IS_NO_JUMP):
+                    flags &= ~CollisionFlags.UP
+            self.lifted = dot(self.s.position, up) - start_height
 
         # SIDE pass (MOVE 6.2.4).
         self.set(validate_triangle_side=False)
@@ -578,21 +673,21 @@ class Move:
             if rise <= 0.0:
                 flags |= CollisionFlags.DOWN
             # RULES 6: a side triangle too steep, climbed higher than the step allows.
-            if not on_user_geometry and not check_at_once and climbed_too_steep():
+            if (
+                not on_user_geometry
+                and p.slope_limit > 0.0
+                and constrained
+                and not check_at_once
+                and self.s.contact_height > bottom + step_offset
+                and self.steep_aside()
+            ):
                 self.set(hit_non_walkable=True)
                 self.tell("too_steep_aside", Pass.DOWN, self.s.position, self.s.side_normal)
                 if not experiment:
                     return flags
 
         # RULES 6: the triangle below is too steep and reaches higher than a step (MOVE 10.4).
-        if (
-            p.slope_limit > 0.0
-            and not on_user_geometry
-            and self.s.validate_triangle_down
-            and rise <= 0.0
-            and self.s.touched_max - bottom > p.step_offset
-            and too_steep(p, self.s.down_normal)
-        ):
+        if p.slope_limit > 0.0 and not on_user_geometry and rise <= 0.0 and self.steep_below(bottom):
             self.set(hit_non_walkable=True)
             self.tell("too_steep_below", Pass.DOWN, self.s.position, self.s.down_normal)
             # RULES 9 row 9: by the letter the recovery sweep comes after the rerun, see run.
@@ -607,7 +702,75 @@ class Move:
             # PhysX calls this motion down an UP pass; hits are reported as such.
             self.sweep_test(scale(up, -recover), MAX_ITERATIONS, min_distance, Pass.UP)
             self.set(normalize_response=normalize)
+            return flags
+
+        # MEND_STEEP_ASIDE: a too steep triangle aside lifted the character, and nothing is below.
+        if (
+            self.raised
+            and self.s.ground is None
+            and not experiment
+            and p.slope_limit > 0.0
+            and rise <= 0.0
+            and dot(self.s.position, up) - start_height > SHARE * length(d.side_vector)
+            and self.mend(Rules.MEND_STEEP_ASIDE)
+        ):
+            self.set(hit_non_walkable=True)
+            self.tell("too_steep_aside", Pass.SIDE, self.s.position, self.s.side_normal)
         return flags
+
+    # --- mends: what they do --------------------------------------------------
+
+    def lower_step(self, before, displacement, min_distance, flags):
+        """MEND_LOWER_STEP: moveCharacter again with eighths of the step offset, for a lintel stopped the lifted head.
+
+        What gets farthest aside counts, of equals the highest step. Returns collision flags.
+        """
+        side = unit(reject(displacement, self.p.up))
+        asked = dot(displacement, side)
+        best = dot(sub(self.s.position, before.position), side)
+        kept, hits = self.s, self.hits
+        for part in range(STEP_PARTS - 1, -1, -1):
+            if best >= asked * (1.0 - SHARE):
+                break
+            self.s, self.hits = before, []
+            self.step = self.p.step_offset * part / STEP_PARTS
+            again = self.move_character(displacement, min_distance)
+            now = dot(sub(self.s.position, before.position), side)
+            farther = not self.s.hit_non_walkable and now > best + asked * SHARE
+            if farther and self.mend(Rules.MEND_LOWER_STEP):
+                best, flags = now, again
+                kept, hits = self.s, self.hits
+        self.s, self.hits = kept, hits
+        self.step = self.p.step_offset
+        return flags
+
+    def recover_idle(self):
+        """MEND_IDLE_RECOVERY: out of kinematic bodies that moved into who does not move."""
+        around = self.around(self.s.position, self.p.radius)
+        radius = self.p.radius * (1.0 - SHARE)
+        push = deepest(around, *self.ends(self.s.position), radius, ("kinematic",), self.may_meet)
+        if push.overlapping and self.mend(Rules.MEND_IDLE_RECOVERY):
+            self.set(position=self.recover(self.s.position))
+
+    def keep_ride(self):
+        """MEND_KEEP_RIDE: go on standing on a moving thing that the pass down just missed."""
+        p = self.p
+        down = scale(p.up, -1.0)
+        reach = f_max(STANDING_GAP * p.contact_offset, STANDING_SHARE * p.radius)
+        low, high = self.ends(self.s.position)
+        groups = gather(self.moving(), capsule_bounds(madd(low, down, reach), high, p.radius), self.mask)
+        hit = cast(groups, capsule_cast(low, high, p.radius, down, reach, True, True), (), self.may_meet)
+        if hit is None:
+            return
+        self.mend(Rules.MEND_KEEP_RIDE)
+        item, base = hit.group.item, hit.base
+        self.set(touched_point=base.point, touched_local=item.unplace_point(base.point))
+        if item.owner == OBSTACLE:
+            self.set(touched_obstacle=item.id, touch_obstacle=True)
+        else:
+            self.set(touched_actor=item.id)
+        gap = f_min(base.distance, p.contact_offset)
+        self.set(ground=ground_contact(item, base.point, base.normal, base.face, facing(hit, down), gap))
 
     # --- riding ---------------------------------------------------------------
 
@@ -618,14 +781,17 @@ class Move:
                 return item if item.layer & self.mask and self.may_meet(item) else None
         return None
 
+    def moving(self):
+        """Shapes and obstacles that may move, but for the actor that follows the character."""
+        return [i for i in self.items if i.body != "static" and (i.owner != ACTOR or i.id != self.p.proxy)]
+
     def look_below(self):
         """What stands below the centre, no farther than half the height: moving things only (RULES 7.2)."""
         p = self.p
         down = scale(p.up, -1.0)
         reach = 0.5 * p.height + p.radius
         start = self.s.position
-        items = [i for i in self.items if i.body != "static" and (i.owner != ACTOR or i.id != p.proxy)]
-        groups = gather(items, capsule_bounds(start, madd(start, down, reach), 0.0), self.mask)
+        groups = gather(self.moving(), capsule_bounds(start, madd(start, down, reach), 0.0), self.mask)
         ray = capsule_cast(start, start, 0.0, down, reach, False, True)
         hit = cast(groups, ray, EVERYTHING, self.may_meet)
         if hit is None:
@@ -657,6 +823,7 @@ class Move:
         # RULES 7.2: static shapes carry nobody.
         if item is None or item.body == "static":
             return displacement
+        self.carried = True
         behavior = self.behavior_of(item)
         now = item.place_point(self.s.touched_local)
         delta = sub(now, self.s.touched_point)
@@ -686,16 +853,23 @@ class Move:
     def run(self, displacement, dt, min_distance):
         """Controller::move (MOVE 3.2, RULES 7)."""
         p = self.p
-        start = self.s.position
+        first = self.s
+        start = first.position
+        self.step = p.step_offset
+        self.passing = self.s.passes_back_face
         # RULES 7.1: the separation from other controllers is added.
         displacement = add(displacement, self.s.separation)
         self.set(overlap=0.0, separation=ZERO)
+        rise = dot(displacement, p.up)
         displacement = self.ride(displacement)
         carried = self.s.position
         whole = displacement
         if not is_zero(self.s.platform_delta):
             self.tell("ride", Pass.UP, start, self.s.platform_delta)
+        before = self.s
         flags = self.move_character(displacement, min_distance)
+        if self.lintel and not self.s.hit_non_walkable:
+            flags = self.lower_step(before, displacement, min_distance, flags)
         if self.s.hit_non_walkable:
             # Once more from where it stood after riding, as the walk experiment (MOVE 3.2.5, RULES 7.4).
             self.set(walk_experiment=True, position=carried)
@@ -713,9 +887,23 @@ class Move:
                 recover = f_max(0.0, gained) + abs(dot(whole, p.up))
                 self.sweep_test(scale(p.up, -recover), MAX_ITERATIONS, min_distance, Pass.UP)
             self.set(walk_experiment=False, normalize_response=False)
+        if Rules.MEND_BACK_FACES in p.rules:
+            self.set(passes_back_face=bool(self.passed))
+        if any(i.body != "static" for i in self.items):
+            idle = self.stats.iterations == 0
+            if Rules.MEND_IDLE_RECOVERY in p.rules and idle and p.overlap_recovery:
+                self.recover_idle()
+            # Who stood on it and moved, or who did neither: a move without a pass forgets nothing.
+            lost = self.s.ground is None and (self.carried != idle or self.stats.recoveries > 0)
+            if Rules.MEND_KEEP_RIDE in p.rules and rise <= 0.0 and lost:
+                self.keep_ride()
         # RULES 9: a position that is not finite is never stored.
         if not is_finite(self.s.position):
             raise FloatingPointError("the computed position is not finite; nothing was changed")
+        touches = max(self.s.touched_actor, self.s.touched_obstacle, self.s.touched_controller) >= 0
+        if self.stats.iterations == 0 and self.s.ground is None and touches:
+            # No pass set out: it stands where it stood.
+            self.set(ground=first.ground)
         velocity = scale(sub(self.s.position, start), 1.0 / dt) if dt > 0.0 else ZERO
         self.set(flags=flags, velocity=velocity)
 

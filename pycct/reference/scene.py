@@ -1,15 +1,18 @@
 """The scene: actors, and questions to the world."""
 
+from contextlib import contextmanager
 from threading import RLock
 from weakref import WeakValueDictionary
+
+import numpy as np
 
 from pycct._enums import Behavior
 from pycct.reference.closest import segment_triangle
 from pycct.reference.convert import FARTHEST, as_bits, as_not_negative, as_place, as_quat, as_unit, as_vec3
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Plane, Shape, Sphere
 from pycct.reference.sweep import SweepHit, capsule_cast, triangle_order
-from pycct.reference.types import TRIANGLES
-from pycct.reference.vec import add, box_union, length, madd, neg, q_rotate, scale, sub
+from pycct.reference.types import ACTOR, PLANE
+from pycct.reference.vec import add, box_union, length, madd, max_abs, neg, q_rotate, scale, sub
 from pycct.reference.world import (
     Placed,
     WorldHit,
@@ -131,8 +134,11 @@ class SceneHit:
         self.normal = hit.base.normal
         self.overlapping = hit.base.overlapping
         self.actor = scene.actor(item.id)
+        self.controller = None
         self.triangle = face.source if face is not None and face.source >= 0 else None
         self.data = item.data_of(self.triangle)
+        layers = None if self.triangle is None else item.shape._mask
+        self.mask = None if layers is None else layers[self.triangle]
 
     def __repr__(self):
         return (
@@ -146,6 +152,7 @@ class Penetration:
 
     def __init__(self, actor, direction, depth):
         self.actor = actor
+        self.controller = None
         self.direction = direction
         self.depth = depth
 
@@ -191,6 +198,9 @@ class Scene:
         self._characters = WeakValueDictionary()  # id -> CharacterController
         self._next_character = 0
         self._timestamp = 0
+        self._editing = 0  # depth of nested edits
+        self._before = []  # what moves see meanwhile
+        self._dirty = False  # a static actor has changed meanwhile
 
     def add(
         self,
@@ -306,7 +316,10 @@ class Scene:
     def _touch(self, actor):
         """Note that an actor changed."""
         if actor.body == "static":
-            self._timestamp += 1
+            if self._editing:
+                self._dirty = True
+            else:
+                self._timestamp += 1
 
     timestamp = property(lambda self: self._timestamp, doc="Counts changes of static actors.")
 
@@ -317,6 +330,87 @@ class Scene:
             self._next_character += 1
             self._characters[number] = character
         return number
+
+    @contextmanager
+    def edit(self):
+        """Make several changes one.
+
+        ``with scene.edit(): ...``: until the block ends, moves and questions see the world as
+        it was before it; then all changes show at once and count as one in `timestamp`.
+        """
+        with self.lock:
+            if self._editing == 0:
+                self._before = self.items()
+                self._dirty = False
+            self._editing += 1
+            try:
+                yield self
+            finally:
+                self._editing -= 1
+                if self._editing == 0 and self._dirty:
+                    self._timestamp += 1
+
+    def move_actors(self, ids, positions, rotations=None):
+        """Put many actors elsewhere at once.
+
+        Parameters
+        ----------
+        ids : (n,) array of integers
+            Ids of actors or obstacles of this scene, each once.
+        positions : (n, 3) array of floats
+            Metres.
+        rotations : (n, 4) array of floats or (4,) floats, optional
+            Unit quaternions (x, y, z, w), or one for all; the default keeps each rotation.
+        """
+        given = np.asarray(ids)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise TypeError("ids must be a one-dimensional array of integers")
+        n = given.shape[0]
+        places = np.array(positions, dtype=np.float64)
+        if places.shape != (n, 3):
+            raise ValueError(f"positions must have shape ({n}, 3), got {places.shape}")
+        places = [as_place(p, "positions") for p in places.tolist()]
+        turns = [None] * n
+        if rotations is not None:
+            turns = np.asarray(rotations, dtype=np.float64)
+            if turns.shape == (4,):
+                turns = np.broadcast_to(turns, (n, 4))
+            if turns.shape != (n, 4):
+                raise ValueError(f"rotations must have shape ({n}, 4) or (4,), got {turns.shape}")
+            turns = [as_quat(row, "rotations") for row in turns.tolist()]
+        with self.lock:
+            actors = [self._actors.get(k) for k in given.tolist()]
+            if None in actors:
+                raise ValueError(f"ids must be of actors in this scene, {given[actors.index(None)]} is not")
+            if len(set(given.tolist())) != n:
+                raise ValueError("ids must be different from one another")
+            with self.edit():
+                for actor, place, turn in zip(actors, places, turns, strict=True):
+                    actor._position = place
+                    actor._rotation = actor._rotation if turn is None else turn
+                    actor._changed()
+
+    def shift_origin(self, offset):
+        """Move the origin of the coordinates to ``offset``; the world stays where it is.
+
+        Parameters
+        ----------
+        offset : (3,) floats
+            The new origin in the old coordinates, metres; it is subtracted from the position
+            of every actor, obstacle and character. Controllers keep what they stand on.
+        """
+        o = as_place(offset, "offset")
+        with self.lock:
+            actors, followers = list(self._actors.values()), self.characters
+            for who in [*actors, *followers]:
+                if max_abs(sub(who.position, o)) > FARTHEST:
+                    raise ValueError(f"offset must leave everything within {FARTHEST:g} m of the origin")
+            with self.edit():
+                for actor in actors:
+                    actor._position = sub(actor._position, o)
+                    actor._changed()
+                for follower in followers:
+                    follower._shift_origin(o)
 
     def remove(self, actor):
         """Take an actor out of the scene; characters that stand on it fall in their next move."""
@@ -353,8 +447,25 @@ class Scene:
         return self._actors.get(id)
 
     def items(self):
-        """All shapes in the world as they are now, obstacles too."""
+        """All shapes in the world as they are now, or as they were before an edit; obstacles too."""
+        if self._editing:
+            return self._before
         return [a.placed for a in list(self._actors.values())]
+
+    @property
+    def triangle_count(self):
+        """Triangles of all meshes and heightfields placed in the scene, each placing counted."""
+        return sum(a.shape.triangle_count for a in self.actors if hasattr(a.shape, "triangle_count"))
+
+    def __reduce__(self):
+        # Characters are not in it: each takes its scene along, and pickle keeps them one.
+        with self.lock:
+            records = [
+                (a.id, a.is_obstacle, a.shape, a.position, a.rotation, a.scale, a.body, a.layer, int(a.behavior),
+                 a.user_data)
+                for a in self._actors.values()
+            ]  # fmt: skip
+            return _scene_again, (records, self._next_id)
 
     def __len__(self):
         return len(self._actors)
@@ -365,7 +476,7 @@ class Scene:
     def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None):
         """First thing met by a shape that moves along a straight line.
 
-        Boxes and hulls are solid: a start inside gives distance 0 (RULES 7.6).
+        Boxes, hulls and planes are solid: a start inside gives distance 0 (RULES 7.6).
         Triangles are met from their front, two-sided meshes from both sides.
 
         Parameters
@@ -399,7 +510,7 @@ class Scene:
         if hit is None or not hit.base.overlapping:
             # Solids count inside as well, where no triangle is near.
             for g in groups:
-                if g.item.kind == TRIANGLES and g.item.closed and group_overlaps(g, p0, p1, radius):
+                if (g.item.kind == PLANE or g.item.closed) and group_overlaps(g, p0, p1, radius):
                     middle = scale(add(p0, p1), 0.5)
                     inside = WorldHit(SweepHit(0.0, True, neg(d), middle, None), g)
                     if hit is None or hit.base.distance > 0.0 or g.item.id < hit.group.item.id:
@@ -460,5 +571,16 @@ class Scene:
 
     def _seen(self, box, mask, filter):
         """Candidates in a box that the filter accepts."""
-        groups = gather([a.placed for a in self.actors], box, mask)
+        groups = gather([i for i in self.items() if i.owner == ACTOR], box, mask)
         return [g for g in groups if filter is None or filter(self.actor(g.item.id))]
+
+
+def _scene_again(records, next_id):
+    """A pickled or copied scene; its actors keep their ids and, to the bit, their places."""
+    scene = Scene()
+    for number, is_obstacle, *what in records:
+        actor = (Obstacle if is_obstacle else Actor)(scene, *what)
+        actor._id = number
+        scene._actors[number] = actor
+    scene._next_id = next_id
+    return scene

@@ -9,6 +9,8 @@ from pycct.reference.vec import box_union, is_zero, lex, mul, neg, vmax, vmin
 
 # Half the side of the box that stands for an endless plane.
 ENDLESS = 1e30
+# No vertex of a mesh or heightfield may lie farther out, metres.
+FARTHEST_VERTEX = 1e30
 
 
 def _constant(name, doc):
@@ -191,6 +193,44 @@ def _as_array(value, name, shape):
         raise TypeError(f"{name} must be an array of integers of shape {shape}") from None
 
 
+def _numbers(values, name, n, dtype):
+    """One integer per triangle, as a list; None stays None."""
+    if values is None:
+        return None
+    given = _as_array(values, name, f"({n},)")
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be an array of integers, not {given.dtype}")
+    if given.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), got {given.shape}")
+    limits = np.iinfo(dtype)
+    if n and not (limits.min <= int(given.min()) and int(given.max()) <= limits.max):
+        raise ValueError(
+            f"{name} must hold numbers from {limits.min} to {limits.max}, got {given.min()} to {given.max()}"
+        )
+    return [int(x) for x in given]
+
+
+def _table(name, dtype, doc):
+    """A read-only attribute, given as a fresh array."""
+
+    def get(self):
+        values = getattr(self, name)
+        return None if values is None else np.array(values, dtype)
+
+    return property(get, doc=doc)
+
+
+def _smallest_first(a, b, c):
+    """The corners, turned so that the lexicographically smallest comes first."""
+    p = (a, b, c)
+    first = 0
+    if lex(p[1], p[first]) < 0:
+        first = 1
+    if lex(p[2], p[first]) < 0:
+        first = 2
+    return (p[first], p[(first + 1) % 3], p[(first + 2) % 3])
+
+
 class Mesh(Shape):
     """A triangle mesh.
 
@@ -204,10 +244,13 @@ class Mesh(Shape):
     two_sided : bool
         Triangles are met from both sides; the default is from their front only.
     triangle_data : (m,) array of integers, optional
-        One number per triangle (surface, material), returned in hits.
+        One number per triangle (surface, material), returned in hits; 64 bits.
+    triangle_mask : (m,) array of integers, optional
+        The layers each triangle is on, 32 bits; a character sees a triangle when its mask
+        meets the actor's layer and the triangle's (SWEEP 3.2).
     """
 
-    def __init__(self, vertices, triangles, two_sided=False, triangle_data=None):
+    def __init__(self, vertices, triangles, two_sided=False, triangle_data=None, triangle_mask=None):
         points = as_table(vertices, "vertices", 3)
         given = _as_array(triangles, "triangles", "(m, 3)")
         if given.dtype.kind not in "iu":
@@ -223,16 +266,10 @@ class Mesh(Shape):
                 f"triangles must hold indices from 0 to {points.shape[0] - 1}, got {given.min()} to {given.max()}"
             )
         self._two_sided = as_bool(two_sided, "two_sided")
-        self._data = None
-        if triangle_data is not None:
-            extra = _as_array(triangle_data, "triangle_data", "(m,)")
-            if extra.dtype.kind not in "iu":
-                raise TypeError(f"triangle_data must be an array of integers, not {extra.dtype}")
-            if extra.shape != (given.shape[0],):
-                raise ValueError(f"triangle_data must have shape ({given.shape[0]},), got {extra.shape}")
-            if int(extra.max()) > 2**63 - 1:
-                raise ValueError(f"triangle_data must fit into 64 bits with sign, got {extra.max()}")
-            self._data = [int(x) for x in extra]
+        if np.abs(points).max() > FARTHEST_VERTEX:
+            raise ValueError(f"vertices must lie within {FARTHEST_VERTEX:g} m of the origin")
+        self._data = _numbers(triangle_data, "triangle_data", given.shape[0], np.int64)
+        self._mask = _numbers(triangle_mask, "triangle_mask", given.shape[0], np.uint32)
         indices = np.array(given, dtype=np.int32, order="C", copy=True)
         points.flags.writeable = indices.flags.writeable = False
         self._vertices = points
@@ -245,13 +282,7 @@ class Mesh(Shape):
         # order in which the user lists them then cannot change a bit of any result.
         self._faces = []
         for i, (a, b, c) in enumerate(indices.tolist()):
-            p = (v[a], v[b], v[c])
-            first = 0
-            if lex(p[1], p[first]) < 0:
-                first = 1
-            if lex(p[2], p[first]) < 0:
-                first = 2
-            p = (p[first], p[(first + 1) % 3], p[(first + 2) % 3])
+            p = _smallest_first(v[a], v[b], v[c])
             n = triangle_normal(*p)
             # RULES 3: a degenerate triangle never produces a contact.
             if not is_zero(n):
@@ -261,10 +292,13 @@ class Mesh(Shape):
     triangles = _constant("_triangles", "Triangles as given, read-only (m, 3) array of vertex indices.")
     two_sided = _constant("_two_sided", "True when triangles are met from both sides.")
 
+    triangle_data = _table("_data", np.int64, "Number of each triangle, or None.")
+    triangle_mask = _table("_mask", np.uint32, "Layers of each triangle, or None.")
+
     @property
-    def triangle_data(self):
-        """Number of each triangle, or None."""
-        return None if self._data is None else np.array(self._data, np.int64)
+    def triangle_count(self):
+        """How many triangles the user gave."""
+        return len(self._triangles)
 
     @property
     def n_degenerate(self):
@@ -274,7 +308,145 @@ class Mesh(Shape):
     @property
     def nbytes(self):
         """Bytes of the arrays; there is no tree."""
-        return self._vertices.nbytes + self._triangles.nbytes + (0 if self._data is None else 8 * len(self._data))
+        return self._vertices.nbytes + self._triangles.nbytes
 
     def __repr__(self):
         return f"Mesh(<{len(self._vertices)} vertices, {len(self._triangles)} triangles>)"
+
+
+class Heightfield(Shape):
+    """A terrain over a grid of heights; local z points up.
+
+    Sample (i, j), in row i and column j, lies at ``(i * spacing[0], j * spacing[1],
+    heights[i, j])`` when ``row_axis`` is 'x', and at ``(j * spacing[0], i * spacing[1],
+    heights[i, j])`` when it is 'y'. Cell (i, j) lies between samples (i, j) and (i + 1, j + 1);
+    its number is ``i * (columns - 1) + j``, its triangles are ``2 * number`` and
+    ``2 * number + 1``. With diagonal 0 the cell is cut from (i, j) to (i + 1, j + 1) and the
+    first triangle is the one with sample (i + 1, j); with diagonal 1 it is cut from (i + 1, j)
+    to (i, j + 1) and the first triangle is the one with sample (i, j).
+
+    Parameters
+    ----------
+    heights : (rows, columns) array of floats
+        Metres, at least 2 by 2.
+    spacing : float or (2,) floats
+        Distance of the samples along x and along y, metres, > 0.
+    row_axis : {'x', 'y'}
+        Along which axis rows follow one another.
+    diagonal : {0, 1} or (rows - 1, columns - 1) array of those
+        How cells are cut.
+    holes : (rows - 1, columns - 1) array of bool, optional
+        Cells without triangles; the numbering does not change.
+    two_sided : bool
+        Triangles are met from both sides.
+    triangle_data, triangle_mask : (2 * cells,) arrays of integers, optional
+        As for `Mesh`.
+    """
+
+    def __init__(
+        self,
+        heights,
+        spacing=1.0,
+        *,
+        row_axis="x",
+        diagonal=0,
+        holes=None,
+        two_sided=False,
+        triangle_data=None,
+        triangle_mask=None,
+    ):
+        given = np.asarray(heights)
+        if given.dtype.kind not in "fiu":
+            raise TypeError(f"heights must be an array of real numbers, not {given.dtype}")
+        if given.ndim != 2 or given.shape[0] < 2 or given.shape[1] < 2:
+            raise ValueError(f"heights must have shape (rows, columns), 2 by 2 at least, got {given.shape}")
+        table = np.array(given, dtype=np.float64, order="C", copy=True)
+        if not np.isfinite(table).all() or np.abs(table).max() > FARTHEST_VERTEX:
+            raise ValueError(f"heights must be finite and within {FARTHEST_VERTEX:g} m")
+        if row_axis not in ("x", "y"):
+            raise ValueError(f"row_axis must be 'x' or 'y', not {row_axis!r}")
+        try:
+            dx, dy = spacing
+        except TypeError:
+            dx = dy = spacing
+        except ValueError:
+            raise ValueError(f"spacing must be one or two numbers, got {spacing!r}") from None
+        self._spacing = (as_positive(dx, "spacing"), as_positive(dy, "spacing"))
+        if max(self._spacing) * max(table.shape) > FARTHEST_VERTEX:
+            raise ValueError(f"spacing must keep the samples within {FARTHEST_VERTEX:g} m of the origin")
+        rows, columns = table.shape
+        shape = (rows - 1, columns - 1)
+        cut = np.asarray(diagonal)
+        if cut.dtype.kind not in "iub":
+            raise TypeError(f"diagonal must be 0 or 1, or an array of those, not {cut.dtype}")
+        if cut.shape not in ((), shape):
+            raise ValueError(f"diagonal must be one number or have shape {shape}, got {cut.shape}")
+        if not np.isin(cut, (0, 1)).all():
+            raise ValueError("diagonal must be 0 or 1 for each cell")
+        gone = np.zeros(shape, bool) if holes is None else np.asarray(holes)
+        if gone.dtype.kind != "b":
+            raise TypeError(f"holes must be an array of bool, not {gone.dtype}")
+        if gone.shape != shape:
+            raise ValueError(f"holes must have shape {shape}, got {gone.shape}")
+        self._two_sided = as_bool(two_sided, "two_sided")
+        self._data = _numbers(triangle_data, "triangle_data", 2 * shape[0] * shape[1], np.int64)
+        self._mask = _numbers(triangle_mask, "triangle_mask", 2 * shape[0] * shape[1], np.uint32)
+        table.flags.writeable = False
+        self._heights = table
+        self._row_axis = row_axis
+        self._diagonal = int(cut) if cut.shape == () and holes is None else np.broadcast_to(cut, shape) + np.uint8(0)
+        self._holes = gone.copy()
+        self._set_faces(table.tolist(), np.broadcast_to(cut, shape).tolist(), gone.tolist())
+
+    def _set_faces(self, heights, cut, holes):
+        """Triangles as (number, corners, unit normal), counter-clockwise seen from above."""
+        dx, dy = self._spacing
+        along_y = self._row_axis == "y"
+
+        def point(i, j):
+            return (j * dx, i * dy, heights[i][j]) if along_y else (i * dx, j * dy, heights[i][j])
+
+        rows, columns = len(heights), len(heights[0])
+        self._bounds = (point(0, 0), point(0, 0))
+        for i in range(rows):
+            for j in range(columns):
+                p = point(i, j)
+                self._bounds = box_union(self._bounds, (p, p))
+        self._faces = []
+        for i in range(rows - 1):
+            for j in range(columns - 1):
+                if holes[i][j]:
+                    continue
+                a, b, c, d = point(i, j), point(i + 1, j), point(i + 1, j + 1), point(i, j + 1)
+                pair = ((a, b, d), (b, c, d)) if cut[i][j] else ((a, b, c), (a, c, d))
+                for which, (p, q, r) in enumerate(pair):
+                    corners = _smallest_first(p, r, q) if along_y else _smallest_first(p, q, r)
+                    number = 2 * (i * (columns - 1) + j) + which
+                    self._faces.append((number, corners, triangle_normal(*corners)))
+
+    heights = _constant("_heights", "Heights as given, read-only (rows, columns) array, metres.")
+    spacing = _constant("_spacing", "Distance of the samples along x and along y, metres.")
+    row_axis = _constant("_row_axis", "'x' or 'y': along which axis rows follow one another.")
+    diagonal = _constant("_diagonal", "0 or 1, or one of them per cell.")
+    two_sided = _constant("_two_sided", "True when triangles are met from both sides.")
+    triangle_data = _table("_data", np.int64, "Number of each triangle, or None.")
+    triangle_mask = _table("_mask", np.uint32, "Layers of each triangle, or None.")
+
+    @property
+    def holes(self):
+        """Cells without triangles, (rows - 1, columns - 1) array of bool."""
+        return self._holes.copy()
+
+    @property
+    def triangle_count(self):
+        """Two per cell, holes included."""
+        return 2 * self._holes.size
+
+    @property
+    def nbytes(self):
+        """Bytes of the array; there is no tree."""
+        return self._heights.nbytes
+
+    def __repr__(self):
+        rows, columns = self._heights.shape
+        return f"Heightfield(<{rows} x {columns} samples>, {self.spacing})"

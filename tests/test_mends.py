@@ -1,0 +1,251 @@
+"""The mends of 'robust', one by one: what each is for, and that nothing else changes."""
+
+import math
+
+import goldens
+import numpy as np
+import pytest
+import reports
+from reports import C0, RIDES, Lab, about, block, box, floor, grid, quad, ramp
+from test_reports import gap, ledge, long_floor
+
+from pycct import Box, Capsule, CharacterController, Mesh, Rules, Scene, Sphere
+
+CO = C0["co"]
+MENDS = [b for b in Rules if b & Rules.ROBUST and b & (b - 1) == 0]
+
+
+# --- Each mend: a scene in which PhysX has the fault and the mend alone cures it
+
+
+def held_from_behind(lab):
+    wall = quad((0.5, -9, -1), (0.5, 9, -1), (0.5, 9, 4), (0.5, -9, 4))
+    w = lab.walker(lab.scene(wall), (0, 0, 0))
+    w.walk([(0.05, 0, 0)] * 8)
+    got = w.walk([(-0.05, 0, 0)])
+    return got.end[0] > 0.36, got.mends
+
+
+def climbs_what_leans_over(lab):
+    got = lab.walker(lab.scene(floor(), ledge(0.8, -1e-7)), (0, 0, 0.05), r=0.45, h=0.9, co=0.05, so=0.45).walk(
+        [(0.05, 0, -0.05)] * 60
+    )
+    return got.top > 0.5, got.mends
+
+
+def stopped_by_a_lintel(lab):
+    got = lab.walker(lab.scene(*gap(2.0)), (0, 0, 0.08), h=1.1, co=0.08, so=0.5).walk([(0.05, 0, -0.02)] * 60)
+    return got.end[0] < 1, got.mends
+
+
+def climbs_without_gravity(lab):
+    got = lab.walker(lab.scene(long_floor(), ramp(1, 60, 6.0)), (0, 0, CO), so=0.0).walk([(0.05, 0, 0)] * 100)
+    return got.top > 1, got.mends
+
+
+def rests_on_a_moving_slope(lab):
+    scene = lab.scene(floor())
+    lab.add(scene, ramp(1, 60, 6.0), body="kinematic")
+    w = lab.walker(scene, (2, 0, 2.3), so=0.0, non_walkable_mode="force_sliding")
+    got = w.walk([(0, 0, -0.08)] * 100)
+    return got.end[2] > 1, got.mends
+
+
+def told_of_a_ceiling(lab):
+    scene = lab.scene(floor(), box((-9, -9, 2.0), (9, 9, 3)))
+    got = lab.walker(scene, (0, 0, CO)).walk([(0.01, 0, -0.01)] * 5)
+    return any(f & 2 for f in got.flags), got.mends
+
+
+def left_by_a_lift(lab):
+    scene = Scene()
+    lift = lab.add(scene, block((1.5, 1.5, 0.1), (0, 0, -0.1)), **RIDES)
+    w = lab.walker(scene, (0, 0, CO))
+    got = w.walk([(0, 0, 0)] * 40, before=lambda k: lab.move_to(lift, (0, 0, -0.1 - 0.04 * max(0, k - 1))))
+    return got.end[2] > -1, got.mends
+
+
+def invaded_at_rest(lab):
+    scene = lab.scene(floor())
+    wall = lab.add(scene, block((0.5, 3, 2), (0.9, 0, 2)), body="kinematic")
+    w = lab.walker(scene, (0, 0, CO))
+    got = w.walk([(0, 0, 0)] * 20, before=lambda k: lab.move_to(wall, (0.9 - 0.02 * k, 0, 2)))
+    return got.end[0] > -0.2, got.mends
+
+
+def rises_by_rounding(lab):
+    lab = Lab(lab.rules, turn=about((1, 2, 3), 77))
+    w = lab.walker(lab.scene(floor(), box((0.6, -5, 0), (5, 5, 0.4))), (0, 0, CO), so=0.5)
+    got = w.walk([(0.05, 0.03, 1e-10)] * 40)
+    return got.end[0] < 0.6, got.mends
+
+
+def climbs_small_triangles(lab):
+    t = math.tan(math.radians(60))
+    slope = grid((1, -5), (4, 5), (60, 10), lambda x, y: (x - 1) * t)
+    got = lab.walker(lab.scene(long_floor(), slope), (0.6, 0, CO), climbing_mode="easy").walk([(0.01, 0, -0.01)] * 300)
+    return got.top > 1, got.mends
+
+
+FAULTS = {
+    Rules.MEND_BACK_FACES: held_from_behind,
+    Rules.MEND_OVERHANGS: climbs_what_leans_over,
+    Rules.MEND_LOWER_STEP: stopped_by_a_lintel,
+    Rules.MEND_STEEP_ASIDE: climbs_without_gravity,
+    Rules.MEND_MOVING_SLOPES: rests_on_a_moving_slope,
+    Rules.MEND_STEP_IS_NO_JUMP: told_of_a_ceiling,
+    Rules.MEND_KEEP_RIDE: left_by_a_lift,
+    Rules.MEND_IDLE_RECOVERY: invaded_at_rest,
+    Rules.MEND_ALMOST_LEVEL: rises_by_rounding,
+    Rules.MEND_STEEP_CLIMB: climbs_small_triangles,
+}
+
+
+def test_every_mend_has_its_scene():
+    assert set(FAULTS) == set(MENDS) and sum(MENDS) == Rules.ROBUST
+    assert Rules.ROBUST & Rules.DOCUMENT == 0
+
+
+@pytest.mark.parametrize("bit", FAULTS, ids=lambda b: b.name)
+def test_a_mend_alone_cures_its_fault(bit):
+    faulty, mends = FAULTS[bit](Lab(Rules.PHYSX))
+    assert faulty and mends == 0
+    faulty, mends = FAULTS[bit](Lab(bit))
+    assert not faulty and mends == bit
+    faulty, mends = FAULTS[bit](Lab("robust"))
+    assert not faulty and mends & bit
+    faulty, mends = FAULTS[bit](Lab(Rules.ROBUST & ~bit))
+    assert not mends & bit
+
+
+# --- None fired: PhysX's to the bit
+
+
+def told(hero):
+    """All that a move leaves behind, to be compared for equality."""
+    g = hero.ground
+    return (
+        hero.position,
+        int(hero.collision_flags),
+        hero.velocity,
+        hero.grounded,
+        None if g is None else (g.normal, g.point, g.triangle, g.actor, g.walkable),
+        [(h.actor, h.triangle, h.position, h.normal, h.pass_) for h in hero.hits],
+        str(hero.state),
+    )
+
+
+def jumble(rng):
+    """Meshes, boxes, spheres, some of them moving; small triangles and large."""
+    scene = Scene()
+    scene.add(Mesh(*(lambda p: (p.vertices, p.triangles))(grid((-6, -6), (6, 6), (24, 24), hills))))
+    movers = []
+    for _ in range(25):
+        place = rng.uniform((-4, -4, 0), (4, 4, 1.5))
+        q = rng.normal(size=4) if rng.random() < 0.5 else np.array((0, 0, rng.normal(), rng.normal()))
+        body = rng.choice(["static", "static", "kinematic"])
+        shape = (Box(rng.uniform(0.1, 0.8, 3)), Sphere(rng.uniform(0.1, 0.6)), Capsule(0.3, 0.5))[rng.integers(3)]
+        actor = scene.add(shape, place, q / np.linalg.norm(q), body=body, behavior=int(rng.integers(2)))
+        if body == "kinematic":
+            movers.append((actor, place, rng.uniform(-0.03, 0.03, 3)))
+    return scene, movers
+
+
+def hills(x, y):
+    return 0.3 * np.sin(1.3 * x) * np.cos(1.7 * y) + 0.4 * (np.abs(x - y) < 0.3)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_move_without_a_mend_is_the_same_to_the_bit(seed):
+    rng = np.random.default_rng(seed)
+    scene, movers = jumble(rng)
+    c = {
+        "radius": 0.3,
+        "height": 1.0,
+        "contact_offset": 0.02,
+        "step_offset": float(rng.choice([0.0, 0.3, 0.5])),
+        "climbing_mode": ["easy", "constrained"][seed % 2],
+        "non_walkable_mode": ["prevent_climbing", "force_sliding"][seed // 2 % 2],
+    }
+    robust = CharacterController(scene, (0, 0, 3), rules="robust", **c)
+    physx = CharacterController(scene, (0, 0, 3), rules="physx", **c)
+    fired = same = 0
+    d = np.zeros(3)
+    for k in range(1500):
+        for actor, place, v in movers:
+            actor.move_to(place + v * (k % 60))
+        if k % 8 == 0:
+            d = rng.uniform((-0.12, -0.12, -0.1), (0.12, 0.12, 0.03)) * (rng.random() > 0.1)
+        if k % 100 == 0:
+            robust.teleport(rng.uniform((-4, -4, 1), (4, 4, 3)))
+        physx.restore(robust.save())
+        physx.rules = "physx"
+        robust.move(tuple(d), 1 / 60)
+        physx.move(tuple(d), 1 / 60)
+        assert not physx.stats.mends
+        if robust.stats.mends:
+            fired += 1
+        else:
+            same += 1
+            assert told(robust) == told(physx), k
+    assert same > 800
+    assert fired > 0
+
+
+FEW = ("ramp_46", "stairs_0.45", "boxes", "platform_lift_down", "level_dungeon", "y_up")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=() if n in FEW else pytest.mark.slow)
+        for n in goldens.names()
+        if not n.startswith(("query", "box_controller", "crowd"))
+    ],
+)
+def test_recordings_where_no_mend_fired(name, monkeypatch):
+    record = goldens.load(goldens.path_of(name))
+    if "box controllers" in goldens.needs(record):
+        pytest.skip("box controllers")
+    fired = []
+    one_move = goldens.one_move
+
+    def watched(hero, *rest):
+        got = one_move(hero, *rest)
+        fired.append(int(hero.stats.mends))
+        return got
+
+    monkeypatch.setattr(goldens, "one_move", watched)
+    physx = [row for rows in goldens.play(record) for row in rows]
+    assert not any(fired)
+    fired.clear()
+    robust = [row for rows in goldens.play(record, rules="robust") for row in rows]
+    for a, b, mends in zip(physx, robust, fired, strict=True):
+        assert mends or a == b
+
+
+def test_an_exact_touch_overlaps_nothing():
+    # Less than the radius by rounding is a touch, in all rule sets: it ends no pass and lets nobody through.
+    lab = Lab("physx")
+    for off in (0.0, 1e-16, 3e-16, -1e-16, 1e-13):
+        scene = lab.scene(box((1, -3, 0), (4, 3, 3)))
+        w = lab.walker(scene, (0.7 + off, 0, 0.5), co=0.0, so=0.0)
+        got = w.walk([(0.05, 0.05, 0)] * 3 + [(-0.05, 0, 0)])
+        assert abs(got.feet[3][0] - 0.7 - off) < 1e-9 and abs(got.feet[3][1] - 0.15) < 1e-6
+        assert abs(got.end[0] - 0.65 - off) < 1e-9
+    for obstacle in (Box((1.5, 3, 1.5)), None):
+        scene = Scene()
+        if obstacle is not None:
+            scene.add_obstacle(obstacle, position=(2.5, 0, 1.5))
+        else:
+            scene.add(Sphere(1.5), (2.5, 0, 1.4))
+        w = lab.walker(scene, (0.7 + 3e-16, 0, 0.5), co=0.0, so=0.0)
+        got = w.walk([(0.05, 0, 0)] * 5)
+        assert abs(got.end[0] - 0.7) < 1e-9
+
+
+def test_reports_module_knows_where_things_are():
+    lab = Lab(turn=about((1, 2, 3), 77), shift=(4, 5, 6), scale=3.0)
+    p = np.array([[1.0, 2.0, 3.0], [-1.0, 0.5, 2.0]])
+    np.testing.assert_allclose(lab.back(lab.out(p)), p, atol=1e-12)
+    assert reports.clearance(floor(), lab.walker(lab.scene(floor()), (0, 0, 0.25))) == pytest.approx(0.25)
