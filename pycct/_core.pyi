@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, TypedDict, final
 
 from typing_extensions import disjoint_base
@@ -25,6 +25,7 @@ def decompose_movement(
     standing_on_moving: bool = False,
 ) -> _Decomposition: ...
 
+def separate(controllers: Iterable[CharacterController], dt: _Number) -> None: ...
 @final
 class Hit:
     @property
@@ -51,6 +52,10 @@ class Hit:
     def length(self) -> float: ...
     @property
     def distance(self) -> float: ...
+    @property
+    def time(self) -> float: ...
+    @property
+    def region(self) -> str: ...
     @property
     def pass_(self) -> Pass: ...
 

@@ -7,6 +7,7 @@ import pytest
 from places import DT, OFFSET, RADIUS, hero_in, quad, world
 
 from pycct.reference import response as reference
+from pycct.reference.convert import as_unit
 from pycct.response import respond, slide, slide_crease
 
 
@@ -47,14 +48,10 @@ def test_normalized_it_keeps_the_whole_length():
 def test_a_move_answers_as_respond_does():
     # The second hit's direction is where respond() leads after the first.
     a = math.radians(70)
+    x, y = 9 * math.sin(a), 3 - 9 * math.cos(a)
     walls = (
         quad((1, 9, -9), (1, -9, -9), (1, -9, 9), (1, 9, 9)),
-        quad(
-            (-9, 3, -9),
-            (9 * math.sin(a), 3 - 9 * math.cos(a), -9),
-            (9 * math.sin(a), 3 - 9 * math.cos(a), 9),
-            (-9, 3, 9),
-        ),
+        quad((-9, 3, -9), (x, y, -9), (x, y, 9), (-9, 3, 9)),
     )
     hero = hero_in(world(*walls), step_offset=0)
     d = np.array((4.0, 5.0, 0.0))
@@ -102,11 +99,13 @@ def test_the_reference_gives_the_same_bits():
         t, p, v = (tuple(map(float, rng.normal(size=3))) for _ in range(3))
         d, n, m = (tuple(map(float, unit(rng))) for _ in range(3))
         more = (float(k % 3), float(k % 2), k % 5 == 0)
-        # What is a unit vector to the last bit stays as it is.
-        if all(math.sqrt(sum(c * c for c in u)) == 1.0 for u in (d, n, m)):
-            assert respond(t, p, d, n, *more) == reference.collision_response(t, p, d, n, *more)
-            assert slide(v, n) == reference.slide_response(v, n)
-            assert slide_crease(v, n, m) == reference.crease_response(v, n, m)
+        got = respond(t, p, d, n, *more), slide(v, n), slide_crease(v, n, m)
+        d, n, m = (as_unit(u, "u") for u in (d, n, m))
+        assert got == (
+            reference.collision_response(t, p, d, n, *more),
+            reference.slide_response(v, n),
+            reference.crease_response(v, n, m),
+        )
 
 
 @pytest.mark.parametrize("bad", [(0, 0, 0), (math.nan, 0, 0), (1, 2), "abc", None, 3])
