@@ -83,7 +83,7 @@ from pycct._world cimport (
 
 from pycct import saves
 from pycct._pairs import capsule_contacts
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct.explain import KINDS, Event, Explanation
 
 # Shares of the axis that count as the bottom and the top of the capsule (SWEEP 6.3).
@@ -262,10 +262,10 @@ cdef class Hit:
 
     @property
     def region(self):
-        """Part of the capsule: 'bottom', 'side' or 'top', by the place on its axis (SWEEP 6.3)."""
+        """Part of the capsule (Region), by the place on its axis (SWEEP 6.3)."""
         if self.r.along <= BOTTOM_REGION:
-            return "bottom"
-        return "top" if self.r.along >= TOP_REGION else "side"
+            return Region.BOTTOM
+        return Region.TOP if self.r.along >= TOP_REGION else Region.SIDE
 
     @property
     def pass_(self):
