@@ -1144,8 +1144,8 @@ cdef class CharacterController:
 
     def __reduce__(self):
         extra = getattr(self, "__dict__", None) or None
-        return _rebuild, (type(self), self.scene, CharacterController.save(self), self.on_hit_, self.behavior_, self.filter_,
-                          self.user_data), extra
+        return _rebuild, (type(self), self.scene, CharacterController.save(self), self.on_hit_, self.behavior_,
+                          self.filter_, self.user_data), extra
 
     def remove(self):
         """Take the character out of the scene; it cannot be moved any more."""
