@@ -398,7 +398,9 @@ cdef class CharacterController:
     prevent_vertical_sliding : bool
         Do not slide up or down along ceilings.
     invisible_wall_height : float
-        When > 0, triangles too steep to walk on become walls of this height, metres.
+        When > 0, mesh triangles too steep to walk on are replaced by walls of this height
+        along their edges, metres (RULES 2). For terrain: a large triangle, the wall of a
+        room for example, loses its face and can be walked through between its edges.
     max_jump_height : float
         Widens the volume that is looked up downwards, metres (for invisible walls).
     layer, mask : int

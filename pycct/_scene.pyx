@@ -606,7 +606,7 @@ cdef class Scene:
         self.touch(actor.body_)
         return 0
 
-    def _check_span(self, Actor actor):
+    cdef int _check_span(self, Actor actor) except -1:
         cdef placed p
         actor.fill(&p)
         if p.kind == SHAPE_PLANE:
@@ -614,6 +614,7 @@ cdef class Scene:
                 raise ValueError(f"shape must pass within {2.0 * FARTHEST:g} m of the origin once placed")
         elif not f_span(p.bounds) <= 2.0 * FARTHEST:
             raise ValueError(f"shape must lie within {2.0 * FARTHEST:g} m of the origin once placed")
+        return 0
 
     def remove(self, actor):
         """Take an actor out of the scene; characters that stand on it fall in their next move."""
