@@ -487,6 +487,7 @@ cdef capsule_cast capsule_cast_of(vec3 p0, vec3 p1, double radius, vec3 dir, dou
     q.lead = f_max(v3_dot(p0, dir), v3_dot(p1, dir))
     q.parallel = axis2 <= 0.0 or v3_len2(v3_cross(axis, dir)) <= PARALLEL2 * axis2
     q.trailing_rule = trailing_rule
+    q.hint = -1
     q.culls = culls
     q.culls_parallel = False
     q.inside = _inside(p0, p1, radius)
@@ -537,7 +538,7 @@ cdef inline bint _behind(const capsule_cast* q, const triangle* t, const closest
 cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided,
                          bint skip_overlaps, touched_triangle* touched, int64_t* tested,
                          sweep_hit* hit) noexcept nogil:
-    cdef int32_t i, count = 0, winner
+    cdef int32_t i, k, count = 0, winner, hint = q.hint if q.hint < n else -1
     cdef double nd, h0, h1, low, time, first = NO_HIT, limit = q.limit
     cdef double best_facing, best_distance
     cdef const triangle* t
@@ -545,7 +546,11 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
     cdef closest_pair near
     cdef vec3 n3, axis
     cdef bint overlapping = False
-    for i in range(n):
+    for k in range(n):
+        # The hinted one first: where it is hit again, its distance bounds the rest.
+        i = k
+        if hint >= 0:
+            i = hint if k == 0 else (k - 1 if k <= hint else k)
         t = &tris[i]
         nd = v3_dot(t.n, q.dir)
         if nd > 0.0:
