@@ -3,7 +3,15 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from pycct._move cimport controller_params, controller_state, ground_contact, hit_log, move_scratch, move_stats, move_world
+from pycct._move cimport (
+    controller_params,
+    controller_state,
+    ground_contact,
+    hit_log,
+    move_scratch,
+    move_stats,
+    move_world,
+)
 from pycct._neighbours cimport character
 from pycct._scene cimport Actor, Scene, Snapshot
 from pycct._vec cimport vec3

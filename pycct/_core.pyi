@@ -1,9 +1,10 @@
-from collections.abc import Callable
-from typing import Any, TypeAlias, TypedDict, final
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeAlias, TypedDict, final
 
 from typing_extensions import disjoint_base
 
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
+from pycct._pairs import ContactManifold
 from pycct._scene import Actor, Obstacle, Scene, _Quaternion
 from pycct._shapes import Capsule, _Number, _Point, _Vector
 from pycct.explain import Explanation
@@ -51,6 +52,10 @@ class Hit:
     def length(self) -> float: ...
     @property
     def distance(self) -> float: ...
+    @property
+    def time(self) -> float: ...
+    @property
+    def region(self) -> Region: ...
     @property
     def pass_(self) -> Pass: ...
 
@@ -115,6 +120,11 @@ class MoveStats:
     @property
     def recoveries(self) -> int: ...
 
+class Contacts(NamedTuple):
+    other: Actor | CharacterController | Obstacle
+    triangle: int | None
+    manifold: ContactManifold
+
 @disjoint_base
 class CharacterController:
     def __init__(
@@ -158,6 +168,7 @@ class CharacterController:
     def can_resize(self, height: _Number) -> bool: ...
     def resize(self, height: _Number) -> None: ...
     def unstick(self, margin: _Number = 0.1) -> bool: ...
+    def contacts(self, max_distance: _Number | None = None) -> list[Contacts]: ...
     def explain(
         self,
         displacement: _Vector,
@@ -292,3 +303,5 @@ class CharacterController:
     def surface(self) -> Behavior: ...
     @surface.setter
     def surface(self, value: int) -> None: ...
+
+def separate(controllers: Iterable[CharacterController], dt: _Number) -> None: ...

@@ -83,7 +83,7 @@ from pycct._world cimport (
 
 from pycct import saves
 from pycct._pairs import capsule_contacts
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct.explain import KINDS, Event, Explanation
 
 # Shares of the axis that count as the bottom and the top of the capsule (SWEEP 6.3).
@@ -262,10 +262,10 @@ cdef class Hit:
 
     @property
     def region(self):
-        """Part of the capsule: 'bottom', 'side' or 'top', by the place on its axis (SWEEP 6.3)."""
+        """Part of the capsule (Region), by the place on its axis (SWEEP 6.3)."""
         if self.r.along <= BOTTOM_REGION:
-            return "bottom"
-        return "top" if self.r.along >= TOP_REGION else "side"
+            return Region.BOTTOM
+        return Region.TOP if self.r.along >= TOP_REGION else Region.SIDE
 
     @property
     def pass_(self):
@@ -1144,8 +1144,8 @@ cdef class CharacterController:
 
     def __reduce__(self):
         extra = getattr(self, "__dict__", None) or None
-        return _rebuild, (type(self), self.scene, CharacterController.save(self), self.on_hit_, self.behavior_, self.filter_,
-                          self.user_data), extra
+        return _rebuild, (type(self), self.scene, CharacterController.save(self), self.on_hit_, self.behavior_,
+                          self.filter_, self.user_data), extra
 
     def remove(self):
         """Take the character out of the scene; it cannot be moved any more."""
@@ -1202,6 +1202,8 @@ cdef class CharacterController:
     @property
     def shape(self):
         """The capsule (Capsule), its axis along local z."""
+        if self.scene is None:
+            raise RuntimeError("the controller was not initialised: call CharacterController.__init__")
         return Capsule(self.params.radius, self.params.height)
 
     @property
@@ -1248,6 +1250,8 @@ cdef class CharacterController:
     @property
     def state(self):
         """What the character remembers of its last move (State)."""
+        if self.scene is None:
+            raise RuntimeError("the controller was not initialised: call CharacterController.__init__")
         cdef State r = State.__new__(State)
         r.standing_on = None
         if self.st.touched_actor >= 0:

@@ -14,11 +14,7 @@ _Poses = tuple[ArrayLike, ArrayLike | None] | None
 
 class Feature(NamedTuple):
     kind: Literal["vertex", "edge", "face"]
-<<<<<<< HEAD
-    index: int  # type: ignore[assignment]
-=======
     number: int
->>>>>>> 570e5b8a1238dcae39df8dcd75f7a8128037ac83
 
 class Contact(NamedTuple):
     point: _Vec
@@ -38,11 +34,7 @@ class DistanceArrays(NamedTuple):
 class ContactArrays(NamedTuple):
     near: NDArray[np.bool_]
     normal: NDArray[np.float64]
-<<<<<<< HEAD
-    count: NDArray[np.int32]  # type: ignore[assignment]
-=======
     counts: NDArray[np.int32]
->>>>>>> 570e5b8a1238dcae39df8dcd75f7a8128037ac83
     points_on_b: NDArray[np.float64]
     distances: NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import sqrt
 
 from pycct import saves
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Rules
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Region, Rules
 from pycct.explain import Event, Explanation
 from pycct.reference.convert import (
     FARTHEST,
@@ -120,9 +120,9 @@ class Hit(_Met):
         self.distance = record.distance
         self.time = record.distance / record.length
         # SWEEP 6.3: by the place on the axis; 6.2 can never tell a side where the radius is large.
-        self.region = "top" if record.along >= TOP_REGION else "side"
+        self.region = Region.TOP if record.along >= TOP_REGION else Region.SIDE
         if record.along <= BOTTOM_REGION:
-            self.region = "bottom"
+            self.region = Region.BOTTOM
         self.pass_ = record.sweep_pass
 
     def __repr__(self):
