@@ -586,6 +586,9 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
                 if q.passed != NULL and not two_sided and (q.passing or _behind(q, t, &near)):
                     q.passed[0] |= PASSED_OVERLAP
                     continue
+                # Where something overlaps a touch at distance 0 does not count, whichever was seen first.
+                if not overlapping:
+                    count = 0
                 overlapping = True
                 first = limit = 0.0
                 touched[count].distance = 0.0
@@ -614,9 +617,7 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
     # Three rounds, so that the order of the triangles does not matter.
     best_facing = -1.0
     for i in range(count):
-        if overlapping and touched[i].distance > 0.0:
-            touched[i].tri = -1
-        elif touched[i].distance > first + CANDIDATE_WINDOW * f_max(1.0, touched[i].distance):
+        if touched[i].distance > first + CANDIDATE_WINDOW * f_max(1.0, touched[i].distance):
             touched[i].tri = -1
         elif touched[i].facing > best_facing:
             best_facing = touched[i].facing

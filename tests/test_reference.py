@@ -569,6 +569,21 @@ def test_pickled_characters_go_on_alike():
                 assert not differences(*map(seen, pair))
 
 
+@pytest.mark.parametrize("module", MODULES)
+def test_overlap_before_touch(module):
+    """Where a triangle is overlapped, one that is exactly touched does not count, in whatever order they stand."""
+    vertices = [(-2, -2, 0), (2, -2, 0), (0, 2, 0), (0.5, -1, 0.4), (1.5, -1, 0.9), (0.5, 1, 0.4)]
+    told = []
+    for triangles in ([(0, 1, 2), (3, 4, 5)], [(3, 4, 5), (0, 1, 2)]):
+        scene = module.Scene()
+        scene.add(module.Mesh(vertices, triangles))
+        hero = module.CharacterController(scene, (0, 0, 1), radius=1.0, height=0.0, step_offset=0.0)
+        ground = hero.probe_ground(0.5)
+        told.append((triangles[ground.triangle], ground.distance, ground.point))
+    assert told[0] == told[1]
+    assert told[0][0] == (3, 4, 5) and told[0][1] == 0.0
+
+
 def test_responses():
     """The kernels of MOVE 8.2 to 8.4, those that no rule set uses too."""
     rng = random.Random(5)

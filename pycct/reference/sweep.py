@@ -566,6 +566,9 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
                 if q.passed is not None and not two_sided and (q.passing or _behind(q, t, near)):
                     q.passed.add("overlap")
                     continue
+                # Where something overlaps a touch at distance 0 does not count, whichever was seen first.
+                if not overlapping:
+                    touched.clear()
                 overlapping = True
                 touched.append((0.0, abs(nd), face))
                 continue
@@ -581,10 +584,8 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
             touched.append((time, abs(nd), face))
     if not touched:
         return None
-    if overlapping:
-        first = 0.0
-        touched = [c for c in touched if c[0] <= 0.0]
-    else:
+    first = 0.0
+    if not overlapping:
         first = min(distance for distance, _, _ in touched)
         touched = [c for c in touched if c[0] <= first + CANDIDATE_WINDOW * f_max(1.0, c[0])]
     # Three rounds, so that the order of the triangles does not matter: most opposed,
