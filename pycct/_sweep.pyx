@@ -522,9 +522,17 @@ cdef double latest_candidate(double first) noexcept nogil:
     return first / (1.0 - CANDIDATE_WINDOW) * 1.000001
 
 
+cdef inline bint _apart(double a, double b, double c, double p, double q, double radius) noexcept nogil:
+    return (f_min(a, f_min(b, c)) > f_max(p, q) + radius) or (f_max(a, f_max(b, c)) < f_min(p, q) - radius)
+
+
 cdef bint _overlaps(const capsule_cast* q, const triangle* t) noexcept nogil:
     cdef double h0 = v3_dot(t.n, q.p0) - t.d, h1 = v3_dot(t.n, q.p1) - t.d
     if f_min(h0, h1) >= q.inside or f_max(h0, h1) <= -q.inside:
+        return False
+    # Nor where their boxes are apart: many planes cross the capsule, few triangles do.
+    if (_apart(t.a.x, t.b.x, t.c.x, q.p0.x, q.p1.x, q.radius) or _apart(t.a.y, t.b.y, t.c.y, q.p0.y, q.p1.y, q.radius)
+            or _apart(t.a.z, t.b.z, t.c.z, q.p0.z, q.p1.z, q.radius)):
         return False
     return segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n).dist2 < q.inside * q.inside
 
