@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import sqrt
 
 from pycct import saves
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Rules
+from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Region, Rules
 from pycct.explain import Event, Explanation
 from pycct.reference.convert import (
     FARTHEST,
