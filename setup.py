@@ -47,6 +47,8 @@ DIRECTIVES = {
     "nonecheck": DEBUG,
     "cdivision": True,
     "embedsignature": True,
+    # The generated __setstate__ trusts what it is given; classes that pickle say how.
+    "auto_pickle": False,
     "freethreading_compatible": True,
     "linetrace": COVERAGE,
 }

@@ -10,17 +10,24 @@ if TYPE_CHECKING or not PURE:
     from pycct._ask import ClosestArrays, ClosestPoints, HitArrays, Penetration, SceneHit, TouchArrays
     from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement, separate
     from pycct._cubes import CubeWorld
+    from pycct._outline import expanding_polygon
     from pycct._pairs import (
+        Contact,
+        ContactArrays,
         ContactManifold,
         Distance,
+        DistanceArrays,
+        Feature,
+        capsule_contacts,
         contacts_between,
         contacts_between_many,
+        decode_feature,
         distance_between,
         distance_between_many,
     )
     from pycct._scene import Actor, Obstacle, Scene
     from pycct._shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
-    from pycct._slide import SweepSlideController
+    from pycct._slide import SweepSlideController, step_many
     from pycct.levels import LevelReport, load_level
 else:
     from pycct.reference import (
@@ -57,10 +64,14 @@ __all__ = [
     "ClosestArrays",
     "ClosestPoints",
     "CollisionFlags",
+    "Contact",
+    "ContactArrays",
     "ContactManifold",
     "ConvexHull",
     "CubeWorld",
     "Distance",
+    "DistanceArrays",
+    "Feature",
     "Ground",
     "Heightfield",
     "Hit",
@@ -84,31 +95,43 @@ __all__ = [
     "TouchArrays",
     "Triangle",
     "__version__",
+    "capsule_contacts",
     "contacts_between",
     "contacts_between_many",
+    "decode_feature",
     "decompose_movement",
     "distance_between",
     "distance_between_many",
+    "expanding_polygon",
     "load_level",
     "separate",
+    "step_many",
 ]
 
 # What the reference has not.
 _COMPILED = {
     "ClosestArrays",
     "ClosestPoints",
+    "Contact",
+    "ContactArrays",
     "ContactManifold",
     "CubeWorld",
     "Distance",
+    "DistanceArrays",
+    "Feature",
     "HitArrays",
     "LevelReport",
     "SweepSlideController",
     "TouchArrays",
+    "capsule_contacts",
     "contacts_between",
     "contacts_between_many",
+    "decode_feature",
     "distance_between",
     "distance_between_many",
+    "expanding_polygon",
     "load_level",
+    "step_many",
 }
 if PURE:
     __all__[:] = [name for name in __all__ if name not in _COMPILED]

@@ -1202,6 +1202,8 @@ cdef class CharacterController:
     @property
     def shape(self):
         """The capsule (Capsule), its axis along local z."""
+        if self.scene is None:
+            raise RuntimeError("the controller was not initialised: call CharacterController.__init__")
         return Capsule(self.params.radius, self.params.height)
 
     @property
@@ -1248,6 +1250,8 @@ cdef class CharacterController:
     @property
     def state(self):
         """What the character remembers of its last move (State)."""
+        if self.scene is None:
+            raise RuntimeError("the controller was not initialised: call CharacterController.__init__")
         cdef State r = State.__new__(State)
         r.standing_on = None
         if self.st.touched_actor >= 0:

@@ -1106,9 +1106,9 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     if m.status == STATUS_OK and world.moving.n > 0:
         if p.rules & MEND_IDLE_RECOVERY and stats.iterations == 0 and p.overlap_recovery:
             m.status = _recover_idle(&m)
-        # Who stood on it and moved, or who did neither: a move without a pass forgets nothing.
         if (m.status == STATUS_OK and p.rules & MEND_KEEP_RIDE and rise <= 0.0 and not m.s.ground.touching
-                and (m.carried != (stats.iterations == 0) or stats.recoveries > 0)):
+                and m.s.touched_actor < 0 and m.s.touched_obstacle < 0 and m.s.touched_controller < 0
+                and (m.carried or stats.iterations == 0 or stats.recoveries > 0)):
             m.status = _keep_ride(&m)
     stats.triangles_tested = scratch.cache.near.tested - tested
     if m.status != STATUS_OK:

@@ -34,6 +34,8 @@ cdef class Actor:
     cdef vec3 scale_
     cdef public object user_data
     cdef int fill(self, placed* p) except -1
+    cdef Scene _home(self)
+    cdef int _stay(self, Scene scene) except -1
 
 
 # 'User' geometry: analytic, never too steep, not part of questions to the world.

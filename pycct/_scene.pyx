@@ -220,10 +220,11 @@ cdef class Actor:
     @behavior.setter
     def behavior(self, value):
         cdef uint32_t bits = as_bits(value, "behavior")
-        self._change()
-        with self.scene_.lock:
+        cdef Scene scene = self._home()
+        with scene.lock:
+            self._stay(scene)
             self.behavior_ = bits
-            self.scene_.touch(self.body_)
+            scene.touch(self.body_)
 
     @property
     def layer(self):
@@ -233,10 +234,11 @@ cdef class Actor:
     @layer.setter
     def layer(self, value):
         cdef uint32_t bits = as_bits(value, "layer")
-        self._change()
-        with self.scene_.lock:
+        cdef Scene scene = self._home()
+        with scene.lock:
+            self._stay(scene)
             self.layer_ = bits
-            self.scene_.touch(self.body_)
+            scene.touch(self.body_)
 
     @property
     def bounds(self):
@@ -258,16 +260,29 @@ cdef class Actor:
             Unit quaternion (x, y, z, w); the default keeps the rotation.
         """
         cdef vec3 p = as_place(position, "position")
-        cdef quat q = self.rotation_ if rotation is None else as_quat(rotation, "rotation")
-        self._change()
-        with self.scene_.lock:
+        cdef quat q
+        cdef Scene scene = self._home()
+        if rotation is not None:
+            q = as_quat(rotation, "rotation")
+        with scene.lock:
+            self._stay(scene)
             self.position_ = p
-            self.rotation_ = q
-            self.scene_.touch(self.body_)
+            if rotation is not None:
+                self.rotation_ = q
+            scene.touch(self.body_)
 
-    def _change(self):
-        if self.scene_ is None:
+    cdef Scene _home(self):
+        """The scene, to be locked; RuntimeError once removed."""
+        cdef Scene scene = self.scene_
+        if scene is None:
             raise RuntimeError(f"actor {self.id} has been removed from its scene")
+        return scene
+
+    cdef int _stay(self, Scene scene) except -1:
+        """With the lock held: it may have been removed while this thread waited."""
+        if self.scene_ is not scene:
+            raise RuntimeError(f"actor {self.id} has been removed from its scene")
+        return 0
 
     def __repr__(self):
         where = "removed" if self.scene_ is None else f"at {self.position}"
@@ -344,22 +359,29 @@ cdef class Edit:
     """Several changes of a scene as one; made by `Scene.edit`."""
 
     cdef Scene scene
+    cdef int depth              # how often it has been entered
 
     def __init__(self):
         raise TypeError("an Edit is made by Scene.edit")
 
     def __enter__(self):
+        if self.scene is None:
+            raise RuntimeError("an Edit is made by Scene.edit")
         self.scene.lock.acquire()
         try:
             if self.scene.editing == 0:
                 self.scene.snapshot()
             self.scene.editing += 1
+            self.depth += 1
         except BaseException:
             self.scene.lock.release()
             raise
         return self.scene
 
     def __exit__(self, *problem):
+        if self.depth == 0:
+            raise RuntimeError("the edit has not been entered")
+        self.depth -= 1
         self.scene.editing -= 1
         if self.scene.editing == 0 and self.scene.fixed_dirty:
             self.scene.timestamp += 1

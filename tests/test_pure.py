@@ -53,9 +53,9 @@ def test_without_compiled_modules(tmp_path):
     assert said.count("plain Python") == 1 and "cannot be imported" in said
 
 
-# Arrays of questions and questions of other kinds.
+# Arrays of questions, questions of other kinds, contact manifolds.
 COMPILED_ONLY = {
-    *("raycast", "closest_points"),
+    *("raycast", "closest_points", "contacts"),
     *(name + "_many" for name in ("raycast", "sweep", "overlap", "penetration", "closest_points")),
 }
 

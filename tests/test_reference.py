@@ -310,7 +310,7 @@ def by_number(other):
 
 
 def some_rules(rng):
-    return pycct.Rules(rng.getrandbits(13) | rng.getrandbits(8) << 16)
+    return pycct.Rules(rng.getrandbits(13) | rng.getrandbits(10) << 16)
 
 
 def controller_recipe(rng):

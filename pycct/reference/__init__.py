@@ -4,6 +4,9 @@ To be read beside the documents: each step cites its rule. Everything is brute f
 behind one box test; there are no trees. The rooms are those of the compiled package:
 ``vec``, ``closest``, ``sweep``, ``overlap``, ``outline``, ``hull``, ``convert``, ``shapes``, ``neighbours``,
 ``world``, ``scene``, ``response``, ``move``, ``core``, ``crowd``.
+
+Not here: rays, questions about many things at once or by other shapes than spheres and
+capsules, contact manifolds, the cube world, level files, threads.
 """
 
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules

@@ -1,7 +1,7 @@
 """The CharacterController around the moves, and what it tells of them."""
 
 import logging
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from math import sqrt
 
@@ -274,6 +274,7 @@ MARKS = (
     "hit_non_walkable",
     "is_moving_up",
     "passes_back_face",
+    "climbs_steep",
 )
 
 
@@ -314,6 +315,20 @@ def _params_of(v):
     )
 
 
+def _shifted(m, offset, up):
+    """The same memory in coordinates whose origin has moved by the offset."""
+    rise = dot(offset, up)
+    return replace(
+        m,
+        position=sub(m.position, offset),
+        touched_point=sub(m.touched_point, offset),
+        touched_min=m.touched_min - rise,
+        touched_max=m.touched_max - rise,
+        contact_height=m.contact_height - rise,
+        ground=m.ground and replace(m.ground, point=sub(m.ground.point, offset)),
+    )
+
+
 def _memory_values(m):
     """All that a controller carries, in the order of saves.STATE."""
     g = m.ground or GroundContact(ZERO, ZERO, ACTOR, -1, None, None, False, ZERO, 0.0)
@@ -322,7 +337,7 @@ def _memory_values(m):
         values += v
     for v in (m.down_normal, m.side_normal, g.normal, g.point, g.face_normal):
         values += v
-    values += [m.touched_min, m.touched_max, m.contact_height, m.overlap, g.distance, m.flags]
+    values += [m.touched_min, m.touched_max, m.contact_height, m.overlap, g.distance, m.steep_climb, m.flags]
     marks = 0
     for k, name in enumerate(MARKS):
         marks |= getattr(m, name) << k
@@ -336,35 +351,39 @@ def _memory_values(m):
 
 def _memory_of(v):
     """The same back."""
-    for x in v[:38]:
+    for x in v[:39]:
         as_float(x, "data")
     vectors = [tuple(v[i : i + 3]) for i in range(0, 33, 3)]
     as_place(vectors[0], "data: position")
-    if not 0 <= v[38] <= 7 or not 0 <= v[44] <= 2:
+    touched_min, touched_max, contact_height, overlap, distance, steep_climb, flags, marks = v[33:41]
+    actor, obstacle, controller, touching, owner, number, triangle, has_data, data, has_face = v[41:51]
+    if not 0 <= flags <= 7 or not 0 <= owner <= 2:
         raise ValueError("data is damaged: its state makes no sense")
     ground = None
-    if v[43]:
-        triangle = v[46] if v[46] >= 0 else None
-        data = v[48] if v[47] else None
-        ground = GroundContact(vectors[8], vectors[9], OWNERS[v[44]], v[45], triangle, data, v[49], vectors[10], v[37])
+    if touching:
+        triangle = triangle if triangle >= 0 else None
+        data = data if has_data else None
+        face = (has_face, vectors[10])
+        ground = GroundContact(vectors[8], vectors[9], OWNERS[owner], number, triangle, data, *face, distance)
     return Memory(
         position=vectors[0],
         velocity=vectors[1],
-        flags=v[38],
-        **{name: bool(v[39] >> k & 1) for k, name in enumerate(MARKS)},
-        touched_actor=v[40],
-        touched_obstacle=v[41],
-        touched_controller=v[42],
+        flags=flags,
+        **{name: bool(marks >> k & 1) for k, name in enumerate(MARKS)},
+        touched_actor=actor,
+        touched_obstacle=obstacle,
+        touched_controller=controller,
         touched_point=vectors[2],
         touched_local=vectors[3],
         platform_delta=vectors[4],
         separation=vectors[5],
         down_normal=vectors[6],
         side_normal=vectors[7],
-        touched_min=v[33],
-        touched_max=v[34],
-        contact_height=v[35],
-        overlap=v[36],
+        touched_min=touched_min,
+        touched_max=touched_max,
+        contact_height=contact_height,
+        overlap=overlap,
+        steep_climb=steep_climb,
         ground=ground,
     )
 
@@ -385,13 +404,23 @@ def separate(controllers, dt):
     Characters exactly one above the other part in a fixed direction, by their ids.
     """
     limit = SEPARATION_SPEED * as_not_negative(dt, "dt")
-    heroes = list(controllers)
-    for hero in heroes:
+    try:
+        named = list(controllers)
+    except TypeError:
+        raise TypeError(f"controllers must be several, not {type(controllers).__name__}") from None
+    heroes = []
+    for hero in named:
         if not isinstance(hero, CharacterController):
             raise TypeError(f"controllers must be CharacterControllers, not {type(hero).__name__}")
-    for hero in heroes:
-        if hero.collide:
-            with hero._mine():
+        # Who is named twice is pushed once.
+        if not any(hero is other for other in heroes):
+            heroes.append(hero)
+    # All are taken before any is pushed: it works for all or for none.
+    with ExitStack() as stack:
+        for hero in heroes:
+            stack.enter_context(hero._mine())
+        for hero in heroes:
+            if hero.collide:
                 this = hero._as_character()
                 others = [c for c in hero._others(hero.mask) if box_overlap(c.bounds, this.bounds)]
                 push = separation(this, others, hero.up, limit)
@@ -402,7 +431,7 @@ def _rebuild(cls, scene, data, on_hit, behavior, filter, user_data):
     """Make a pickled or copied controller again."""
     hero = cls.__new__(cls)
     CharacterController.__init__(hero, scene, on_hit=on_hit, behavior=behavior, filter=filter, user_data=user_data)
-    hero.restore(data)
+    CharacterController.restore(hero, data)
     return hero
 
 
@@ -547,7 +576,9 @@ class CharacterController:
     def _publish(self):
         """Let the proxy follow."""
         if self._proxy is not None and self._proxy.scene is None:
+            # Somebody took it out of the scene.
             self._proxy = None
+            self._scene._with_proxy.pop(self.id, None)
         if self._proxy is not None:
             if self._proxy.shape.radius != self.radius or self._proxy.shape.height != self.height:
                 self._proxy._shape = self.shape
@@ -621,18 +652,20 @@ class CharacterController:
         """Make a move; ``others``: where other controllers are to be seen, when not where they are."""
         with self._mine():
             before = self._memory
+            # A callback may set another one: that is for the next move.
+            on_hit = self._on_hit
             job = self._job(before, mask, filter)
             if others is not None:
                 job.others = others
             job.run(d, dt, min_distance)
             if max_abs(job.s.position) > FARTHEST:
-                raise ValueError(f"displacement leads farther than {FARTHEST:g} m from the origin")
-            if self._on_hit is not None:
+                raise ValueError(f"displacement must not lead beyond {FARTHEST:g} m, to {job.s.position}")
+            if on_hit is not None:
                 for record in job.hits:
-                    self._on_hit(Hit(self._scene, record))
+                    on_hit(Hit(self._scene, record))
             if job.stats.iterations > 0:
                 self._watch(d, job)
-            self._last = (before, d, dt, min_distance, mask)
+            self._last = (before, d, dt, min_distance, mask, filter)
             self._memory = job.s
             self._hits = job.hits
             self._stats = job.stats
@@ -644,8 +677,9 @@ class CharacterController:
         job = Move(self._params, memory, self._scene.items(), self._others(mask), mask)
         if filter is not None:
             job.ask_filter = lambda item: self._asked(filter, item, bool)
-        if self._behavior is not None:
-            job.ask_behavior = lambda item: self._asked(self._behavior, item, _as_answer)
+        behavior = self._behavior
+        if behavior is not None:
+            job.ask_behavior = lambda item: self._asked(behavior, item, _as_answer)
         return job
 
     def _watch(self, displacement, job):
@@ -681,8 +715,7 @@ class CharacterController:
     def _asked(self, callback, item, convert):
         """What a callback says of a thing; 0 of what is gone."""
         other = _other(self._scene, item.owner, item.id)
-        # A callback may have been taken away by another one.
-        return 0 if other is None or callback is None else convert(callback(other))
+        return 0 if other is None else convert(callback(other))
 
     @property
     def position(self):
@@ -711,17 +744,10 @@ class CharacterController:
     def _shift_origin(self, o):
         """The same place in coordinates whose origin has moved; nothing is forgotten."""
         with self._mine():
-            m = self._memory
-            rise = dot(o, self.up)
-            self._memory = replace(
-                m,
-                position=sub(m.position, o),
-                touched_point=sub(m.touched_point, o),
-                touched_min=m.touched_min - rise,
-                touched_max=m.touched_max - rise,
-                contact_height=m.contact_height - rise,
-                ground=m.ground and replace(m.ground, point=sub(m.ground.point, o)),
-            )
+            self._memory = _shifted(self._memory, o, self.up)
+            if self._last is not None:
+                before, *asked = self._last
+                self._last = (_shifted(before, o, self.up), *asked)
             self._hits = [h._replace(position=sub(h.position, o)) for h in self._hits]
             self._publish()
 
@@ -769,7 +795,7 @@ class CharacterController:
         bool
             True when the character was moved: down to the contact offset above the ground.
         """
-        ground = self.probe_ground(max_distance)
+        ground = CharacterController.probe_ground(self, max_distance)
         if ground is None or not ground.walkable:
             return False
         gap = ground.distance - self.contact_offset
@@ -874,8 +900,9 @@ class CharacterController:
         if self._last is None:
             return None
         with self._mine():
-            told = self._retrace(*self._last, self._filter)
-        if told.end != self.position:
+            told = self._retrace(*self._last)
+        # After a shift of the origin the last digits may differ.
+        if length(sub(told.end, self.position)) > EPSILON_DISTANCE:
             told.notes.append(
                 f"the character is elsewhere now: the scene has changed or it was put there; it is at {self.position}"
             )
@@ -921,13 +948,14 @@ class CharacterController:
 
     def __reduce__(self):
         callbacks = (self._on_hit, self._behavior, self._filter)
-        return _rebuild, (type(self), self._scene, self.save(), *callbacks, self.user_data)
+        return _rebuild, (type(self), self._scene, CharacterController.save(self), *callbacks, self.user_data)
 
     def remove(self):
         """Take the character out of the scene; it cannot be moved any more."""
         with self._mine():
             self._removed = True
             self._scene._characters.pop(self.id, None)
+            self._scene._with_proxy.pop(self.id, None)
             if self._proxy is not None and self._proxy.scene is not None:
                 self._scene.remove(self._proxy)
             self._proxy = None
@@ -935,7 +963,8 @@ class CharacterController:
     def add_proxy(self, layer=1, user_data=None):
         """Give the character a kinematic capsule actor that follows it after each move (MOVE 3.2.6).
 
-        Questions to the world and other characters see it; its owner never meets it.
+        Questions to the world and other characters see it; its owner never meets it. As
+        long as it is in the scene, so is its owner: `remove` takes both out.
 
         Parameters
         ----------
@@ -954,6 +983,7 @@ class CharacterController:
             place = {"position": self.position, "rotation": _z_to(self.up)}
             self._proxy = self._scene.add(self.shape, **place, body="kinematic", layer=layer, user_data=user_data)
             self._params = replace(self._params, proxy=self._proxy.id)
+            self._scene._with_proxy[self.id] = self
         return self._proxy
 
     proxy = property(lambda self: self._proxy, doc="The actor that follows the character, or None.")

@@ -64,10 +64,10 @@ ALMOST_ZERO = 1e-6
 TURNED_BACK = 1e-6
 # A sum of pushes no longer than this is nothing (MOVE 9.2.3 EPSILON_DISTANCE).
 EPSILON_DISTANCE = 1e-6
-# A contact normal that rises more than this turns a motion upwards.
-ALMOST_LEVEL = 1e-9
 # Motion gained or lost that is less than this share of what was asked is rounding.
 SHARE = 1e-6
+# Rounding of a component, as a share of a vector's length.
+ROUNDING = 1e-15
 # How many parts of the step offset MEND_LOWER_STEP tries.
 STEP_PARTS = 8
 # Gap within which MEND_KEEP_RIDE takes the character to stand: this many contact
@@ -136,6 +136,8 @@ class Memory:
     hit_non_walkable: bool = False
     is_moving_up: bool = False
     passes_back_face: bool = False  # not PhysX's: see MEND_BACK_FACES
+    climbs_steep: bool = False  # ... and MEND_STEEP_CLIMB
+    steep_climb: float = 0.0  # how far it has come up on too steep triangles: see MEND_STEEP_CLIMB
     touched_actor: int = -1  # what the last pass down ended on, -1: nothing
     touched_obstacle: int = -1
     touched_controller: int = -1
@@ -274,7 +276,7 @@ class Move:
     passing: bool = False  # the move began inside one-sided triangles, come from behind
     passed: set = field(default_factory=set)  # what its sweeps passed over, see CapsuleCast
     lintel: bool = False  # a lower capsule would miss what the pass aside met
-    raised: bool = False  # the pass aside was turned upwards by a too steep triangle
+    raised: float = 0.0  # how far too steep triangles turned the pass aside upwards
     moving_below: tuple | None = None  # (normal, top) of a moving body's triangle met below
     moving_aside: tuple | None = None  # its normal, aside
     carried: bool = False  # it stood on a moving thing when the move began
@@ -416,6 +418,7 @@ class Move:
         collisions = 0
         position = self.s.position
         asked = length(direction)
+        on_steep = False  # a too steep triangle turned this motion
         target = add(position, direction)
         self.tell("pass", sweep_pass, position, direction)
         while iterations > 0:
@@ -446,6 +449,8 @@ class Move:
                     self.mend(Rules.MEND_BACK_FACES)
             if hit is None:
                 self.tell("free", sweep_pass, position, sub(target, position))
+                if on_steep:
+                    self.raised += f_max(0.0, dot(sub(target, position), p.up))
                 position = target
                 break
             if hit.base.overlapping:
@@ -456,8 +461,11 @@ class Move:
                 collisions += 1
                 break
             upright, sliding = self.note_hit(hit, sweep_pass, position, way, left)
+            was_on_steep = on_steep
             if sweep_pass is Pass.SIDE:
-                self.look_at_side_hit(hit, q, way)
+                on_steep = self.is_steep_hit(hit, way)
+                if Rules.MEND_LOWER_STEP in p.rules and self.lifted > 0.0 and not self.lintel:
+                    self.lintel = self.is_lintel(q, hit)
             # RULES 5: more iterations where it may slide on what it stands on.
             if sliding and collisions == 0:
                 iterations += SLIDE_ITERATIONS
@@ -466,6 +474,8 @@ class Move:
             # RULES 5: never backwards.
             if hit.base.distance > p.contact_offset:
                 position = madd(position, way, hit.base.distance - p.contact_offset)
+                if was_on_steep:
+                    self.raised += f_max(0.0, dot(way, p.up) * (hit.base.distance - p.contact_offset))
             # RULES 5: ceilings of prevent_vertical_sliding, and the walk experiment unless
             # force-sliding, answer with the horizontal part of the normal only.
             normal = hit.base.normal
@@ -545,14 +555,10 @@ class Move:
 
     # --- mends: what they look at ---------------------------------------------
 
-    def look_at_side_hit(self, hit, q, way):
-        """Note what MEND_STEEP_ASIDE and MEND_LOWER_STEP want to know of a hit aside."""
-        p = self.p
-        if hit.base.face is not None and hit.group.item.owner == ACTOR and dot(hit.base.normal, p.up) > ALMOST_LEVEL:
-            if 0.0 <= dot(facing(hit, way), p.up) < p.slope_limit:
-                self.raised = True
-        if Rules.MEND_LOWER_STEP in p.rules and self.lifted > 0.0 and not self.lintel:
-            self.lintel = self.is_lintel(q, hit)
+    def is_steep_hit(self, hit, way):
+        """Whether a triangle of an actor was hit that is too steep to walk on, whatever carries it."""
+        rise = dot(facing(hit, way), self.p.up)
+        return hit.base.face is not None and hit.group.item.owner == ACTOR and rise < self.p.slope_limit
 
     def is_lintel(self, q, hit):
         """Whether a capsule that the pass up had not lifted would miss what was hit aside."""
@@ -588,7 +594,37 @@ class Move:
             normal, top = self.moving_below
             if top - bottom > p.step_offset and too_steep(p, normal):
                 return self.mend(Rules.MEND_MOVING_SLOPES)
+        if self.s.climbs_steep and self.s.steep_climb > 0.0:
+            # Higher than a step above where it last stood on something walkable.
+            bottom -= self.s.steep_climb
+            fixed = self.s.validate_triangle_down and self.s.touched_max - bottom > p.step_offset
+            if fixed and too_steep(p, self.s.down_normal):
+                return self.mend(Rules.MEND_STEEP_CLIMB)
+            if Rules.MEND_MOVING_SLOPES in p.rules and self.moving_below is not None:
+                normal, top = self.moving_below
+                if top - bottom > p.step_offset and too_steep(p, normal):
+                    return self.mend(Rules.MEND_STEEP_CLIMB)
         return False
+
+    def count_steep_climb(self, gained, jumps):
+        """MEND_STEEP_CLIMB: how far up the last moves went without anything walkable below."""
+        ground = self.s.ground
+        steep = False
+        if ground is not None:
+            steep = ground.has_face and 0.0 <= dot(ground.face_normal, self.p.up) < self.p.slope_limit
+        if jumps or (ground is not None and not steep):
+            self.set(climbs_steep=False, steep_climb=0.0)
+        elif ground is not None or self.s.climbs_steep:
+            self.set(climbs_steep=True, steep_climb=f_max(0.0, self.s.steep_climb + gained))
+
+    def level(self, displacement):
+        """MEND_ALMOST_LEVEL: a rise that only rounding made is none."""
+        rise = dot(displacement, self.p.up)
+        size = length(displacement)
+        if 0.0 < rise <= SHARE * size and self.mend(Rules.MEND_ALMOST_LEVEL):
+            # A little more than the rise, for this is rounded too.
+            return madd(displacement, self.p.up, -2.0 * rise - ROUNDING * size)
+        return displacement
 
     # --- moveCharacter --------------------------------------------------------
 
@@ -604,8 +640,8 @@ class Move:
         forced = p.non_walkable_mode is NonWalkableMode.FORCE_SLIDING
         constrained = p.climbing_mode is ClimbingMode.CONSTRAINED
         d = decompose(displacement, up, self.step, self.standing_on_moving)
-        self.lifted = 0.0
-        self.lintel = self.raised = False
+        self.lifted = self.raised = 0.0
+        self.lintel = False
         self.moving_below = self.moving_aside = None
         step_offset = d.step_offset
         # RULES 9 row 6: unit vectors in the response, during the whole experiment.
@@ -706,7 +742,7 @@ class Move:
 
         # MEND_STEEP_ASIDE: a too steep triangle aside lifted the character, and nothing is below.
         if (
-            self.raised
+            self.raised > SHARE * length(d.side_vector)
             and self.s.ground is None
             and not experiment
             and p.slope_limit > 0.0
@@ -860,8 +896,9 @@ class Move:
         # RULES 7.1: the separation from other controllers is added.
         displacement = add(displacement, self.s.separation)
         self.set(overlap=0.0, separation=ZERO)
+        displacement = self.level(displacement)
         rise = dot(displacement, p.up)
-        displacement = self.ride(displacement)
+        displacement = self.level(self.ride(displacement))
         carried = self.s.position
         whole = displacement
         if not is_zero(self.s.platform_delta):
@@ -887,6 +924,8 @@ class Move:
                 recover = f_max(0.0, gained) + abs(dot(whole, p.up))
                 self.sweep_test(scale(p.up, -recover), MAX_ITERATIONS, min_distance, Pass.UP)
             self.set(walk_experiment=False, normalize_response=False)
+        if Rules.MEND_STEEP_CLIMB in p.rules:
+            self.count_steep_climb(dot(sub(self.s.position, carried), p.up), rise > 0.0)
         if Rules.MEND_BACK_FACES in p.rules:
             self.set(passes_back_face=bool(self.passed))
         if any(i.body != "static" for i in self.items):

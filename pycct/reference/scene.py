@@ -196,6 +196,7 @@ class Scene:
         self._actors = {}  # id -> Actor, in the order of adding
         self._next_id = 0
         self._characters = WeakValueDictionary()  # id -> CharacterController
+        self._with_proxy = {}  # those that have an actor here: kept alive
         self._next_character = 0
         self._timestamp = 0
         self._editing = 0  # depth of nested edits
