@@ -231,10 +231,14 @@ def run(args: argparse.Namespace) -> int:
     mesh, report = level
     for warning in report.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    result = walk(
-        mesh, args.start, args.towards, rules=args.rules, radius=args.radius, height=args.height,
-        step_offset=args.step_offset, slope=args.slope, speed=args.speed, seconds=args.seconds,
-    )
+    try:
+        result = walk(
+            mesh, args.start, args.towards, rules=args.rules, radius=args.radius, height=args.height,
+            step_offset=args.step_offset, slope=args.slope, speed=args.speed, seconds=args.seconds,
+        )
+    except ValueError as e:
+        print(f"pycct: {e}", file=sys.stderr)
+        return 1
     print(result.reason)
     if args.plot is not None:
         try:
