@@ -176,7 +176,8 @@ def walk(
         x, y, z = hero.foot_position
         dx, dy = towards[0] - x, towards[1] - y
         left = math.hypot(dx, dy)
-        if begun and left <= ARRIVED:
+        # In the air above the goal is not there.
+        if begun and left <= ARRIVED and hero.hit_down:
             return Walk(True, f"arrived at {_place((x, y, z))} after {step * DT:.1f} s", path)
         if z < floor - 10.0:
             return Walk(False, _why_fell(path), path)
