@@ -80,16 +80,19 @@ $(BENCH_VENV)/bin/pycct-pip:
 	@ln -s pip $@
 
 $(VENV)/.demo: $(COMPILED) | $(VENV)/bin/pycct-pip
+	@echo "building pycct into $(VENV): needs a C compiler and takes a few minutes"
 	$(VENV)/bin/pip install --quiet --editable ".[plot]"
 	@touch $@
 
 $(VENV)/.dev: $(COMPILED) | $(VENV)/bin/pycct-pip
+	@echo "building pycct into $(VENV): needs a C compiler and takes a few minutes"
 	$(VENV)/bin/pip install --quiet --editable ".[test,lint]"
 	@touch $@
 
 # Bounds checks and, where the compiler has it, the undefined-behaviour sanitizer. Not editable: it must leave the
 # ordinary build in pycct/ alone. The grep proves that the installed modules are the checked ones.
 $(DEBUG_VENV)/.checked: $(COMPILED) $(PURE) | $(DEBUG_VENV)/bin/pycct-pip
+	@echo "building pycct with checks into $(DEBUG_VENV)"
 	PYCCT_DEBUG=1 $(DEBUG_VENV)/bin/pip install --quiet ".[test]"
 	@unchecked=$$(grep -L -e __ubsan -e __Pyx_RaiseBufferIndexError $(DEBUG_VENV)/lib/python3.*/site-packages/pycct/_*.so); \
 		test -z "$$unchecked" || { echo "built without checks: $$unchecked" >&2; exit 1; }

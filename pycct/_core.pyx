@@ -347,8 +347,24 @@ cdef class State:
 
 @cython.final
 cdef class MoveStats:
-    """What the last move cost."""
+    """What the last move cost, and what its cache holds (SWEEP 11.1).
 
+    Attributes
+    ----------
+    iterations, full_updates, partial_updates, triangles_tested, recoveries : int
+        Of the last move.
+    cache_bounds : tuple of two (3,) floats, or None
+        Corners (lo, hi) of the cached volume; None: nothing is cached.
+    timestamp : int
+        `Scene.timestamp` of the static geometry in the cache.
+    static_triangles, total_triangles : int
+        Triangles in the cache.
+    """
+
+    cdef readonly object cache_bounds
+    cdef readonly int64_t timestamp
+    cdef readonly int64_t static_triangles
+    cdef readonly int64_t total_triangles
     cdef readonly int64_t iterations
     cdef readonly int64_t full_updates
     cdef readonly int64_t partial_updates
@@ -398,7 +414,9 @@ cdef class CharacterController:
     prevent_vertical_sliding : bool
         Do not slide up or down along ceilings.
     invisible_wall_height : float
-        When > 0, triangles too steep to walk on become walls of this height, metres.
+        When > 0, mesh triangles too steep to walk on are replaced by walls of this height
+        along their edges, metres (RULES 2). For terrain: a large triangle, the wall of a
+        room for example, loses its face and can be walked through between its edges.
     max_jump_height : float
         Widens the volume that is looked up downwards, metres (for invisible walls).
     layer, mask : int
@@ -1289,6 +1307,11 @@ cdef class CharacterController:
         r.triangles_tested = self.last.triangles_tested
         r.recoveries = self.last.recoveries
         r.mends_ = self.last.mends
+        if self.scratch.cache.valid:
+            r.cache_bounds = (from_vec3(self.scratch.cache.bounds.lo), from_vec3(self.scratch.cache.bounds.hi))
+            r.timestamp = <int64_t>self.scratch.cache.timestamp
+            r.static_triangles = self.scratch.cache.fixed_tris
+            r.total_triangles = self.scratch.cache.near.n_tris
         return r
 
     cdef int _set(self, controller_params p) except -1:

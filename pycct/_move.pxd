@@ -176,6 +176,7 @@ cdef struct candidate_cache:
     bint valid
     aabb bounds
     uint64_t fixed_version
+    uint64_t timestamp          # of the scene whose static part it holds
     uint64_t moving_version
     uint32_t mask
     int32_t fixed_groups        # how many of the candidates are static

@@ -347,6 +347,7 @@ cdef int _update_candidates(move_job* m, aabb temporal) noexcept nogil:
     if status != STATUS_OK:
         return status
     c.fixed_version = m.world.fixed.version
+    c.timestamp = m.world.fixed.timestamp
     c.mask = m.world.mask
     c.fixed_groups = c.near.n_groups
     c.fixed_tris = c.near.n_tris
@@ -565,6 +566,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             passed = 0
             cast.passed = &passed
             cast.passing = m.passing
+        near.turn = sweep_pass
         struck = candidates_cast(near, &cast, recovers, &hit)
         if m.p.rules & MEND_BACK_FACES:
             m.passed |= passed

@@ -61,4 +61,5 @@ cdef class Scene:
     cdef Snapshot snapshot(self)
     cdef View view(self, dict options)
     cdef int _keep(self, Actor actor) except -1
+    cdef int _check_span(self, Actor actor) except -1
     cdef int touch(self, int body) except -1

@@ -395,6 +395,15 @@ cdef class Scene:
 
     Thread safety: may be read and changed from any thread at any time; a move or
     question in flight goes on with the world as it was when it began.
+
+    Lifetimes: a scene keeps its actors, an actor its shape and its scene, a controller its
+    scene; all go when nobody needs them any more. A shape may stand in any number of scenes
+    and threads. A removed actor stays readable, its ``scene`` is None and it cannot be moved;
+    a character that stood on it falls in its next move. A question or move in flight keeps
+    the world that it began with.
+
+    Adding thousands of actors with questions in between publishes the world each time: put
+    such changes into one `edit`.
     """
 
     def __cinit__(self):
@@ -434,6 +443,7 @@ cdef class Scene:
             fresh = Snapshot.__new__(Snapshot)
             if self.fixed_dirty or old is None:
                 fresh.fixed = _publish(list(self.fixed_.values()))
+                fresh.fixed.data.timestamp = self.timestamp
             else:
                 fresh.fixed = old.fixed
             if self.moving_dirty or old is None:
@@ -606,7 +616,7 @@ cdef class Scene:
         self.touch(actor.body_)
         return 0
 
-    def _check_span(self, Actor actor):
+    cdef int _check_span(self, Actor actor) except -1:
         cdef placed p
         actor.fill(&p)
         if p.kind == SHAPE_PLANE:
@@ -614,6 +624,7 @@ cdef class Scene:
                 raise ValueError(f"shape must pass within {2.0 * FARTHEST:g} m of the origin once placed")
         elif not f_span(p.bounds) <= 2.0 * FARTHEST:
             raise ValueError(f"shape must lie within {2.0 * FARTHEST:g} m of the origin once placed")
+        return 0
 
     def remove(self, actor):
         """Take an actor out of the scene; characters that stand on it fall in their next move."""

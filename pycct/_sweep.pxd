@@ -42,6 +42,7 @@ cdef struct capsule_cast:
     bint culls_parallel     # ... or is at right angles to it (RULES 9 row 8)
     double inside       # an axis nearer than this overlaps: the radius, less rounding
     bint passing        # with ``passed``: all overlaps are passed over
+    int32_t hint        # cast_triangles: look at this one first, -1: none. Changes speed, never a result
     # Not NULL: overlaps with one-sided triangles from behind are passed over, and
     # passed_bits tell what was.
     int* passed

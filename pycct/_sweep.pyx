@@ -487,6 +487,7 @@ cdef capsule_cast capsule_cast_of(vec3 p0, vec3 p1, double radius, vec3 dir, dou
     q.lead = f_max(v3_dot(p0, dir), v3_dot(p1, dir))
     q.parallel = axis2 <= 0.0 or v3_len2(v3_cross(axis, dir)) <= PARALLEL2 * axis2
     q.trailing_rule = trailing_rule
+    q.hint = -1
     q.culls = culls
     q.culls_parallel = False
     q.inside = _inside(p0, p1, radius)
@@ -521,9 +522,17 @@ cdef double latest_candidate(double first) noexcept nogil:
     return first / (1.0 - CANDIDATE_WINDOW) * 1.000001
 
 
+cdef inline bint _apart(double a, double b, double c, double p, double q, double radius) noexcept nogil:
+    return (f_min(a, f_min(b, c)) > f_max(p, q) + radius) or (f_max(a, f_max(b, c)) < f_min(p, q) - radius)
+
+
 cdef bint _overlaps(const capsule_cast* q, const triangle* t) noexcept nogil:
     cdef double h0 = v3_dot(t.n, q.p0) - t.d, h1 = v3_dot(t.n, q.p1) - t.d
     if f_min(h0, h1) >= q.inside or f_max(h0, h1) <= -q.inside:
+        return False
+    # Nor where their boxes are apart: many planes cross the capsule, few triangles do.
+    if (_apart(t.a.x, t.b.x, t.c.x, q.p0.x, q.p1.x, q.radius) or _apart(t.a.y, t.b.y, t.c.y, q.p0.y, q.p1.y, q.radius)
+            or _apart(t.a.z, t.b.z, t.c.z, q.p0.z, q.p1.z, q.radius)):
         return False
     return segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n).dist2 < q.inside * q.inside
 
@@ -537,7 +546,7 @@ cdef inline bint _behind(const capsule_cast* q, const triangle* t, const closest
 cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided,
                          bint skip_overlaps, touched_triangle* touched, int64_t* tested,
                          sweep_hit* hit) noexcept nogil:
-    cdef int32_t i, count = 0, winner
+    cdef int32_t i, k, count = 0, winner, hint = q.hint if q.hint < n else -1
     cdef double nd, h0, h1, low, time, first = NO_HIT, limit = q.limit
     cdef double best_facing, best_distance
     cdef const triangle* t
@@ -545,7 +554,11 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
     cdef closest_pair near
     cdef vec3 n3, axis
     cdef bint overlapping = False
-    for i in range(n):
+    for k in range(n):
+        # The hinted one first: where it is hit again, its distance bounds the rest.
+        i = k
+        if hint >= 0:
+            i = hint if k == 0 else (k - 1 if k <= hint else k)
         t = &tris[i]
         nd = v3_dot(t.n, q.dir)
         if nd > 0.0:

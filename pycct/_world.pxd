@@ -50,6 +50,7 @@ cdef struct world_part:
     int32_t n_endless
     int32_t* endless        # items without bounds: always candidates
     uint64_t version        # never used twice
+    uint64_t timestamp      # of the scene when it was published
 
 
 cdef enum group_kind:
@@ -137,6 +138,8 @@ cdef struct candidates:
     int32_t room_items
     int64_t tested          # triangles looked at
     uint32_t mask           # of the last gathering: layers of triangles to see
+    int32_t[4] hints        # triangle that the last cast of each kind hit, -1: none (SWEEP 10.3)
+    int32_t turn            # which of them the next cast uses: the pass of a move
     answer_book* filter     # NULL: everything may be met
 
 

@@ -77,6 +77,8 @@ cdef void candidates_init(candidates* c) noexcept nogil:
     c.n_groups = c.room_groups = c.n_tris = c.room_tris = c.room_places = c.room_items = 0
     c.tested = 0
     c.mask = 0xFFFFFFFF
+    c.hints[0] = c.hints[1] = c.hints[2] = c.hints[3] = -1
+    c.turn = 0
     c.filter = NULL
 
 
@@ -94,6 +96,8 @@ cdef void candidates_free(candidates* c) noexcept nogil:
 cdef void candidates_cut(candidates* c, int32_t n_groups, int32_t n_tris) noexcept nogil:
     c.n_groups = n_groups
     c.n_tris = n_tris
+    if n_tris == 0:
+        c.hints[0] = c.hints[1] = c.hints[2] = c.hints[3] = -1
 
 
 cdef int _room_for_groups(candidates* c, int32_t more) noexcept nogil:
@@ -596,6 +600,7 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
         if g.kind == GROUP_TRIANGLES:
             # A solid is left by its own way out, which needs no triangle seen from its front.
             now.passed = NULL if g.closed else q.passed
+            now.hint = c.hints[c.turn] - g.first if c.hints[c.turn] >= g.first else -1
             struck = cast_triangles(&now, c.tris + g.first, g.count, g.two_sided, not keeps, c.touched, &c.tested, &one)
             if struck:
                 one.tri += g.first
@@ -628,6 +633,8 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
         hit.group = i
         # Later shapes may still beat this one by a candidate of their own window.
         now.limit = f_min(q.limit, latest_candidate(one.distance))
+    if found:
+        c.hints[c.turn] = hit.base.tri
     return found
 
 

@@ -82,7 +82,7 @@ def test_the_contact_offset_is_kept(monkeypatch):
         assert hero.position == pytest.approx((0.3, 0, REST), abs=1e-9)
 
     both_right_and_wrong_noticed(
-        monkeypatch, check, "move", ("hit.base.distance - p.contact_offset)", "hit.base.distance)")
+        monkeypatch, check, "move", ("way, hit.base.distance - p.contact_offset)", "way, hit.base.distance)")
     )
 
 

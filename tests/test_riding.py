@@ -403,9 +403,24 @@ def test_a_move_of_nothing_forgets_nothing(kind):
     for _ in range(5):
         assert hero.move((0, 0, 0), DT) == CollisionFlags.NONE
         assert hero.state.standing_on is lift
+        # Nor what it stands on: the last move ended there.
+        assert hero.grounded and hero.ground.point == pytest.approx((0, 0, 0), abs=1e-9)
     lift.move_to((0.2, 0.1, -0.3))
     hero.move((0, 0, 0), DT)
     assert hero.position == pytest.approx((0.2, 0.1, REST + 0.2), abs=1e-9)
+
+
+def test_an_idle_move_in_the_air_is_not_grounded():
+    scene, lift, hero = standing()
+    hero.move((0, 0, 0.5), DT)
+    hero.move((0, 0, 0), DT)
+    assert not hero.grounded and hero.ground is None
+    # Nor is one whose platform has gone.
+    steps(hero, (0, 0, -0.3), 3)
+    assert hero.grounded
+    scene.remove(lift)
+    hero.move((0, 0, 0), DT)
+    assert not hero.grounded and hero.state.standing_on is None
 
 
 def test_a_short_motion_aside_without_gravity_forgets():

@@ -327,3 +327,49 @@ def test_trees_over_odd_boxes():
             scene.raycast_many(spread[::50] * 1e-25, (0.1, 0.2, -1), 9.0)
     with pytest.raises(ValueError, match="vertices"):
         pycct.Mesh(tri * 1e31, [[0, 1, 2]])
+
+
+def test_stats_tell_what_the_cache_holds():
+    scene = pycct.Scene()
+    scene.add(flat())
+    hero = pycct.CharacterController(scene, position=(0, 0, 1.2), radius=0.4, height=1.0)
+    assert hero.stats.cache_bounds is None and hero.stats.total_triangles == 0
+    hero.move((0.05, 0, -0.05), 1 / 60)
+    stats = hero.stats
+    lo, hi = stats.cache_bounds
+    assert all(a < p < b for a, p, b in zip(lo, hero.position, hi, strict=True))
+    assert (stats.static_triangles, stats.total_triangles, stats.timestamp) == (2, 2, scene.timestamp)
+    lift = scene.add(pycct.Box((0.2, 0.2, 0.2)), (0.8, 0, 0.2), body="kinematic")
+    hero.move((0.05, 0, -0.05), 1 / 60)
+    assert (hero.stats.static_triangles, hero.stats.total_triangles) == (2, 14)
+    scene.add(flat(), (0, 0, -0.3))
+    assert hero.stats.timestamp == scene.timestamp - 1
+    hero.move((0.05, 0, -0.05), 1 / 60)
+    assert hero.stats.timestamp == scene.timestamp and hero.stats.static_triangles == 4
+    assert lift.scene is scene
+
+
+def test_the_hint_changes_the_work_not_the_result():
+    # A character that forgets its cache before each move walks exactly as one that keeps its hints.
+    rng = np.random.default_rng(3)
+    field = pycct.Heightfield(rng.normal(size=(30, 30)) * 0.15, 0.5)
+    tracks, work = [], []
+    for forgets in (False, True):
+        scene = pycct.Scene()
+        scene.add(field)
+        hero = pycct.CharacterController(scene, position=(4, 4, 2), radius=0.4, height=1.0)
+        steps = np.random.default_rng(4).uniform(-0.08, 0.08, (300, 3)) + np.array((0.01, 0.01, -0.06))
+        track, tested = [], 0
+        for step in steps:
+            if forgets:
+                hero.radius = 0.5
+                hero.radius = 0.4
+                extra = scene.add(pycct.Box((0.1, 0.1, 0.1)), (99, 99, 99))
+                scene.remove(extra)
+            hero.move(tuple(step), 1 / 60)
+            track.append((hero.position, int(hero.collision_flags), [h.triangle for h in hero.hits]))
+            tested += hero.stats.triangles_tested
+        tracks.append(track)
+        work.append(tested)
+    assert tracks[0] == tracks[1]
+    assert work[0] != work[1]
