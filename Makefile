@@ -81,7 +81,7 @@ $(BENCH_VENV)/bin/pycct-pip:
 
 $(VENV)/.demo: $(COMPILED) | $(VENV)/bin/pycct-pip
 	@echo "building pycct into $(VENV): needs a C compiler and takes a few minutes"
-	$(VENV)/bin/pip install --quiet --editable ".[plot]"
+	$(VENV)/bin/pip install --quiet --editable ".[plot,levels]"
 	@touch $@
 
 $(VENV)/.dev: $(COMPILED) | $(VENV)/bin/pycct-pip

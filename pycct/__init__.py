@@ -28,6 +28,7 @@ if TYPE_CHECKING or not PURE:
     from pycct._scene import Actor, Obstacle, Scene
     from pycct._shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
     from pycct._slide import SweepSlideController, step_many
+    from pycct import kernels, toolbox
     from pycct.levels import LevelReport, load_level
 else:
     from pycct.reference import (

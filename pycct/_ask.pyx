@@ -803,7 +803,7 @@ cdef object ask_touching_many(View view, object shape, object positions, object 
     finally:
         query_free(&s)
         query_free(&all_)
-    hit = starts[1:] > starts[:-1]
+    hit = np.diff(starts) > 0
     return TouchArrays(hit, starts, actors, controllers, directions if ways_out else None,
                        depths if ways_out else None)
 

@@ -210,7 +210,17 @@ def decompose_movement(displacement, up=(0.0, 0.0, 1.0), step_offset=0.5, standi
 
 @cython.final
 cdef class Hit:
-    """One collision of a move."""
+    """One collision of a move.
+
+    Attributes
+    ----------
+    actor, controller, obstacle : object
+        What was hit: one of them; None when it is gone.
+    triangle : int or None
+        Of a mesh or heightfield, as you numbered it.
+    data : int or None
+        The number that the mesh has for the triangle.
+    """
 
     cdef readonly object actor
     cdef readonly object controller
@@ -280,7 +290,19 @@ cdef class Hit:
 
 @cython.final
 cdef class Ground:
-    """What a character stands on."""
+    """What a character stands on.
+
+    Attributes
+    ----------
+    actor, controller, obstacle : object
+        What it is: one of them; None when it is gone.
+    triangle : int or None
+        Of a mesh or heightfield, as you numbered it.
+    data : int or None
+        The number that the mesh has for the triangle.
+    walkable : bool
+        No steeper than the slope limit, by the triangle's normal where there is one.
+    """
 
     cdef readonly object actor
     cdef readonly object controller
@@ -318,7 +340,26 @@ cdef class Ground:
 
 @cython.final
 cdef class State:
-    """What a character remembers of its last move."""
+    """What a character remembers of its last move.
+
+    Attributes
+    ----------
+    standing_on : Actor, Obstacle, CharacterController or None
+        What it ended on, as remembered for riding.
+    on_controller, on_obstacle : bool
+        It ended on another character, on an obstacle.
+    moving_up : bool
+        The displacement pointed up.
+    sliding : bool
+        The ground was too steep: the move was made again without climbing.
+    overlap : float
+        Depth left after overlap recovery, metres. Only of what a pass of the move began
+        inside of: ``scene.penetration(hero.shape, *hero.pose)`` tells of everything.
+    contact_point_height : float
+        Along up, of the last contact of any pass, metres.
+    ground_triangle : int or None
+        The triangle it stands on, as you numbered it.
+    """
 
     cdef readonly object standing_on
     cdef readonly bint on_controller

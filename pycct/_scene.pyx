@@ -286,7 +286,7 @@ cdef class Actor:
 
     def __repr__(self):
         where = "removed" if self.scene_ is None else f"at {self.position}"
-        return f"<Actor {self.id}: {self.shape!r}, {self.body}, {where}>"
+        return f"<{type(self).__name__} {self.id}: {self.shape!r}, {self.body}, {where}>"
 
     cdef int fill(self, placed* p) except -1:
         """Write the record that moves read."""
@@ -503,7 +503,7 @@ cdef class Scene:
         Parameters
         ----------
         shape : Shape
-            Mesh, Box, Sphere, Capsule, ConvexHull, Plane or Triangle; may be shared.
+            Mesh, Heightfield, Box, Sphere, Capsule, ConvexHull, Plane or Triangle; may be shared.
         position : (3,) floats
             Where the shape's origin goes, metres.
         rotation : (4,) floats

@@ -2,6 +2,7 @@
 """The sweep/slide controller as Python sees it."""
 from pycct._cubes cimport CubeWorld
 from pycct._slide_move cimport slide_runner
+from pycct._vec cimport vec3
 
 
 cdef class SweepSlideController:
@@ -15,7 +16,7 @@ cdef class SweepSlideController:
     cdef int _enter(self) except -1
     cdef void _leave(self) noexcept
     cdef int _check(self) except -1
-    cdef int _place(self, feet, bint spawning) except -1
+    cdef int _place(self, vec3 feet, bint spawning) except -1
     cdef void _emit_ground(self)
     cdef void _emit_depen(self)
     cdef void _emit(self)

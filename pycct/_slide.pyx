@@ -394,7 +394,7 @@ cdef class SweepSlideController:
             self.world = world
             self.user_data = user_data
             self._warned = False
-            self._place(feet, True)
+            self._place(at, True)
         finally:
             self._leave()
         self._emit_depen()
@@ -418,11 +418,11 @@ cdef class SweepSlideController:
             raise RuntimeError("this runner was not initialised")
         return 0
 
-    cdef int _place(self, feet, bint spawning) except -1:
+    cdef int _place(self, vec3 feet, bint spawning) except -1:
         """Put it somewhere and push it out of what is there. The runner is entered."""
         cdef _Grid grid
         cdef slide_state* s = &self.data.state
-        s.feet = as_vec3(feet, "feet")
+        s.feet = feet
         s.velocity = v3(0.0, 0.0, 0.0)
         s.carry = v3(0.0, 0.0, 0.0)
         s.grounded = False
@@ -580,10 +580,10 @@ cdef class SweepSlideController:
             position, or left as it is where no safe position is known.
         """
         self._check()
-        _placed(feet, "feet")
+        cdef vec3 at = _placed(feet, "feet")
         self._enter()
         try:
-            self._place(feet, False)
+            self._place(at, False)
         finally:
             self._leave()
         self._emit_depen()

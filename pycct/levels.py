@@ -164,6 +164,8 @@ def load_level(
     if not (0.0 < scale < math.inf):
         raise ValueError(f"scale must be > 0, got {scale}")
     # The errors of a missing or unreadable file are the system's own.
+    if file.exists() and not file.is_file():
+        raise ValueError(f"{file} is not a file")
     with file.open("rb") as f:
         size = os.fstat(f.fileno()).st_size
     if kind not in FORMATS:

@@ -176,7 +176,8 @@ def walk(
         x, y, z = hero.foot_position
         dx, dy = towards[0] - x, towards[1] - y
         left = math.hypot(dx, dy)
-        if begun and left <= ARRIVED:
+        # In the air above the goal is not there.
+        if begun and left <= ARRIVED and hero.hit_down:
             return Walk(True, f"arrived at {_place((x, y, z))} after {step * DT:.1f} s", path)
         if z < floor - 10.0:
             return Walk(False, _why_fell(path), path)
@@ -231,10 +232,14 @@ def run(args: argparse.Namespace) -> int:
     mesh, report = level
     for warning in report.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    result = walk(
-        mesh, args.start, args.towards, rules=args.rules, radius=args.radius, height=args.height,
-        step_offset=args.step_offset, slope=args.slope, speed=args.speed, seconds=args.seconds,
-    )
+    try:
+        result = walk(
+            mesh, args.start, args.towards, rules=args.rules, radius=args.radius, height=args.height,
+            step_offset=args.step_offset, slope=args.slope, speed=args.speed, seconds=args.seconds,
+        )
+    except ValueError as e:
+        print(f"pycct: {e}", file=sys.stderr)
+        return 1
     print(result.reason)
     if args.plot is not None:
         try:

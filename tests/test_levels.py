@@ -255,6 +255,8 @@ def test_walk_says_why_it_stopped():
     v, t = street()
     end = stopped([(v, t)], towards=(60, 0.1, 0), seconds=30)
     assert "ground ends" in end.reason and abs(end.path[-1][2]) > 5
+    short = stopped([(v, t)], towards=(40.8, 0.1, 0))
+    assert not short.arrived and "ground ends" in short.reason
     nowhere = stopped([street()], start=(-20, 0, 1))
     assert "no ground below" in nowhere.reason
     inside = stopped([street()], start=(2, 0.1, -0.3))

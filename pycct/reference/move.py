@@ -932,9 +932,10 @@ class Move:
             idle = self.stats.iterations == 0
             if Rules.MEND_IDLE_RECOVERY in p.rules and idle and p.overlap_recovery:
                 self.recover_idle()
-            # Who stood on it and moved, or who did neither: a move without a pass forgets nothing.
-            lost = self.s.ground is None and (self.carried != idle or self.stats.recoveries > 0)
-            if Rules.MEND_KEEP_RIDE in p.rules and rise <= 0.0 and lost:
+            touches = max(self.s.touched_actor, self.s.touched_obstacle, self.s.touched_controller) >= 0
+            lost = self.s.ground is None and not touches
+            looks = self.carried or idle or self.stats.recoveries > 0
+            if Rules.MEND_KEEP_RIDE in p.rules and rise <= 0.0 and lost and looks:
                 self.keep_ride()
         # RULES 9: a position that is not finite is never stored.
         if not is_finite(self.s.position):
