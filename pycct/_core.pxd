@@ -48,6 +48,7 @@ cdef class CharacterController:
     cdef character as_character(self) noexcept
     cdef int publish(self) except -1
     cdef int lead(self) except -1
+    cdef int adopt(self, int64_t id) except -1
     cdef int look_down(self, double reach, ground_contact* found) except -1
     cdef int ask(self, object filter, object behavior) except -1
     cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1

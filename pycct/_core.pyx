@@ -1,5 +1,6 @@
 # cython: language_level=3
 """The CharacterController around the move: arguments, callbacks, state, results."""
+import copy
 import logging
 import weakref
 from typing import NamedTuple
@@ -1202,9 +1203,44 @@ cdef class CharacterController:
             self.leave()
 
     def __reduce__(self):
+        # What may lead back to the character (its user_data, a bound method) follows when it has been made.
+        cdef int64_t proxy = -1
+        if self.proxy_ is not None and self.proxy_.scene_ is not None:
+            proxy = self.proxy_.id
         extra = getattr(self, "__dict__", None) or None
-        return _rebuild, (type(self), self.scene, CharacterController.save(self), self.on_hit_, self.behavior_,
-                          self.filter_, self.user_data), extra
+        return (_rebuild, (type(self), self.scene, CharacterController.save(self), proxy),
+                (self.on_hit_, self.behavior_, self.filter_, self.user_data, extra))
+
+    def __setstate__(self, state):
+        on_hit, behavior, filter, self.user_data, extra = state
+        self.on_hit_ = _as_callback(on_hit, "on_hit")
+        self.behavior_ = _as_callback(behavior, "behavior")
+        self.filter_ = _as_callback(filter, "filter")
+        if extra is not None:
+            self.__dict__.update(extra)
+
+    def __deepcopy__(self, memo):
+        scene = copy.deepcopy(self.scene, memo)
+        # The scene may have led back here.
+        if id(self) in memo:
+            return memo[id(self)]
+        _, (cls, _, data, proxy), state = CharacterController.__reduce__(self)
+        twin = memo[id(self)] = _rebuild(cls, scene, data, proxy)
+        twin.__setstate__(copy.deepcopy(state, memo))
+        return twin
+
+    cdef int adopt(self, int64_t id) except -1:
+        """Take over the proxy that has come along with the scene, unless it follows another character."""
+        cdef Actor actor = self.scene.actors_.get(id)
+        if actor is None:
+            return 0
+        for other in self.scene.characters:
+            if (<CharacterController>other).proxy_ is actor:
+                return 0
+        self.proxy_ = actor
+        self.params.proxy = id
+        self.scene.characters_[self.id] = _Keep(self)
+        return self.lead()
 
     def remove(self):
         """Take the character out of the scene; it cannot be moved any more."""
@@ -1798,11 +1834,12 @@ cdef list _as_list(object value, str name):
         raise TypeError(f"{name} must be several, not {type(value).__name__}") from None
 
 
-def _rebuild(cls, scene, data, on_hit, behavior, filter, user_data):
+def _rebuild(cls, scene, data, proxy):
     """Make a pickled or copied controller again."""
     cdef CharacterController hero = cls.__new__(cls)
-    CharacterController.__init__(hero, scene, on_hit=on_hit, behavior=behavior, filter=filter, user_data=user_data)
+    CharacterController.__init__(hero, scene)
     CharacterController.restore(hero, data)
+    hero.adopt(proxy)
     return hero
 
 

@@ -669,7 +669,13 @@ cdef class Scene:
     def __reduce__(self):
         # Characters are not in it: each takes its scene along, and pickle keeps them one.
         with self.lock:
-            return _scene_again, ([_record_of(a) for a in self.actors_.values()], self.next_id)
+            # What may lead back to the scene follows when it has been made.
+            return (_scene_again, ([_record_of(a) for a in self.actors_.values()], self.next_id),
+                    {a.id: a.user_data for a in self.actors_.values()})
+
+    def __setstate__(self, state):
+        for id, user_data in state.items():
+            self.actors_[id].user_data = user_data
 
     def __len__(self):
         return len(self.actors_)
@@ -990,14 +996,14 @@ cdef class Scene:
 cdef tuple _record_of(Actor a):
     """What makes an actor again."""
     return (a.id, isinstance(a, Obstacle), a.shape, from_vec3(a.position_), from_quat(a.rotation_),
-            from_vec3(a.scale_), a.body_, a.layer_, a.behavior_, a.user_data)
+            from_vec3(a.scale_), a.body_, a.layer_, a.behavior_)
 
 
 def _scene_again(records, next_id):
     """A pickled or copied scene; its actors keep their ids and, to the bit, their places."""
     cdef Scene scene = Scene()
     cdef Actor actor
-    for id, obstacle, shape, position, rotation, scale, body, layer, behavior, user_data in records:
+    for id, obstacle, shape, position, rotation, scale, body, layer, behavior in records:
         if not isinstance(shape, Shape):
             raise TypeError("not a pickled scene")
         actor = Obstacle.__new__(Obstacle) if obstacle else Actor.__new__(Actor)
@@ -1009,7 +1015,6 @@ def _scene_again(records, next_id):
         actor.body_ = body
         actor.layer_ = layer
         actor.behavior_ = behavior
-        actor.user_data = user_data
         actor.id = id
         actor.scene_ = scene
         scene._keep(actor)

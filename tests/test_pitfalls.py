@@ -6,6 +6,7 @@ mistake of the document's 'wrong' column, and the same check must fail.
 
 import math
 from itertools import pairwise
+from pathlib import Path
 
 import places
 import pytest
@@ -202,7 +203,7 @@ SIDE_START = "        # UP pass (MOVE 6.2.3), not in the walk experiment.\n"
 
 def sensor_first():
     """The text of the reference's move with the sensor before the UP pass."""
-    text = open(reference.__file__.rsplit("__init__", 1)[0] + "move.py").read()
+    text = (Path(reference.__file__).parent / "move.py").read_text()
     sensor = text[text.index(SENSOR_START) : text.index(SENSOR_END)]
     passes = text[text.index(SIDE_START) : text.index(SENSOR_START)]
     declared = passes[passes.index("        # RULES 9 row 3, MOVE 10.4") : passes.index("        check_at_once =")]

@@ -93,6 +93,12 @@ def test_parallel_planes_block_the_way(second):
     assert slide_crease((1, 2, 3), (0, 0, 1), (1e-3, 0, 1)) != (0, 0, 0)
 
 
+def test_a_normal_of_no_length_leads_straight_on():
+    # RULES 1: of a floor's normal nothing is left once its vertical part is taken away (MOVE 14.2 would say up).
+    target = reference.collision_response((3, 0, -4), (0, 0, 0), (0.6, 0, -0.8), (0.0, 0.0, 0.0), 0.0, 1.0, False)
+    assert target == pytest.approx((3, 0, -4))
+
+
 def test_the_reference_gives_the_same_bits():
     rng = np.random.default_rng(4)
     for k in range(300):

@@ -603,6 +603,57 @@ def test_deep_copies_and_pickles_take_the_scene_along_once():
     assert len(pickle.dumps([a, b])) < 1.5 * len(pickle.dumps([a]))
 
 
+class Player:
+    """A game's own object around a character, known to it."""
+
+    def __init__(self, scene):
+        self.hits = 0
+        self.hero = hero_in(scene, user_data=self, on_hit=self.on_hit, behavior=self.behavior, filter=self.filter)
+
+    def on_hit(self, hit):
+        self.hits += 1
+
+    def behavior(self, other):
+        return other.behavior
+
+    def filter(self, other):
+        return other.user_data != "wall"
+
+
+@pytest.mark.parametrize("remake", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
+def test_what_leads_back_to_the_character_is_taken_along(remake):
+    scene = room()
+    player = Player(scene)
+    scene.actors[0].user_data = player
+    player.hero.add_proxy(user_data=player.hero)
+    player.hero.move((0.1, 0, -0.02), DT)
+    for again in (remake(player), remake(player.hero).user_data, remake(scene).actors[0].user_data):
+        hero = again.hero
+        assert again is not player and hero.user_data is again and hero.on_hit.__self__ is again
+        assert hero.scene is not scene and hero.scene.actors[0].user_data is again
+        assert hero.proxy.user_data is hero and hero.scene.characters == [hero]
+        assert hero.save() == player.hero.save() and again.hits == player.hits > 0
+        hero.move((2, 0, -0.02), DT)
+        assert hero.position[0] == pytest.approx(2.1) and again.hits == 2 * player.hits
+
+
+def test_a_copied_scene_has_its_proxies_and_copies_never_share_one():
+    scene = room()
+    a, b = hero_in(scene), hero_in(scene, 0, 3)
+    a.add_proxy(), b.add_proxy()
+    for h in (a, b):
+        h.move((0, 0, -0.02), DT)
+    c, d = copy.deepcopy([a, b])
+    assert c.scene is d.scene is not scene and [h.proxy.id for h in (c, d)] == [h.proxy.id for h in (a, b)]
+    # The copies make the originals' moves, and their proxies follow.
+    for h, twin in ((a, c), (b, d)):
+        assert [t[1:4] for t in trail(twin, moves(7, 30))] == [t[1:4] for t in trail(h, moves(7, 30))]
+        assert twin.proxy.position == twin.position != twin.proxy.scene.actors[0].position
+    # In the same scene the proxy stays with its owner.
+    e = copy.copy(a)
+    assert e.proxy is None and a.proxy is not None
+
+
 def test_callbacks_that_cannot_be_pickled_are_said():
     hero = hero_in(floor(), filter=lambda other: True)
     with pytest.raises((pickle.PicklingError, AttributeError, TypeError)):
@@ -696,6 +747,22 @@ def test_explain_last_after_the_origin_has_moved():
     told = hero.explain_last()
     assert told.notes == [] and told.end == pytest.approx(hero.position, abs=1e-9)
     assert told.start == pytest.approx((-100, 0, REST - 8))
+
+
+def test_riders_ride_on_after_the_origin_has_moved():
+    places = []
+    for shift in ((0, 0, 0), (64, -32, 16)):
+        scene = room()
+        lift = scene.actors[3]
+        hero = hero_in(scene, -5, z=REST + 0.1)
+        hero.move((0, 0, -0.1), DT)
+        scene.shift_origin(shift)
+        x, y, z = lift.position
+        lift.move_to((x + 0.25, y, z + 0.125))
+        hero.move(GRAVITY, DT)
+        assert hero.state.standing_on is lift and hero.state.platform_delta == pytest.approx((0.25, 0, 0.125))
+        places.append(np.add(hero.position, shift))
+    assert places[0] == pytest.approx(places[1], abs=1e-9)
 
 
 def test_explanations_with_callbacks():
