@@ -1,4 +1,21 @@
-"""Kinematic character controller: a capsule that walks, slides, steps and falls by PhysX's rules."""
+"""Kinematic character controller: a capsule that walks, slides, steps and falls by PhysX's rules.
+
+World
+    `Scene`, `Actor`, `Obstacle`; the shapes `Mesh`, `Heightfield`, `Box`, `Sphere`, `Capsule`, `ConvexHull`,
+    `Plane`, `Triangle`; `load_level`. A scene answers `raycast`, `sweep`, `overlap`, `penetration` and
+    `closest_points`, each with a ``_many`` twin.
+Characters
+    `CharacterController` with its `Hit`, `Ground` and `State`; `separate`; the modes `ClimbingMode`,
+    `NonWalkableMode`, `Behavior`, `Rules`; the results `CollisionFlags`, `Pass`, `Region`.
+Shape against shape
+    `distance_between`, `contacts_between`, each with a ``_many`` twin; `ContactManifold`.
+Block worlds
+    `CubeWorld`, `SweepSlideController`, `step_many`.
+Geometry
+    `pycct.kernels`, `pycct.toolbox`, `decompose_movement`, `expanding_polygon`.
+The same in plain Python
+    `pycct.reference`.
+"""
 
 from typing import TYPE_CHECKING, Any
 

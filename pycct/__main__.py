@@ -33,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0 when the command did its work, 2 for bad usage.
+        Exit code: 0 when the command did its work, 1 when what it was given makes no sense,
+        2 for bad usage; `walk` ends with 3 when the character was stopped.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(prog="python -m pycct", description="Kinematic character controller.")
@@ -48,7 +49,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             subparsers.add_parser(name, help=summary)
     args = parser.parse_args(arguments)
-    return int(modules[args.command].run(args))
+    try:
+        return int(modules[args.command].run(args))
+    except BrokenPipeError:
+        # Whoever read the output has had enough.
+        sys.stderr.close()
+        return 1
+    except ValueError as e:
+        print(f"pycct: {e}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -512,7 +512,8 @@ cdef class Scene:
             Factors along the shape's own axes, not zero; negative ones mirror. Spheres
             and capsules take one positive factor three times, planes none.
         body : {'static', 'kinematic', 'dynamic'}
-            Kinematic actors carry characters; overlap recovery never pushes a character
+            Kinematic actors carry characters up and down, and with
+            ``behavior=Behavior.CAN_RIDE`` aside as well; overlap recovery never pushes a character
             out of a dynamic one.
         layer : int
             Bit set, 32 bits; a character sees the actor when it meets the character's mask.
@@ -668,14 +669,26 @@ cdef class Scene:
 
     def __reduce__(self):
         # Characters are not in it: each takes its scene along, and pickle keeps them one.
+        # As state, not as arguments, so that user_data may refer to the scene.
         with self.lock:
-            # What may lead back to the scene follows when it has been made.
-            return (_scene_again, ([_record_of(a) for a in self.actors_.values()], self.next_id),
-                    {a.id: a.user_data for a in self.actors_.values()})
+            return Scene, (), ([_record_of(a) for a in self.actors_.values()], self.next_id)
 
     def __setstate__(self, state):
-        for id, user_data in state.items():
-            self.actors_[id].user_data = user_data
+        """Fill an empty scene with what another one held; actors keep their ids and, to the bit, their places."""
+        records, next_id = state
+        with self.lock:
+            if self.actors_:
+                raise ValueError("state goes into an empty scene only")
+            actors = [_actor_again(r) for r in records]
+            ids = [(<Actor>a).id for a in actors]
+            if sorted(set(ids)) != ids or ids and not 0 <= min(ids) <= max(ids) < next_id:
+                raise ValueError("state is damaged: its ids make no sense")
+            for actor in actors:
+                self._check_span(actor)
+            for actor in actors:
+                (<Actor>actor).scene_ = self
+                self._keep(actor)
+            self.next_id = next_id
 
     def __len__(self):
         return len(self.actors_)
@@ -999,25 +1012,20 @@ cdef tuple _record_of(Actor a):
             from_vec3(a.scale_), a.body_, a.layer_, a.behavior_)
 
 
-def _scene_again(records, next_id):
-    """A pickled or copied scene; its actors keep their ids and, to the bit, their places."""
-    cdef Scene scene = Scene()
-    cdef Actor actor
-    for id, obstacle, shape, position, rotation, scale, body, layer, behavior in records:
-        if not isinstance(shape, Shape):
-            raise TypeError("not a pickled scene")
-        actor = Obstacle.__new__(Obstacle) if obstacle else Actor.__new__(Actor)
-        actor.shape = shape
-        actor.position_ = as_place(position, "position")
-        actor.rotation_.x, actor.rotation_.y, actor.rotation_.z, actor.rotation_.w = rotation
-        as_quat(rotation, "rotation")
-        actor.scale_ = as_vec3(scale, "scale")
-        actor.body_ = body
-        actor.layer_ = layer
-        actor.behavior_ = behavior
-        actor.id = id
-        actor.scene_ = scene
-        scene._keep(actor)
-    scene.next_id = next_id
-    scene.fixed_dirty = scene.moving_dirty = True
-    return scene
+cdef Actor _actor_again(record):
+    id, obstacle, shape, position, rotation, scale, body, layer, behavior, user_data = record
+    cdef Actor actor = Obstacle.__new__(Obstacle) if obstacle else Actor.__new__(Actor)
+    cdef vec3 k = as_vec3(scale, "scale")
+    if not isinstance(shape, Shape) or (<Shape>shape).kind < 0 or body not in BODY_NAMES or k.x * k.y * k.z == 0.0:
+        raise ValueError("state is damaged: it is not that of a scene")
+    as_quat(rotation, "rotation")
+    actor.shape = shape
+    actor.position_ = as_place(position, "position")
+    actor.rotation_.x, actor.rotation_.y, actor.rotation_.z, actor.rotation_.w = rotation
+    actor.scale_ = k
+    actor.body_ = body
+    actor.layer_ = as_bits(layer, "layer")
+    actor.behavior_ = as_bits(behavior, "behavior")
+    actor.user_data = user_data
+    actor.id = id
+    return actor

@@ -669,6 +669,7 @@ class CharacterController:
             self._memory = job.s
             self._hits = job.hits
             self._stats = job.stats
+            self._stats.timestamp = self._scene.timestamp
             self._publish()
         return FLAGS[job.s.flags]
 

@@ -243,13 +243,17 @@ class HitRecord(NamedTuple):
 
 @dataclass
 class MoveStats:
-    """What the last move cost."""
+    """What the last move cost, and what it had looked up last (SWEEP 11.1)."""
 
     iterations: int = 0
     full_updates: int = 0
     partial_updates: int = 0
     triangles_tested: int = 0
     recoveries: int = 0
+    cache_bounds: tuple | None = None  # corners (lo, hi) of the volume
+    timestamp: int = 0  # Scene.timestamp of what was looked up
+    static_triangles: int = 0
+    total_triangles: int = 0
     mends: Rules = Rules.PHYSX  # those that made a difference; none: the move was PhysX's to the bit
 
 
@@ -308,6 +312,9 @@ class Move:
         self.bounds = cached_volume(temporal, self.side)
         self.candidates = self.look_up(self.bounds, walls)
         self.stats.full_updates += 1
+        self.stats.cache_bounds = self.bounds
+        self.stats.total_triangles = sum(len(g.faces) for g in self.candidates)
+        self.stats.static_triangles = sum(len(g.faces) for g in self.candidates if g.item.body == "static")
 
     def look_up(self, box, walls=None):
         """Shapes, obstacles and other controllers in a box."""
