@@ -69,7 +69,7 @@ def test_hits_come_in_the_order_of_the_passes():
     assert [(h.pass_, h.actor) for h in told] == [(Pass.UP, ceiling), (Pass.SIDE, wall), (Pass.DOWN, ground)]
     assert all(isinstance(h, Hit) for h in told)
     assert [h.position for h in told] == [h.position for h in hero.hits]
-    assert [h.region for h in told] == ["top", "bottom", "bottom"] or told[1].region == "side"
+    assert told[0].region == "top" and told[2].region == "bottom"
     up, side, down = told
     assert up.direction == pytest.approx((0, 0, 1)) and up.normal == pytest.approx((0, 0, -1))
     assert side.direction == pytest.approx((1, 0, 0)) and side.length == pytest.approx(0.9)
@@ -283,21 +283,26 @@ def test_a_callback_may_change_and_ask_the_scene(name):
         busy.move((0, 0, -0.01), DT)
 
 
-def test_an_actor_removed_before_it_is_asked_about_is_met_no_more_or_as_it_was():
+def test_an_actor_removed_before_it_is_asked_about_is_left_out():
     # A filter cannot be asked about what is gone: it counts as left out.
     scene = world((Box((1, 5, 5)), (2, 0, 0)), (Box((1, 5, 5)), (2.5, 0, 0)))
     near, far = scene.actors
 
+    asked = []
+
     def clear(other):
+        asked.append(other)
         if far in scene.actors:
             scene.remove(far)
         return other is not near
 
     hero = hero_in(scene, step_offset=0, filter=clear)
     hero.move((5, 0, 0), DT)
-    assert hero.position[0] == pytest.approx(5) or hero.position[0] == pytest.approx(1.5 - RADIUS - OFFSET)
+    assert near in asked
+    assert hero.position[0] == pytest.approx(1.5 - RADIUS - OFFSET if far in asked else 5)
+    hero.teleport((0, 0, REST))
     hero.move((5, 0, 0), DT)
-    assert all(math.isfinite(c) for c in hero.position)
+    assert hero.position[0] == pytest.approx(5)
 
 
 @pytest.mark.parametrize("name", ["on_hit", "filter", "behavior"])
@@ -305,7 +310,7 @@ def test_a_callback_cannot_use_its_own_character_but_read_it(name):
     scene = world(flat())
     hero = hero_in(scene)
     hero.move(GRAVITY, DT)
-    proxy_like = {}
+    during = {}
 
     def callback(other):
         for call in (
@@ -329,14 +334,14 @@ def test_a_callback_cannot_use_its_own_character_but_read_it(name):
         ):
             with pytest.raises(RuntimeError, match="use"):
                 call()
-        proxy_like["seen"] = seen(hero)
+        during["seen"] = seen(hero)
         return 1
 
     kept = hero.save()
     before = seen(hero)
     setattr(hero, name, callback)
     assert hero.move((0.1, 0, -0.02), DT) == CollisionFlags.DOWN
-    assert proxy_like["seen"] == before
+    assert during["seen"] == before
     assert hero.position == pytest.approx((0.1, 0, REST))
 
 

@@ -104,7 +104,7 @@ def test_carried_aside_and_round_corners(kind, asked):
 @pytest.mark.parametrize("kind", MOVERS)
 @pytest.mark.parametrize(("turns", "x", "up"), [(360, 2.0, 0.0), (90, 1.0, 0.3), (40, 3.0, -0.2), (-120, 2.5, 0.0)])
 def test_keeps_its_place_on_a_turntable(kind, turns, x, up):
-    # The brief: within 1 cm of the distance to the axis after a full turn. Nothing but rounding is lost.
+    # Within 1 cm of the distance to the axis after a full turn is asked for; nothing but rounding is lost.
     _, table, hero = standing(kind, x, 0.0, half=(5, 5, 0.5))
     for k in range(1, abs(turns) + 1):
         angle = 2 * math.pi * k / turns
