@@ -440,7 +440,9 @@ cdef class CharacterController:
     up : (3,) floats
         Up direction, any length but zero; the capsule stands along it.
     step_offset : float
-        Highest step that is climbed, metres; at most the character's whole height.
+        How far the way up lifts, metres; at most the character's whole height. Steps of
+        this height are climbed; the round bottom also rolls over edges somewhat higher,
+        unless climbing is 'constrained'.
     contact_offset : float
         Gap kept between capsule and world, metres.
     slope_limit : float
@@ -450,9 +452,11 @@ cdef class CharacterController:
     non_walkable_mode : {'prevent_climbing', 'force_sliding'} or NonWalkableMode
         On slopes that are too steep: stand but do not climb, or slide down.
     rules : {'physx', 'document', 'robust'} or Rules
-        The rule set (RULES 9).
+        The rule set: 'robust' is 'physx' with mends for known faults, such as sticking at
+        low lintels; docs/rules.md tells how they differ.
     overlap_recovery : bool
-        Move out of static and kinematic shapes found overlapping.
+        Move out of static and kinematic shapes that a pass of a move starts inside of; a
+        motion away from their surface is not stopped.
     prevent_vertical_sliding : bool
         Do not slide up or down along ceilings.
     invisible_wall_height : float

@@ -703,14 +703,20 @@ cdef class Scene:
         given = np.asarray(ids)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
             raise TypeError("ids must be a one-dimensional array of integers")
-        places = np.array(positions, dtype=np.float64, order="C", copy=True)
+        try:
+            places = np.array(positions, dtype=np.float64, order="C", copy=True)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError("positions must be an array of finite numbers of shape (n, 3)") from None
         if places.shape != (given.shape[0], 3):
             raise ValueError(f"positions must have shape ({given.shape[0]}, 3), got {places.shape}")
         if not np.isfinite(places).all() or (places.size and np.abs(places).max() > FARTHEST):
             raise ValueError(f"positions must be finite and lie within {FARTHEST:g} m of the origin")
         turns = None
         if rotations is not None:
-            turns = np.asarray(rotations, dtype=np.float64)
+            try:
+                turns = np.asarray(rotations, dtype=np.float64)
+            except (TypeError, ValueError, OverflowError):
+                raise TypeError("rotations must be an array of finite numbers of shape (n, 4)") from None
             if turns.shape == (4,):
                 turns = np.broadcast_to(turns, (given.shape[0], 4))
             if turns.shape != (given.shape[0], 4):

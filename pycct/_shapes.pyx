@@ -24,7 +24,7 @@ from pycct._types cimport (
     STATUS_NO_MEMORY,
     STATUS_OK,
 )
-from pycct._vec cimport box_of, box_union, v3, v3_is_zero, v3_lex, v3_load, v3_max, v3_min, v3_mul, v3_neg
+from pycct._vec cimport box_of, box_union, v3, v3_is_zero, v3_lex, v3_load, v3_max, v3_max_abs, v3_min, v3_mul, v3_neg
 
 # Half the side of the box that stands for an endless plane.
 cdef double ENDLESS = 1e30
@@ -57,6 +57,23 @@ cdef bint _flag(object value, str name) except -1:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
     return bool(value)
+
+
+# No shape is larger than this, metres: twice the farthest place in a scene. Beyond it,
+# squares of squares would overflow.
+cdef double LARGEST = 2e12
+
+
+cdef double _sized(double x, str name) except? -1.0:
+    if x > LARGEST:
+        raise ValueError(f"{name} must not exceed {LARGEST:g} m, got {x}")
+    return x
+
+
+cdef vec3 _placed(object value, str name) except *:
+    cdef vec3 v = as_vec3(value, name)
+    _sized(v3_max_abs(v), name)
+    return v
 
 
 cdef class Shape:
@@ -109,7 +126,7 @@ cdef class Sphere(Shape):
     """
 
     def __init__(self, radius):
-        cdef double r = as_positive(radius, "radius")
+        cdef double r = _sized(as_positive(radius, "radius"), "radius")
         self.fresh()
         self.kind = SHAPE_SPHERE
         self.radius_ = r
@@ -140,8 +157,8 @@ cdef class Capsule(Shape):
     """
 
     def __init__(self, radius, height):
-        cdef double r = as_positive(radius, "radius")
-        cdef double h = as_not_negative(height, "height")
+        cdef double r = _sized(as_positive(radius, "radius"), "radius")
+        cdef double h = _sized(as_not_negative(height, "height"), "height")
         self.fresh()
         self.kind = SHAPE_CAPSULE
         self.radius_ = r
@@ -176,7 +193,7 @@ cdef class Box(Shape):
     """
 
     def __init__(self, half_extents):
-        cdef vec3 h = as_vec3(half_extents, "half_extents")
+        cdef vec3 h = _placed(half_extents, "half_extents")
         if not (h.x > 0.0 and h.y > 0.0 and h.z > 0.0):
             raise ValueError(f"half_extents must be > 0, got {from_vec3(h)}")
         self.fresh()
@@ -208,9 +225,9 @@ cdef class Triangle(Shape):
 
     def __init__(self, a, b, c):
         self.fresh()
-        self.a = as_vec3(a, "a")
-        self.b = as_vec3(b, "b")
-        self.c = as_vec3(c, "c")
+        self.a = _placed(a, "a")
+        self.b = _placed(b, "b")
+        self.c = _placed(c, "c")
         self.kind = SHAPE_TRIANGLE
         self.bounds_ = box_of(v3_min(self.a, v3_min(self.b, self.c)), v3_max(self.a, v3_max(self.b, self.c)))
 
@@ -275,6 +292,7 @@ cdef class ConvexHull(Shape):
     def __init__(self, points):
         self.fresh()
         self._set(build_hull(points), v3(1.0, 1.0, 1.0))
+        _sized(v3_max_abs(v3_max(v3_neg(self.bounds_.lo), self.bounds_.hi)), "points")
 
     cdef int _set(self, HullTables tables, vec3 scale) except -1:
         cdef int32_t i
@@ -314,6 +332,7 @@ cdef class ConvexHull(Shape):
         if self.tables is None:
             raise RuntimeError("the hull was not initialised: call ConvexHull.__init__")
         other._set(self.tables, v3_mul(self.scale_, s))
+        _sized(v3_max_abs(v3_max(v3_neg(other.bounds_.lo), other.bounds_.hi)), "scale")
         return other
 
     @property

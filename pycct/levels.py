@@ -161,8 +161,8 @@ def load_level(
         raise ValueError(f"up must be one of {', '.join(AXES)}, not {up!r}")
     if isinstance(scale, bool) or not isinstance(scale, (int, float)):
         raise TypeError(f"scale must be a number, not {type(scale).__name__}")
-    if not (0.0 < scale < math.inf):
-        raise ValueError(f"scale must be > 0, got {scale}")
+    if not 0.0 < scale <= 1e12:
+        raise ValueError(f"scale must be > 0 and at most 1e12, got {scale}")
     # The errors of a missing or unreadable file are the system's own.
     if file.exists() and not file.is_file():
         raise ValueError(f"{file} is not a file")

@@ -398,7 +398,7 @@ def test_what_is_no_shape(scene, value):
 
 
 def test_a_shape_too_far_out(scene):
-    refuses(ValueError, "shape", scene.add, Box((1e300, 1, 1)))
+    refuses(ValueError, "shape", scene.add, Box((2e12, 1, 1)), scale=(2, 1, 1))
     refuses(ValueError, "shape", scene.add, Mesh(np.array(TETRA) * 1e13, FACES))
     refuses(ValueError, "shape", scene.add, Plane((0, 0, 1), 1e308))
     refuses(ValueError, "shape", scene.add, Box((1, 1, 1)), scale=(1e300, 1, 1))
@@ -742,3 +742,19 @@ def test_many_controllers_share_a_scene_that_changes():
     for t in threads:
         t.join()
     assert errors == []
+
+
+def test_no_shape_is_larger_than_a_scene():
+    # Squares of squares of its size would overflow and come back as NaN.
+    for make, name in (
+        (lambda x: Sphere(x), "radius"),
+        (lambda x: Capsule(1, x), "height"),
+        (lambda x: Box((1, x, 1)), "half_extents"),
+        (lambda x: Triangle((0, 0, 0), (x, 0, 0), (0, 1, 0)), "b"),
+        (lambda x: ConvexHull([(0, 0, 0), (x, 0, 0), (0, 1, 0), (0, 0, 1)]), "points"),
+        (lambda x: ConvexHull([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]).scaled((x, 1, 1)), "scale"),
+    ):
+        make(1e12)
+        for x in (3e12, 1e150, 1e300):
+            with pytest.raises(ValueError, match=name):
+                make(x)
