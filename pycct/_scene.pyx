@@ -668,27 +668,18 @@ cdef class Scene:
         return self.actors_.get(id)
 
     def __reduce__(self):
-        # Characters are not in it: each takes its scene along, and pickle keeps them one.
-        # As state, not as arguments, so that user_data may refer to the scene.
+        # Characters are not in it: each takes its scene along, and pickle keeps them one. user_data is state, not
+        # an argument, so that it may refer to the scene, and to characters that look for their proxy in it.
         with self.lock:
-            return Scene, (), ([_record_of(a) for a in self.actors_.values()], self.next_id)
+            return (_scene_again, ([_record_of(a) for a in self.actors_.values()], self.next_id),
+                    {a.id: a.user_data for a in self.actors_.values()})
 
     def __setstate__(self, state):
-        """Fill an empty scene with what another one held; actors keep their ids and, to the bit, their places."""
-        records, next_id = state
-        with self.lock:
-            if self.actors_:
-                raise ValueError("state goes into an empty scene only")
-            actors = [_actor_again(r) for r in records]
-            ids = [(<Actor>a).id for a in actors]
-            if sorted(set(ids)) != ids or ids and not 0 <= min(ids) <= max(ids) < next_id:
+        """Give actors their user_data, by id."""
+        for id, user_data in state.items():
+            if id not in self.actors_:
                 raise ValueError("state is damaged: its ids make no sense")
-            for actor in actors:
-                self._check_span(actor)
-            for actor in actors:
-                (<Actor>actor).scene_ = self
-                self._keep(actor)
-            self.next_id = next_id
+            self.actors_[id].user_data = user_data
 
     def __len__(self):
         return len(self.actors_)
@@ -1012,8 +1003,25 @@ cdef tuple _record_of(Actor a):
             from_vec3(a.scale_), a.body_, a.layer_, a.behavior_)
 
 
+def _scene_again(records, next_id):
+    """A pickled or copied scene; its actors keep their ids and, to the bit, their places."""
+    cdef Scene scene = Scene()
+    cdef list actors = [_actor_again(r) for r in records]
+    ids = [(<Actor>a).id for a in actors]
+    if sorted(set(ids)) != ids or ids and not 0 <= min(ids) <= max(ids) < next_id:
+        raise ValueError("state is damaged: its ids make no sense")
+    for actor in actors:
+        scene._check_span(actor)
+    with scene.lock:
+        for actor in actors:
+            (<Actor>actor).scene_ = scene
+            scene._keep(actor)
+        scene.next_id = next_id
+    return scene
+
+
 cdef Actor _actor_again(record):
-    id, obstacle, shape, position, rotation, scale, body, layer, behavior, user_data = record
+    id, obstacle, shape, position, rotation, scale, body, layer, behavior = record
     cdef Actor actor = Obstacle.__new__(Obstacle) if obstacle else Actor.__new__(Actor)
     cdef vec3 k = as_vec3(scale, "scale")
     if not isinstance(shape, Shape) or (<Shape>shape).kind < 0 or body not in BODY_NAMES or k.x * k.y * k.z == 0.0:
@@ -1026,6 +1034,5 @@ cdef Actor _actor_again(record):
     actor.body_ = body
     actor.layer_ = as_bits(layer, "layer")
     actor.behavior_ = as_bits(behavior, "behavior")
-    actor.user_data = user_data
     actor.id = id
     return actor
