@@ -24,6 +24,8 @@ from pycct._pure import PURE
 from pycct._version import __version__
 
 if TYPE_CHECKING or not PURE:
+    from pycct import kernels as kernels
+    from pycct import toolbox as toolbox
     from pycct._ask import ClosestArrays, ClosestPoints, HitArrays, Penetration, SceneHit, TouchArrays
     from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement, separate
     from pycct._cubes import CubeWorld
@@ -45,7 +47,6 @@ if TYPE_CHECKING or not PURE:
     from pycct._scene import Actor, Obstacle, Scene
     from pycct._shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
     from pycct._slide import SweepSlideController, step_many
-    from pycct import kernels, toolbox
     from pycct.levels import LevelReport, load_level
 else:
     from pycct.reference import (
