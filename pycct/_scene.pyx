@@ -668,14 +668,17 @@ cdef class Scene:
         return self.actors_.get(id)
 
     def __reduce__(self):
-        # Characters are not in it: each takes its scene along, and pickle keeps them one.
+        # Characters are not in it: each takes its scene along, and pickle keeps them one. user_data is state, not
+        # an argument, so that it may refer to the scene, and to characters that look for their proxy in it.
         with self.lock:
-            # What may lead back to the scene follows when it has been made.
             return (_scene_again, ([_record_of(a) for a in self.actors_.values()], self.next_id),
                     {a.id: a.user_data for a in self.actors_.values()})
 
     def __setstate__(self, state):
+        """Give actors their user_data, by id."""
         for id, user_data in state.items():
+            if id not in self.actors_:
+                raise ValueError("state is damaged: its ids make no sense")
             self.actors_[id].user_data = user_data
 
     def __len__(self):
@@ -1009,22 +1012,33 @@ cdef tuple _record_of(Actor a):
 def _scene_again(records, next_id):
     """A pickled or copied scene; its actors keep their ids and, to the bit, their places."""
     cdef Scene scene = Scene()
-    cdef Actor actor
-    for id, obstacle, shape, position, rotation, scale, body, layer, behavior in records:
-        if not isinstance(shape, Shape):
-            raise TypeError("not a pickled scene")
-        actor = Obstacle.__new__(Obstacle) if obstacle else Actor.__new__(Actor)
-        actor.shape = shape
-        actor.position_ = as_place(position, "position")
-        actor.rotation_.x, actor.rotation_.y, actor.rotation_.z, actor.rotation_.w = rotation
-        as_quat(rotation, "rotation")
-        actor.scale_ = as_vec3(scale, "scale")
-        actor.body_ = body
-        actor.layer_ = layer
-        actor.behavior_ = behavior
-        actor.id = id
-        actor.scene_ = scene
-        scene._keep(actor)
-    scene.next_id = next_id
-    scene.fixed_dirty = scene.moving_dirty = True
+    cdef list actors = [_actor_again(r) for r in records]
+    ids = [(<Actor>a).id for a in actors]
+    if sorted(set(ids)) != ids or ids and not 0 <= min(ids) <= max(ids) < next_id:
+        raise ValueError("state is damaged: its ids make no sense")
+    for actor in actors:
+        scene._check_span(actor)
+    with scene.lock:
+        for actor in actors:
+            (<Actor>actor).scene_ = scene
+            scene._keep(actor)
+        scene.next_id = next_id
     return scene
+
+
+cdef Actor _actor_again(record):
+    id, obstacle, shape, position, rotation, scale, body, layer, behavior = record
+    cdef Actor actor = Obstacle.__new__(Obstacle) if obstacle else Actor.__new__(Actor)
+    cdef vec3 k = as_vec3(scale, "scale")
+    if not isinstance(shape, Shape) or (<Shape>shape).kind < 0 or body not in BODY_NAMES or k.x * k.y * k.z == 0.0:
+        raise ValueError("state is damaged: it is not that of a scene")
+    as_quat(rotation, "rotation")
+    actor.shape = shape
+    actor.position_ = as_place(position, "position")
+    actor.rotation_.x, actor.rotation_.y, actor.rotation_.z, actor.rotation_.w = rotation
+    actor.scale_ = k
+    actor.body_ = body
+    actor.layer_ = as_bits(layer, "layer")
+    actor.behavior_ = as_bits(behavior, "behavior")
+    actor.id = id
+    return actor
