@@ -672,7 +672,7 @@ cdef class CharacterController:
             if self.removed:
                 raise RuntimeError("the controller has been removed")
             if self.busy:
-                raise RuntimeError("the controller is in use by another thread")
+                raise RuntimeError("the controller is in use: by another thread, or by a callback of its own move")
             self.busy = 1
         return 0
 
@@ -1021,8 +1021,8 @@ cdef class CharacterController:
         Parameters
         ----------
         max_distance : float, optional
-            Surfaces no farther than this count, metres, >= 0; the default is a little
-            more than the contact offset.
+            Surfaces no farther than this count, metres, 0 to the character's whole height;
+            the default is a little more than the contact offset.
 
         Returns
         -------
@@ -1044,6 +1044,10 @@ cdef class CharacterController:
         cdef list found = [], shapes = [], poses = []
         if max_distance is not None:
             reach = as_not_negative(max_distance, "max_distance")
+            # Farther than that it would be a question about the level, not about contacts.
+            if reach > self.params.height + 2.0 * self.params.radius:
+                raise ValueError(f"max_distance must not exceed the character's height "
+                                 f"{self.params.height + 2.0 * self.params.radius}, got {reach}")
         self.enter()
         try:
             snap = self.scene.snapshot()

@@ -48,6 +48,8 @@ def test_in_the_air_nothing_is_touched():
     assert hero.contacts() == []
     with pytest.raises(ValueError, match="max_distance"):
         hero.contacts(-1)
+    with pytest.raises(ValueError, match="max_distance"):
+        hero.contacts(1e9)
 
 
 def test_filter_mask_and_other_characters():

@@ -566,7 +566,7 @@ class CharacterController:
         if self._removed:
             raise RuntimeError("the controller has been removed")
         if self._busy:
-            raise RuntimeError("the controller is in use by another thread")
+            raise RuntimeError("the controller is in use: by another thread, or by a callback of its own move")
         self._busy = True
         try:
             yield
