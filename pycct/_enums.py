@@ -46,8 +46,9 @@ class Rules(IntFlag):
     MEND_KEEP_RIDE
         R38, R40. Who stood on a moving thing, or does not move at all, goes on standing there while the
         gap stays within twice the contact offset.
-    MEND_IDLE_RECOVERY
-        R38. Kinematic bodies push out also who does not move.
+    MEND_KINEMATIC_RECOVERY
+        R38. Kinematic bodies push out whoever a move leaves inside them, also where no pass began inside:
+        ``state.overlap`` then tells of a crush.
     MEND_ALMOST_LEVEL
         R20, R32. With an oblique up direction a level displacement rises by rounding, and would count as a
         jump: a rise of less than a millionth is none.
@@ -78,7 +79,7 @@ class Rules(IntFlag):
     MEND_MOVING_SLOPES = 1 << 20
     MEND_STEP_IS_NO_JUMP = 1 << 21
     MEND_KEEP_RIDE = 1 << 22
-    MEND_IDLE_RECOVERY = 1 << 23
+    MEND_KINEMATIC_RECOVERY = 1 << 23
     MEND_ALMOST_LEVEL = 1 << 24
     MEND_STEEP_CLIMB = 1 << 25
     ROBUST = ((1 << 10) - 1) << 16

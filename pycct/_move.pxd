@@ -76,7 +76,7 @@ cdef enum mend_bit:
     MEND_MOVING_SLOPES = 1 << 20            # slopes of kinematic and dynamic bodies count as flat
     MEND_STEP_IS_NO_JUMP = 1 << 21          # the step's way up reports ceilings
     MEND_KEEP_RIDE = 1 << 22                # a lift is forgotten by who does not move
-    MEND_IDLE_RECOVERY = 1 << 23            # things move into who does not move
+    MEND_KINEMATIC_RECOVERY = 1 << 23       # things move into who stands in their way
     MEND_ALMOST_LEVEL = 1 << 24             # a rise by rounding cancels steps and slopes
     MEND_STEEP_CLIMB = 1 << 25              # climbs steep slopes of triangles smaller than a step
 

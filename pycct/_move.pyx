@@ -847,8 +847,8 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
     return flags
 
 
-cdef int _recover_idle(move_job* m) noexcept nogil:
-    """MEND_IDLE_RECOVERY: out of kinematic bodies that moved into who does not move."""
+cdef int _recover_kinematic(move_job* m) noexcept nogil:
+    """MEND_KINEMATIC_RECOVERY: out of kinematic bodies that the move ends inside of."""
     cdef int32_t group
     cdef push_out push
     cdef vec3 p0 = v3_sub(m.s.position, m.half_axis), p1 = v3_add(m.s.position, m.half_axis)
@@ -858,7 +858,7 @@ cdef int _recover_idle(move_job* m) noexcept nogil:
     push = candidates_deepest(&m.scratch.around, p0, p1, m.p.radius * (1.0 - SHARE), 1 << BODY_KINEMATIC, &group)
     if m.scratch.book.asking:
         return STATUS_NEED_ANSWER
-    if push.overlapping and _mend(m, MEND_IDLE_RECOVERY):
+    if push.overlapping and _mend(m, MEND_KINEMATIC_RECOVERY):
         return _recover(m, &m.s.position)
     return STATUS_OK
 
@@ -1106,8 +1106,8 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     if p.rules & MEND_BACK_FACES:
         m.s.marks = m.s.marks | PASSES_BACK_FACE if m.passed else m.s.marks & ~<uint32_t>PASSES_BACK_FACE
     if m.status == STATUS_OK and world.moving.n > 0:
-        if p.rules & MEND_IDLE_RECOVERY and stats.iterations == 0 and p.overlap_recovery:
-            m.status = _recover_idle(&m)
+        if p.rules & MEND_KINEMATIC_RECOVERY and p.overlap_recovery:
+            m.status = _recover_kinematic(&m)
         if (m.status == STATUS_OK and p.rules & MEND_KEEP_RIDE and rise <= 0.0 and not m.s.ground.touching
                 and m.s.touched_actor < 0 and m.s.touched_obstacle < 0 and m.s.touched_controller < 0
                 and (m.carried or stats.iterations == 0 or stats.recoveries > 0)):

@@ -95,7 +95,7 @@ FAULTS = {
     Rules.MEND_MOVING_SLOPES: rests_on_a_moving_slope,
     Rules.MEND_STEP_IS_NO_JUMP: told_of_a_ceiling,
     Rules.MEND_KEEP_RIDE: left_by_a_lift,
-    Rules.MEND_IDLE_RECOVERY: invaded_at_rest,
+    Rules.MEND_KINEMATIC_RECOVERY: invaded_at_rest,
     Rules.MEND_ALMOST_LEVEL: rises_by_rounding,
     Rules.MEND_STEEP_CLIMB: climbs_small_triangles,
 }
@@ -249,3 +249,20 @@ def test_reports_module_knows_where_things_are():
     p = np.array([[1.0, 2.0, 3.0], [-1.0, 0.5, 2.0]])
     np.testing.assert_allclose(lab.back(lab.out(p)), p, atol=1e-12)
     assert reports.clearance(floor(), lab.walker(lab.scene(floor()), (0, 0, 0.25))) == pytest.approx(0.25)
+
+
+def test_a_crush_from_above_is_told():
+    # The way down does not see what lies behind it: only the mend looks where the move ends.
+    told = {}
+    for rules in ("physx", "robust", Rules.ROBUST & ~Rules.MEND_KINEMATIC_RECOVERY):
+        scene = pycct.Scene()
+        scene.add(pycct.Plane((0, 0, 1)))
+        press = scene.add(pycct.Box((3, 3, 1)), position=(0, 0, 4), body="kinematic")
+        hero = pycct.CharacterController(scene, position=(0, 0, 0.91), rules=rules)
+        for k in range(40):
+            press.move_to((0, 0, 4 - 0.05 * k))
+            hero.move((0, 0, -0.05), 1 / 60)
+        told[rules] = hero.state.overlap
+        assert abs(hero.position[0]) < 1e-9 and hero.position[2] < 1
+    assert told["robust"] > 0.5
+    assert told["physx"] == told[Rules.ROBUST & ~Rules.MEND_KINEMATIC_RECOVERY] == 0.0

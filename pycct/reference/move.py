@@ -787,12 +787,12 @@ class Move:
         self.step = self.p.step_offset
         return flags
 
-    def recover_idle(self):
-        """MEND_IDLE_RECOVERY: out of kinematic bodies that moved into who does not move."""
+    def recover_kinematic(self):
+        """MEND_KINEMATIC_RECOVERY: out of kinematic bodies that the move ends inside of."""
         around = self.around(self.s.position, self.p.radius)
         radius = self.p.radius * (1.0 - SHARE)
         push = deepest(around, *self.ends(self.s.position), radius, ("kinematic",), self.may_meet)
-        if push.overlapping and self.mend(Rules.MEND_IDLE_RECOVERY):
+        if push.overlapping and self.mend(Rules.MEND_KINEMATIC_RECOVERY):
             self.set(position=self.recover(self.s.position))
 
     def keep_ride(self):
@@ -937,8 +937,8 @@ class Move:
             self.set(passes_back_face=bool(self.passed))
         if any(i.body != "static" for i in self.items):
             idle = self.stats.iterations == 0
-            if Rules.MEND_IDLE_RECOVERY in p.rules and idle and p.overlap_recovery:
-                self.recover_idle()
+            if Rules.MEND_KINEMATIC_RECOVERY in p.rules and p.overlap_recovery:
+                self.recover_kinematic()
             touches = max(self.s.touched_actor, self.s.touched_obstacle, self.s.touched_controller) >= 0
             lost = self.s.ground is None and not touches
             looks = self.carried or idle or self.stats.recoveries > 0
