@@ -16,6 +16,9 @@ BENCH_PYTHON ?= $(shell tools/find_python 3.12)
 DEMO_OUT ?= demo-out
 PYTHONS ?= $(PYTHON)
 ARGS ?=
+# Test processes at a time.
+JOBS ?= auto
+PYTEST_JOBS := -n $(JOBS) --dist worksteal
 
 # What makes an installed build stale: an editable install follows .py files by itself.
 COMPILED := pyproject.toml setup.py $(wildcard pycct/*.pyx pycct/*.pxd)
@@ -30,11 +33,11 @@ demo: $(VENV)/.demo
 test: test-release test-debug
 
 test-release: $(VENV)/.dev
-	$(VENV)/bin/pytest tests
+	$(VENV)/bin/pytest $(PYTEST_JOBS) tests
 
 # Away from the root, so that the source folder cannot stand in for the checked build.
 test-debug: $(DEBUG_VENV)/.checked
-	cd tests && UBSAN_OPTIONS=print_stacktrace=1 ../$(DEBUG_VENV)/bin/pytest -c ../pyproject.toml -p no:cacheprovider -m "not slow" .
+	cd tests && UBSAN_OPTIONS=print_stacktrace=1 ../$(DEBUG_VENV)/bin/pytest -c ../pyproject.toml -p no:cacheprovider $(PYTEST_JOBS) -m "not slow" .
 
 test-fast: $(VENV)/.dev
 	$(VENV)/bin/pytest -m "not slow" tests $(ARGS)

@@ -9,7 +9,7 @@ import reports
 from reports import C0, RIDES, Lab, about, block, box, floor, grid, quad, ramp
 from test_reports import gap, ledge, long_floor
 
-from pycct import Box, Capsule, CharacterController, Mesh, Rules, Scene, Sphere
+from pycct import Box, Capsule, CharacterController, Mesh, Plane, Rules, Scene, Sphere
 
 CO = C0["co"]
 MENDS = [b for b in Rules if b & Rules.ROBUST and b & (b - 1) == 0]
@@ -255,10 +255,10 @@ def test_a_crush_from_above_is_told():
     # The way down does not see what lies behind it: only the mend looks where the move ends.
     told = {}
     for rules in ("physx", "robust", Rules.ROBUST & ~Rules.MEND_KINEMATIC_RECOVERY):
-        scene = pycct.Scene()
-        scene.add(pycct.Plane((0, 0, 1)))
-        press = scene.add(pycct.Box((3, 3, 1)), position=(0, 0, 4), body="kinematic")
-        hero = pycct.CharacterController(scene, position=(0, 0, 0.91), rules=rules)
+        scene = Scene()
+        scene.add(Plane((0, 0, 1)))
+        press = scene.add(Box((3, 3, 1)), position=(0, 0, 4), body="kinematic")
+        hero = CharacterController(scene, position=(0, 0, 0.91), rules=rules)
         for k in range(40):
             press.move_to((0, 0, 4 - 0.05 * k))
             hero.move((0, 0, -0.05), 1 / 60)
