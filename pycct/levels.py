@@ -164,7 +164,7 @@ def load_level(
     if not 0.0 < scale <= 1e12:
         raise ValueError(f"scale must be > 0 and at most 1e12, got {scale}")
     # The errors of a missing or unreadable file are the system's own.
-    if file.exists() and not file.is_file():
+    if file.exists() and not file.is_file() and not file.is_dir():
         raise ValueError(f"{file} is not a file")
     with file.open("rb") as f:
         size = os.fstat(f.fileno()).st_size

@@ -10,7 +10,10 @@ import pycct
 from pycct import reference
 
 SCRIPT = """
+import sys
 import warnings
+# An editable install would lend its compiled modules to the copy without them.
+sys.meta_path = [f for f in sys.meta_path if "editable" not in getattr(f, "__module__", type(f).__module__)]
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     import pycct
