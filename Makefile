@@ -1,6 +1,7 @@
 # Every target sets up what it needs. The commands meant for people:
 #   make demo    characters walk through a level; picture, numbers and summary in demo-out/
-#   make test    all tests, on the ordinary build and (without the slow ones) on the checked build
+#   make test    the tests, on the ordinary build and on the checked build
+#   make test-slow   the long ones: millions of figures, all recordings in the reference, every report at length
 #   make bench   speed beside other character controllers, in one run
 #   make lint    ruff, cython-lint, mypy, stubtest
 #   make package sdist, wheel and empty environments, for each interpreter in PYTHONS
@@ -24,23 +25,23 @@ PYTEST_JOBS := -n $(JOBS) --dist worksteal
 COMPILED := pyproject.toml setup.py $(wildcard pycct/*.pyx pycct/*.pxd)
 PURE := $(wildcard pycct/*.py pycct/*.pyi pycct/*/*.py)
 
-.PHONY: demo test test-release test-debug test-fast bench lint package clean
+.PHONY: demo test test-slow test-debug test-fast bench lint package clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/python -m pycct demo --out $(DEMO_OUT) $(ARGS)
 
-test: test-release test-debug
+test: test-fast test-debug
 
-test-release: $(VENV)/.dev
-	$(VENV)/bin/pytest $(PYTEST_JOBS) tests
+test-slow: $(VENV)/.dev
+	$(VENV)/bin/pytest $(PYTEST_JOBS) -m slow tests $(ARGS)
 
 # Away from the root, so that the source folder cannot stand in for the checked build.
 test-debug: $(DEBUG_VENV)/.checked
 	cd tests && UBSAN_OPTIONS=print_stacktrace=1 ../$(DEBUG_VENV)/bin/pytest -c ../pyproject.toml -p no:cacheprovider $(PYTEST_JOBS) -m "not slow" .
 
 test-fast: $(VENV)/.dev
-	$(VENV)/bin/pytest -m "not slow" tests $(ARGS)
+	$(VENV)/bin/pytest $(PYTEST_JOBS) -m "not slow" tests $(ARGS)
 
 bench: $(BENCH_VENV)/.installed
 	$(BENCH_VENV)/bin/python bench/run.py $(ARGS)
