@@ -13,6 +13,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from pycct._convert cimport (
+    as_bits,
     as_float,
     as_not_negative,
     as_positive,
@@ -136,18 +137,6 @@ cdef int _as_mode(object value, dict modes, object enum, str name) except -1:
     return modes[value]
 
 
-cdef uint32_t _as_bits(object value, str name) except? 0:
-    try:
-        bits = int(value)
-        if bits != value:
-            raise TypeError
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name} must be an integer, not {value!r}") from None
-    if not 0 <= bits <= 0xFFFFFFFF:
-        raise ValueError(f"{name} must fit into 32 bits, got {bits}")
-    return <uint32_t>bits
-
-
 cdef dict RULE_SETS = {"physx": Rules.PHYSX, "document": Rules.DOCUMENT, "robust": Rules.ROBUST}
 
 
@@ -158,7 +147,7 @@ cdef uint32_t _as_rules(object value) except? 0:
         return <uint32_t>int(RULE_SETS[value])
     if not isinstance(value, Rules):
         raise TypeError(f"rules must be one of {sorted(RULE_SETS)} or Rules flags, not {value!r}")
-    return _as_bits(value, "rules")
+    return as_bits(value, "rules")
 
 
 cdef object _as_callback(object value, str name):
@@ -536,14 +525,14 @@ cdef class CharacterController:
         p.non_walkable = _as_mode(non_walkable_mode, NON_WALKABLE, NonWalkableMode, "non_walkable_mode")
         p.rules = _as_rules(rules)
         p.collide = _as_bool(collide, "collide")
-        p.surface = _as_bits(surface, "surface")
+        p.surface = as_bits(surface, "surface")
         p.proxy = -1
         p.overlap_recovery = _as_bool(overlap_recovery, "overlap_recovery")
         p.prevent_vertical_sliding = _as_bool(prevent_vertical_sliding, "prevent_vertical_sliding")
         p.invisible_wall_height = as_not_negative(invisible_wall_height, "invisible_wall_height")
         p.max_jump_height = as_not_negative(max_jump_height, "max_jump_height")
-        p.layer = _as_bits(layer, "layer")
-        p.mask = _as_bits(mask, "mask")
+        p.layer = as_bits(layer, "layer")
+        p.mask = as_bits(mask, "mask")
         on_hit = _as_callback(on_hit, "on_hit")
         behavior = _as_callback(behavior, "behavior")
         filter = _as_callback(filter, "filter")
@@ -660,7 +649,7 @@ cdef class CharacterController:
                 a.value = 1 if filter is None or filter(other) else 0
             else:
                 said = behavior(other)
-                a.value = _as_bits(0 if said is None else said, "the answer of behavior")
+                a.value = as_bits(0 if said is None else said, "the answer of behavior")
         raise_status(book_add(&self.scratch.book, &a))
         return 0
 
@@ -724,7 +713,7 @@ cdef class CharacterController:
         cdef object on_hit, behavior
         if 0.0 < time < SHORTEST:
             raise ValueError(f"dt must be 0 or at least {SHORTEST:g}, got {time}")
-        bits = self.params.mask if mask is None else _as_bits(mask, "mask")
+        bits = self.params.mask if mask is None else as_bits(mask, "mask")
         filter = self.filter_ if filter is None else _as_callback(filter, "filter")
         self.enter()
         try:
@@ -1098,7 +1087,7 @@ cdef class CharacterController:
         """
         cdef vec3 d = _as_place(displacement, "displacement")
         cdef double time = as_not_negative(dt, "dt"), least = as_not_negative(min_distance, "min_distance")
-        cdef uint32_t bits = self.params.mask if mask is None else _as_bits(mask, "mask")
+        cdef uint32_t bits = self.params.mask if mask is None else as_bits(mask, "mask")
         filter = self.filter_ if filter is None else _as_callback(filter, "filter")
         self.enter()
         try:
@@ -1532,7 +1521,7 @@ cdef class CharacterController:
     @surface.setter
     def surface(self, value):
         cdef controller_params p = self.params
-        p.surface = _as_bits(value, "surface")
+        p.surface = as_bits(value, "surface")
         self._set(p)
 
     @property
@@ -1614,7 +1603,7 @@ cdef class CharacterController:
     @layer.setter
     def layer(self, value):
         cdef controller_params p = self.params
-        p.layer = _as_bits(value, "layer")
+        p.layer = as_bits(value, "layer")
         self._set(p)
 
     @property
@@ -1625,7 +1614,7 @@ cdef class CharacterController:
     @mask.setter
     def mask(self, value):
         cdef controller_params p = self.params
-        p.mask = _as_bits(value, "mask")
+        p.mask = as_bits(value, "mask")
         self._set(p)
 
     def __repr__(self):
