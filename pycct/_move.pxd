@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from pycct._neighbours cimport character, shared_grid
 from pycct._types cimport triangle
 from pycct._vec cimport aabb, vec3
-from pycct._world cimport answer_book, candidates, world_part
+from pycct._world cimport answer_book, candidates, kept_candidates, world_part
 
 
 cdef enum collision_flag:       # MOVE 1.3
@@ -183,6 +183,16 @@ cdef struct candidate_cache:
     int32_t fixed_tris
 
 
+# The same by number, for a character that shares its scratch with others.
+cdef struct kept_cache:
+    kept_candidates near
+    aabb bounds
+    uint64_t fixed_version
+    uint64_t timestamp
+    uint32_t mask
+
+
+# One a controller, or one a thread of a crowd (see move_kept).
 cdef struct move_scratch:
     candidate_cache cache
     candidates around           # for overlap recovery and the ray down
@@ -253,6 +263,13 @@ cdef struct move_world:
 cdef int move_controller(const controller_params* p, controller_state* state, const move_world* world,
                          move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                          move_stats* stats) noexcept nogil
+
+# The same for one of many that share a scratch: ``kept`` takes the place of its cache,
+# and ends up as that of the scratch does. Zeroed memory is an empty one; the same bits as move_controller.
+cdef int move_kept(const controller_params* p, controller_state* state, const move_world* world, kept_cache* kept,
+                   move_scratch* scratch, vec3 displacement, double dt, double min_distance,
+                   move_stats* stats) noexcept nogil
+cdef void kept_cache_free(kept_cache* kept) noexcept nogil
 
 # What a character meets below, at most ``reach`` away (MOVE 12.1).
 cdef int probe_below(const controller_params* p, const controller_state* state, const move_world* world,

@@ -59,11 +59,14 @@ from pycct._world cimport (
     candidates_free,
     candidates_gather,
     candidates_init,
+    candidates_keep,
+    candidates_lay_out,
     capsule_bounds,
     group_order,
     group_overlaps,
     group_push,
     group_recovers,
+    kept_free,
     place_point,
     placed,
     triangle_data,
@@ -1125,6 +1128,46 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     m.s.velocity = v3_scale(v3_sub(m.s.position, start), 1.0 / dt) if dt > 0.0 else v3(0.0, 0.0, 0.0)
     state[0] = m.s
     return STATUS_OK
+
+
+cdef int move_kept(const controller_params* p, controller_state* state, const move_world* world, kept_cache* kept,
+                   move_scratch* scratch, vec3 displacement, double dt, double min_distance,
+                   move_stats* stats) noexcept nogil:
+    cdef candidate_cache* c = &scratch.cache
+    cdef int status
+    c.valid = False
+    if (kept.near.whole and kept.fixed_version == world.fixed.version and kept.mask == world.mask
+            and p.invisible_wall_height <= 0.0):
+        candidates_cut(&c.near, 0, 0)
+        status = candidates_lay_out(&c.near, world.fixed, 0, &kept.near)
+        if status != STATUS_OK:
+            return status
+        c.bounds = kept.bounds
+        c.fixed_version = kept.fixed_version
+        c.timestamp = kept.timestamp
+        # Moving things are looked up in every move, unless there are none.
+        c.moving_version = world.moving.version if world.moving.n == 0 else 0
+        c.mask = kept.mask
+        c.fixed_groups = c.near.n_groups
+        c.fixed_tris = c.near.n_tris
+        c.valid = True
+    status = move_controller(p, state, world, scratch, displacement, dt, min_distance, stats)
+    if stats.full_updates > 0:
+        kept.near.whole = False
+        if c.valid and p.invisible_wall_height <= 0.0:
+            candidates_cut(&c.near, c.fixed_groups, c.fixed_tris)
+            # Without memory for it the next move gathers anew.
+            candidates_keep(&c.near, world.fixed, &kept.near)
+            kept.bounds = c.bounds
+            kept.fixed_version = c.fixed_version
+            kept.timestamp = c.timestamp
+            kept.mask = c.mask
+    c.valid = False
+    return status
+
+
+cdef void kept_cache_free(kept_cache* kept) noexcept nogil:
+    kept_free(&kept.near)
 
 
 cdef int probe_below(const controller_params* p, const controller_state* state, const move_world* world,

@@ -128,6 +128,7 @@ cdef struct candidates:
     int32_t room_groups
     triangle* tris
     int32_t* source         # index of each triangle as the user gave it, -1: invisible wall or no mesh
+    int32_t* spot           # place of each in its mesh's leaves, or number in its heightfield; undefined elsewhere
     touched_triangle* touched
     double* depths
     int32_t n_tris
@@ -141,6 +142,21 @@ cdef struct candidates:
     int32_t[4] hints        # triangle that the last cast of each kind hit, -1: none (SWEEP 10.3)
     int32_t turn            # which of them the next cast uses: the pass of a move
     answer_book* filter     # NULL: everything may be met
+
+
+# The candidates of one part by number alone: what a character among many keeps from
+# move to move. One block of memory, which only grows.
+cdef struct kept_group:
+    int32_t item
+    int32_t count           # spots of a mesh or heightfield; otherwise -1: the whole item
+
+
+cdef struct kept_candidates:
+    bint whole              # False: holds nothing of use
+    int32_t n_groups
+    int32_t n_spots
+    int32_t room            # numbers that ``block`` has room for
+    int32_t* block          # the groups, then their spots
 
 
 cdef struct world_hit:
@@ -159,6 +175,12 @@ cdef int candidates_gather(candidates* c, const world_part* part, int32_t part_i
 # Add one item, whatever its layer.
 cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t part_index, aabb box,
                         const wall_rule* walls) noexcept nogil
+# Keep what was gathered from one part, and lay it out again: the same candidates to
+# the bit, as long as the part is the same. Candidates with invisible walls are not kept.
+cdef int candidates_keep(const candidates* c, const world_part* part, kept_candidates* kept) noexcept nogil
+cdef int candidates_lay_out(candidates* c, const world_part* part, int32_t part_index,
+                            const kept_candidates* kept) noexcept nogil
+cdef void kept_free(kept_candidates* kept) noexcept nogil
 # Add another controller's capsule.
 cdef int candidates_add_character(candidates* c, const character* who, int32_t index) noexcept nogil
 # Looks an answer up; False, and the book asks, when it is not there.

@@ -2,6 +2,7 @@
 """Candidates and the nearest hit among them. See the header."""
 from libc.math cimport fabs
 from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
 
 from pycct._bvh cimport box32, box32_around, bvh_collect
 from pycct._heightfield cimport field_cells, field_data, field_triangle
@@ -70,6 +71,7 @@ cdef void candidates_init(candidates* c) noexcept nogil:
     c.groups = NULL
     c.tris = NULL
     c.source = NULL
+    c.spot = NULL
     c.touched = NULL
     c.depths = NULL
     c.places = NULL
@@ -86,6 +88,7 @@ cdef void candidates_free(candidates* c) noexcept nogil:
     free(c.groups)
     free(c.tris)
     free(c.source)
+    free(c.spot)
     free(c.touched)
     free(c.depths)
     free(c.places)
@@ -128,6 +131,10 @@ cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
     if p == NULL:
         return STATUS_NO_MEMORY
     c.source = <int32_t*>p
+    p = realloc(c.spot, <size_t>room * sizeof(int32_t))
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    c.spot = <int32_t*>p
     p = realloc(c.touched, <size_t>room * sizeof(touched_triangle))
     if p == NULL:
         return STATUS_NO_MEMORY
@@ -332,6 +339,7 @@ cdef int _add_mesh(candidates* c, const placed* p, aabb box, const wall_rule* wa
         if m.mask != NULL and not m.mask[m.source[c.places[i]]] & c.mask:
             continue
         if mesh_triangle(p, c.places[i], &t):
+            c.spot[c.n_tris] = c.places[i]
             _add_surface(c, &t, m.two_sided, box, reach, walls, m.source[c.places[i]])
     return STATUS_OK
 
@@ -354,6 +362,7 @@ cdef int _add_heightfield(candidates* c, const placed* p, aabb box, const wall_r
                 if f.mask != NULL and not f.mask[tri] & c.mask:
                     continue
                 if heightfield_triangle(p, i, j, which, &t):
+                    c.spot[c.n_tris] = tri
                     _add_surface(c, &t, f.two_sided, box, reach, walls, tri)
     return STATUS_OK
 
@@ -401,13 +410,9 @@ cdef int _add_hull(candidates* c, const placed* p) noexcept nogil:
     return STATUS_OK
 
 
-cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t part_index, aabb box,
-                        const wall_rule* walls) noexcept nogil:
-    cdef candidate_group* g
-    cdef int status = _room_for_groups(c, 1)
-    if status != STATUS_OK:
-        return status
-    g = &c.groups[c.n_groups]
+cdef inline candidate_group* _open_group(candidates* c, const placed* p, int32_t item, int32_t part_index) noexcept nogil:
+    """The next group, described but for its triangles; there must be room for it."""
+    cdef candidate_group* g = &c.groups[c.n_groups]
     g.id = p.id
     g.item = item
     g.part = part_index
@@ -415,14 +420,18 @@ cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t pa
     g.behavior = p.behavior
     g.body = p.body
     g.kind = GROUP_TRIANGLES
-    g.closed = False
+    g.closed = p.kind == SHAPE_BOX or p.kind == SHAPE_HULL     # a flat hull has two faces back to back
     g.two_sided = False
     g.first = c.n_tris
     g.count = 0
     g.q0 = p.a
     g.q1 = p.b
     g.radius = p.radius
-    if p.kind == SHAPE_SPHERE:
+    if p.kind == SHAPE_MESH:
+        g.two_sided = p.mesh.two_sided
+    elif p.kind == SHAPE_HEIGHTFIELD:
+        g.two_sided = p.field.two_sided
+    elif p.kind == SHAPE_SPHERE:
         g.kind = GROUP_SPHERE
         g.q0 = g.q1 = p.position
     elif p.kind == SHAPE_CAPSULE:
@@ -435,19 +444,24 @@ cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t pa
         g.q0 = p.position
         g.q1 = v3(p.a.x * fabs(p.scale.x), p.a.y * fabs(p.scale.y), p.a.z * fabs(p.scale.z))
         g.rotation = p.rotation
-    else:
+    return g
+
+
+cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t part_index, aabb box,
+                        const wall_rule* walls) noexcept nogil:
+    cdef candidate_group* g
+    cdef int status = _room_for_groups(c, 1)
+    if status != STATUS_OK:
+        return status
+    g = _open_group(c, p, item, part_index)
+    if g.kind == GROUP_TRIANGLES:
         if p.kind == SHAPE_MESH:
-            g.two_sided = p.mesh.two_sided
             status = _add_mesh(c, p, box, walls)
         elif p.kind == SHAPE_HEIGHTFIELD:
-            g.two_sided = p.field.two_sided
             status = _add_heightfield(c, p, box, walls)
         elif p.kind == SHAPE_BOX:
-            g.closed = True
             status = _add_box(c, p)
         elif p.kind == SHAPE_HULL:
-            # A flat hull has two faces back to back.
-            g.closed = True
             status = _add_hull(c, p)
         else:
             status = candidates_room(c, 1)
@@ -461,6 +475,90 @@ cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t pa
             return STATUS_OK
     c.n_groups += 1
     return STATUS_OK
+
+
+cdef inline bint _has_spots(const placed* p) noexcept nogil:
+    return p.kind == SHAPE_MESH or p.kind == SHAPE_HEIGHTFIELD
+
+
+cdef int candidates_keep(const candidates* c, const world_part* part, kept_candidates* kept) noexcept nogil:
+    cdef const candidate_group* g
+    cdef kept_group* k
+    cdef int32_t i, n = 0, need
+    cdef void* p
+    kept.whole = False
+    for i in range(c.n_groups):
+        if _has_spots(&part.items[c.groups[i].item]):
+            n += c.groups[i].count
+    need = 2 * c.n_groups + n
+    if need > kept.room:
+        p = realloc(kept.block, <size_t>need * sizeof(int32_t))
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        kept.block = <int32_t*>p
+        kept.room = need
+    kept.n_groups = c.n_groups
+    kept.n_spots = n
+    n = 2 * c.n_groups
+    for i in range(c.n_groups):
+        g = &c.groups[i]
+        k = <kept_group*>kept.block + i
+        k.item = g.item
+        k.count = -1
+        if _has_spots(&part.items[g.item]):
+            k.count = g.count
+            memcpy(kept.block + n, c.spot + g.first, <size_t>g.count * sizeof(int32_t))
+            n += g.count
+    kept.whole = True
+    return STATUS_OK
+
+
+cdef int candidates_lay_out(candidates* c, const world_part* part, int32_t part_index,
+                            const kept_candidates* kept) noexcept nogil:
+    cdef const int32_t* spot = kept.block + 2 * kept.n_groups
+    cdef const kept_group* k
+    cdef const placed* p
+    cdef candidate_group* g
+    cdef triangle* t
+    cdef int32_t i, j, cell
+    cdef int status = _room_for_groups(c, kept.n_groups)
+    if status == STATUS_OK:
+        status = candidates_room(c, kept.n_spots)
+    if status != STATUS_OK:
+        return status
+    for i in range(kept.n_groups):
+        k = <const kept_group*>kept.block + i
+        p = &part.items[k.item]
+        if k.count < 0:
+            status = candidates_add(c, p, k.item, part_index, p.bounds, NULL)
+            if status != STATUS_OK:
+                return status
+            continue
+        # What was added since may have used up the room.
+        status = candidates_room(c, k.count)
+        if status != STATUS_OK:
+            return status
+        g = _open_group(c, p, k.item, part_index)
+        for j in range(k.count):
+            t = &c.tris[c.n_tris]
+            if p.kind == SHAPE_MESH:
+                mesh_triangle(p, spot[j], t)
+                c.source[c.n_tris] = p.mesh.source[spot[j]]
+            else:
+                cell = spot[j] >> 1
+                heightfield_triangle(p, cell // (p.field.columns - 1), cell % (p.field.columns - 1), spot[j] & 1, t)
+                c.source[c.n_tris] = spot[j]
+            c.spot[c.n_tris] = spot[j]
+            c.n_tris += 1
+        spot += k.count
+        g.count = k.count
+        c.n_groups += 1
+    return STATUS_OK
+
+
+cdef void kept_free(kept_candidates* kept) noexcept nogil:
+    free(kept.block)
+    memset(kept, 0, sizeof(kept_candidates))
 
 
 cdef int candidates_add_character(candidates* c, const character* who, int32_t index) noexcept nogil:
