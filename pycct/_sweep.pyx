@@ -255,10 +255,20 @@ cdef double capsule_segment_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3
     return time if time < best else best
 
 
+cdef inline bint _is_parallel(vec3 axis, vec3 dir) noexcept nogil:
+    """Whether a capsule's axis is parallel to its motion, or has no length."""
+    cdef double axis2 = v3_len2(axis)
+    return axis2 <= 0.0 or v3_len2(v3_cross(axis, dir)) <= PARALLEL2 * axis2
+
+
 cdef double capsule_triangle_time(vec3 p0, vec3 p1, double radius, vec3 dir, const triangle* t,
                                   double limit) noexcept nogil:
     cdef vec3 axis = v3_sub(p1, p0)
-    cdef double axis2 = v3_len2(axis)
+    return _capsule_triangle(p0, p1, axis, _is_parallel(axis, dir), radius, dir, t, limit)
+
+
+cdef double _capsule_triangle(vec3 p0, vec3 p1, vec3 axis, bint parallel, double radius, vec3 dir, const triangle* t,
+                              double limit) noexcept nogil:
     cdef double along = v3_dot(axis, dir)
     cdef double nd = v3_dot(t.n, dir)
     cdef double h0 = v3_dot(v3_sub(p0, t.a), t.n)
@@ -272,7 +282,7 @@ cdef double capsule_triangle_time(vec3 p0, vec3 p1, double radius, vec3 dir, con
             return NO_HIT
     elif f_max(h0, h1) <= -radius and nd <= 0.0:
         return NO_HIT
-    if axis2 <= 0.0 or v3_len2(v3_cross(axis, dir)) <= PARALLEL2 * axis2:
+    if parallel:
         # The leading end sphere passes wherever the rest follows.
         lead = p1 if along > 0.0 else p0
         h0 = h1 if along > 0.0 else h0
@@ -467,6 +477,12 @@ cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3
 cdef double CANDIDATE_WINDOW = 1e-3
 # 'Equal' facings and distances among candidates, 'parallel', 'in its plane' (RULES 3).
 cdef double TIE = 1e-9
+# What rounding may add to a distance, as a share of the motion and the radius, and of the coordinates.
+cdef double SLACK = 1e-9
+cdef double REACH_ROUNDING = 1e-14
+# Tests that only rule things out leave this share of a squared distance, and of that to the corners.
+cdef double SURELY = 1.000001
+cdef double SURELY_FAR = 1e-18
 # How far behind the leading sphere's surface a triangle is still seen when the axis
 # is parallel to the motion (RULES 3).
 cdef double TRAILING_SLACK = 0.002
@@ -474,25 +490,37 @@ cdef double TRAILING_SLACK = 0.002
 cdef double SHORTEST_NORMAL = 1e-3
 
 
-cdef capsule_cast capsule_cast_of(vec3 p0, vec3 p1, double radius, vec3 dir, double limit,
-                                  bint trailing_rule, bint culls) noexcept nogil:
-    cdef capsule_cast q
-    cdef vec3 axis = v3_sub(p1, p0)
-    cdef double axis2 = v3_len2(axis)
+cdef void capsule_cast_set(capsule_cast* q, vec3 p0, vec3 p1, double radius, vec3 dir, double limit,
+                           bint trailing_rule, bint culls) noexcept nogil:
+    cdef vec3 way = v3_scale(dir, limit)
+    cdef double pad
     q.p0 = p0
     q.p1 = p1
     q.dir = dir
+    q.axis = v3_sub(p1, p0)
     q.radius = radius
     q.limit = limit
-    q.lead = f_max(v3_dot(p0, dir), v3_dot(p1, dir))
-    q.parallel = axis2 <= 0.0 or v3_len2(v3_cross(axis, dir)) <= PARALLEL2 * axis2
+    q.slack = SLACK * (radius + limit)
+    pad = radius + q.slack + REACH_ROUNDING * f_max(v3_max_abs(p0), v3_max_abs(p1))
+    q.swept.lo.x = f_min(p0.x, p1.x) + f_min(way.x, 0.0) - pad
+    q.swept.lo.y = f_min(p0.y, p1.y) + f_min(way.y, 0.0) - pad
+    q.swept.lo.z = f_min(p0.z, p1.z) + f_min(way.z, 0.0) - pad
+    q.swept.hi.x = f_max(p0.x, p1.x) + f_max(way.x, 0.0) + pad
+    q.swept.hi.y = f_max(p0.y, p1.y) + f_max(way.y, 0.0) + pad
+    q.swept.hi.z = f_max(p0.z, p1.z) + f_max(way.z, 0.0) + pad
+    q.parallel = _is_parallel(q.axis, dir)
     q.trailing_rule = trailing_rule
     q.hint = -1
     q.culls = culls
     q.culls_parallel = False
-    q.inside = _inside(p0, p1, radius)
     q.passing = False
     q.passed = NULL
+
+
+cdef capsule_cast capsule_cast_of(vec3 p0, vec3 p1, double radius, vec3 dir, double limit,
+                                  bint trailing_rule, bint culls) noexcept nogil:
+    cdef capsule_cast q
+    capsule_cast_set(&q, p0, p1, radius, dir, limit, trailing_rule, culls)
     return q
 
 
@@ -522,19 +550,38 @@ cdef double latest_candidate(double first) noexcept nogil:
     return first / (1.0 - CANDIDATE_WINDOW) * 1.000001
 
 
-cdef inline bint _apart(double a, double b, double c, double p, double q, double radius) noexcept nogil:
-    return (f_min(a, f_min(b, c)) > f_max(p, q) + radius) or (f_max(a, f_max(b, c)) < f_min(p, q) - radius)
+cdef inline bint _beyond_edge(const capsule_cast* q, vec3 a, vec3 c, vec3 m, double radius2) noexcept nogil:
+    """Whether all of the axis lies surely farther than a radius out along m, where the edge from a lies outermost
+    and c is the corner across from it (which by rounding need not hold for slivers)."""
+    cdef vec3 rel = v3_sub(q.p0, a)
+    cdef double s = v3_dot(m, rel)
+    s = f_min(s, s + v3_dot(m, q.axis))
+    return (s > 0.0 and s * s > (radius2 * SURELY + SURELY_FAR * v3_len2(rel)) * v3_len2(m)
+            and v3_dot(m, v3_sub(c, a)) <= 0.0)
 
 
-cdef bint _overlaps(const capsule_cast* q, const triangle* t) noexcept nogil:
-    cdef double h0 = v3_dot(t.n, q.p0) - t.d, h1 = v3_dot(t.n, q.p1) - t.d
-    if f_min(h0, h1) >= q.inside or f_max(h0, h1) <= -q.inside:
+cdef inline bint _clear_of_edge(const capsule_cast* q, vec3 a, vec3 b, vec3 c, vec3 n, double low2) noexcept nogil:
+    """Whether the axis is surely no nearer than the radius to a triangle by this edge; low2: its height's square."""
+    return _beyond_edge(q, a, c, v3_cross(v3_sub(b, a), n), q.radius * q.radius - low2)
+
+
+cdef bint _overlaps(const capsule_cast* q, const triangle* t, double inside, closest_pair* near) noexcept nogil:
+    """Whether the axis is nearer than ``inside`` to the triangle; then near is right."""
+    cdef double h0 = v3_dot(t.n, v3_sub(q.p0, t.a)), h1 = h0 + v3_dot(t.n, q.axis)
+    cdef double low = f_max(0.0, f_max(f_min(h0, h1), -f_max(h0, h1)))
+    if low >= q.radius:
         return False
-    # Nor where their boxes are apart: many planes cross the capsule, few triangles do.
-    if (_apart(t.a.x, t.b.x, t.c.x, q.p0.x, q.p1.x, q.radius) or _apart(t.a.y, t.b.y, t.c.y, q.p0.y, q.p1.y, q.radius)
-            or _apart(t.a.z, t.b.z, t.c.z, q.p0.z, q.p1.z, q.radius)):
+    low *= low
+    if (_clear_of_edge(q, t.a, t.b, t.c, t.n, low) or _clear_of_edge(q, t.b, t.c, t.a, t.n, low)
+            or _clear_of_edge(q, t.c, t.a, t.b, t.n, low)):
         return False
-    return segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n).dist2 < q.inside * q.inside
+    near[0] = segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n)
+    return near.dist2 < inside * inside
+
+
+cdef inline bint _passes_edge(const capsule_cast* q, vec3 a, vec3 b, vec3 c) noexcept nogil:
+    """Whether the motion surely keeps clear of a triangle that faces it, by this edge."""
+    return _beyond_edge(q, a, c, v3_cross(q.dir, v3_sub(b, a)), q.radius * q.radius)
 
 
 cdef inline bint _behind(const capsule_cast* q, const triangle* t, const closest_pair* near) noexcept nogil:
@@ -546,19 +593,35 @@ cdef inline bint _behind(const capsule_cast* q, const triangle* t, const closest
 cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided,
                          bint skip_overlaps, touched_triangle* touched, int64_t* tested,
                          sweep_hit* hit) noexcept nogil:
-    cdef int32_t i, k, count = 0, winner, hint = q.hint if q.hint < n else -1
-    cdef double nd, h0, h1, low, time, first = NO_HIT, limit = q.limit
+    n = triangles_in_reach(q, tris, n, two_sided, q.limit, q.passed, touched)
+    if n == 0:
+        return False
+    return cast_selected(q, tris, n, two_sided, skip_overlaps, q.limit, q.hint, q.passed, touched, tested, hit)
+
+
+cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided, bint skip_overlaps,
+                        double limit, int32_t hint, int* passed, touched_triangle* touched, int64_t* tested,
+                        sweep_hit* hit) noexcept nogil:
+    cdef int32_t i, k, count = 0, winner
+    cdef double nd, h0, h1, low, time, first = NO_HIT, longest = limit, lead, inside, ta, tb, tc
     cdef double best_facing, best_distance
     cdef const triangle* t
     cdef triangle turned
     cdef closest_pair near
     cdef vec3 n3, axis
     cdef bint overlapping = False
-    for k in range(n):
+    lead = f_max(v3_dot(q.p0, q.dir), v3_dot(q.p1, q.dir))
+    inside = _inside(q.p0, q.p1, q.radius)
+    if hint >= 0:
         # The hinted one first: where it is hit again, its distance bounds the rest.
-        i = k
-        if hint >= 0:
-            i = hint if k == 0 else (k - 1 if k <= hint else k)
+        for k in range(n):
+            if touched[k].tri == hint:
+                touched[k].tri = touched[0].tri
+                touched[0].tri = hint
+                break
+    for k in range(n):
+        # Entries before this one are results already, those from here on still to be looked at.
+        i = touched[k].tri
         t = &tris[i]
         nd = v3_dot(t.n, q.dir)
         if nd > 0.0:
@@ -567,50 +630,47 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
                 t = &turned
                 nd = -nd
             elif q.culls:
-                if q.passed != NULL and _overlaps(q, t):
-                    q.passed[0] |= PASSED_BACK
+                if passed != NULL and _overlaps(q, t, inside, &near):
+                    passed[0] |= PASSED_BACK
                 continue
         elif nd == 0.0 and q.culls_parallel:
             continue
-        h0 = v3_dot(t.n, q.p0) - t.d
-        h1 = v3_dot(t.n, q.p1) - t.d
+        h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
+        h1 = h0 + v3_dot(t.n, q.axis)
         low = f_min(h0, h1)
-        # Before the plane is reached nothing can be touched; the margin keeps
-        # rounding of this test out of the answer.
-        if low - q.radius > -nd * limit + 1e-9 * (q.radius + limit):
+        if low - q.radius > q.slack - nd * limit:
             continue
-        if f_max(h0, h1) < -q.radius * (1.0 + 1e-9) and nd <= 0.0:
-            continue
-        if q.parallel and q.trailing_rule and (
-                f_max(v3_dot(t.a, q.dir), f_max(v3_dot(t.b, q.dir), v3_dot(t.c, q.dir)))
-                < q.lead - (q.radius + TRAILING_SLACK)):
+        ta = v3_dot(t.a, q.dir)
+        tb = v3_dot(t.b, q.dir)
+        tc = v3_dot(t.c, q.dir)
+        if q.parallel and q.trailing_rule and f_max(ta, f_max(tb, tc)) < lead - (q.radius + TRAILING_SLACK):
             continue
         tested[0] += 1
-        if low < q.radius:
-            near = segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n)
-            if near.dist2 < q.inside * q.inside:
-                if skip_overlaps:
-                    continue
-                if q.passed != NULL and not two_sided and (q.passing or _behind(q, t, &near)):
-                    q.passed[0] |= PASSED_OVERLAP
-                    continue
-                # Where something overlaps a touch at distance 0 does not count, whichever was seen first.
-                if not overlapping:
-                    count = 0
-                overlapping = True
-                first = limit = 0.0
-                touched[count].distance = 0.0
-                touched[count].facing = fabs(nd)
-                touched[count].tri = i
-                count += 1
+        if low < q.radius and _overlaps(q, t, inside, &near):
+            if skip_overlaps:
                 continue
+            if passed != NULL and not two_sided and (q.passing or _behind(q, t, &near)):
+                passed[0] |= PASSED_OVERLAP
+                continue
+            # Where something overlaps a touch at distance 0 does not count, whichever was seen first.
+            if not overlapping:
+                count = 0
+            overlapping = True
+            first = limit = 0.0
+            touched[count].distance = 0.0
+            touched[count].facing = fabs(nd)
+            touched[count].tri = i
+            count += 1
+            continue
         if overlapping:
             continue
         if fabs(nd) <= TIE:
             axis = v3_unit(v3_sub(q.p1, q.p0))
             if not v3_is_zero(axis) and fabs(v3_dot(t.n, axis)) <= TIE:
                 continue
-        time = capsule_triangle_time(q.p0, q.p1, q.radius, q.dir, t, limit)
+        if (_passes_edge(q, t.a, t.b, t.c) or _passes_edge(q, t.b, t.c, t.a) or _passes_edge(q, t.c, t.a, t.b)):
+            continue
+        time = _capsule_triangle(q.p0, q.p1, q.axis, q.parallel, q.radius, q.dir, t, limit)
         if time >= NO_HIT:
             continue
         touched[count].distance = time
@@ -619,7 +679,7 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
         count += 1
         if time < first:
             first = time
-            limit = f_min(q.limit, latest_candidate(first))
+            limit = f_min(longest, latest_candidate(first))
     if count == 0:
         return False
     # Three rounds, so that the order of the triangles does not matter.
@@ -675,7 +735,7 @@ cdef inline bint _cast_round(const capsule_cast* q, vec3 q0, vec3 q1, double rad
 
 
 cdef bint cast_sphere(const capsule_cast* q, vec3 centre, double radius, sweep_hit* hit) noexcept nogil:
-    cdef double sum = q.radius + radius, inside = q.inside + radius
+    cdef double sum = q.radius + radius, inside = _inside(q.p0, q.p1, q.radius) + radius
     if point_segment(centre, q.p0, q.p1).dist2 < inside * inside:
         return _cast_round(q, centre, centre, radius, 0.0, True, hit)
     return _cast_round(q, centre, centre, radius,
@@ -684,7 +744,7 @@ cdef bint cast_sphere(const capsule_cast* q, vec3 centre, double radius, sweep_h
 
 
 cdef bint cast_capsule(const capsule_cast* q, vec3 q0, vec3 q1, double radius, sweep_hit* hit) noexcept nogil:
-    cdef double sum = q.radius + radius, inside = q.inside + radius
+    cdef double sum = q.radius + radius, inside = _inside(q.p0, q.p1, q.radius) + radius
     if segment_segment(q.p0, q.p1, q0, q1).dist2 < inside * inside:
         return _cast_round(q, q0, q1, radius, 0.0, True, hit)
     return _cast_round(q, q0, q1, radius, capsule_segment_time(q.p0, q.p1, sum, q.dir, q0, q1, q.limit), False, hit)
@@ -699,7 +759,7 @@ cdef bint cast_plane(const capsule_cast* q, vec3 normal, double offset, sweep_hi
     hit.tri = -1
     if nd > 0.0 and q.culls:
         return False
-    if low < q.inside:
+    if low < _inside(q.p0, q.p1, q.radius):
         hit.distance = 0.0
         hit.overlapping = True
         hit.normal = v3_neg(q.dir)

@@ -20,9 +20,10 @@ from pycct._sweep cimport (
     cast_capsule,
     cast_plane,
     cast_sphere,
-    cast_triangles,
+    cast_selected,
     latest_candidate,
     triangle_order,
+    triangles_in_reach,
 )
 from pycct._types cimport (
     BODY_KINEMATIC,
@@ -687,29 +688,37 @@ cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tr
 
 
 cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil:
-    cdef capsule_cast now = q[0]
+    cdef capsule_cast now
     cdef const candidate_group* g
     cdef sweep_hit one
     cdef bint found = False, struck, keeps
-    cdef int32_t i
+    cdef double limit = q.limit
+    cdef int* passed
+    cdef int32_t i, n
     for i in range(c.n_groups):
         g = &c.groups[i]
         keeps = group_recovers(g, recovers)
         if g.kind == GROUP_TRIANGLES:
             # A solid is left by its own way out, which needs no triangle seen from its front.
-            now.passed = NULL if g.closed else q.passed
-            now.hint = c.hints[c.turn] - g.first if c.hints[c.turn] >= g.first else -1
-            struck = cast_triangles(&now, c.tris + g.first, g.count, g.two_sided, not keeps, c.touched, &c.tested, &one)
+            passed = NULL if g.closed else q.passed
+            n = triangles_in_reach(q, c.tris + g.first, g.count, g.two_sided, limit, passed, c.touched)
+            if n == 0:
+                continue
+            struck = cast_selected(q, c.tris + g.first, n, g.two_sided, not keeps, limit, c.hints[c.turn] - g.first,
+                                   passed, c.touched, &c.tested, &one)
             if struck:
                 one.tri += g.first
-        elif g.kind == GROUP_SPHERE:
-            struck = cast_sphere(&now, g.q0, g.radius, &one)
-        elif g.kind == GROUP_CAPSULE:
-            struck = cast_capsule(&now, g.q0, g.q1, g.radius, &one)
         elif g.kind == GROUP_BOX:
-            struck = capsule_box(now.p0, now.p1, now.radius, now.dir, g.q1, g.q0, g.rotation, now.limit, &one)
+            struck = capsule_box(q.p0, q.p1, q.radius, q.dir, g.q1, g.q0, g.rotation, limit, &one)
         else:
-            struck = cast_plane(&now, g.q0, g.radius, &one)
+            now = q[0]
+            now.limit = limit
+            if g.kind == GROUP_SPHERE:
+                struck = cast_sphere(&now, g.q0, g.radius, &one)
+            elif g.kind == GROUP_CAPSULE:
+                struck = cast_capsule(&now, g.q0, g.q1, g.radius, &one)
+            else:
+                struck = cast_plane(&now, g.q0, g.radius, &one)
         if not struck or (one.overlapping and not keeps):
             continue
         if found:
@@ -730,7 +739,7 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
         hit.base = one
         hit.group = i
         # Later shapes may still beat this one by a candidate of their own window.
-        now.limit = f_min(q.limit, latest_candidate(one.distance))
+        limit = f_min(q.limit, latest_candidate(one.distance))
     if found:
         c.hints[c.turn] = hit.base.tri
     return found
