@@ -179,6 +179,9 @@ cdef struct candidate_cache:
     uint64_t timestamp          # of the scene whose static part it holds
     uint64_t moving_version
     uint32_t mask
+    bint roomy                  # ``room`` counts: where the centre of a character may be, half the size
+    vec3 half                   # of whose box this is, without new candidates
+    aabb room
     int32_t fixed_groups        # how many of the candidates are static
     int32_t fixed_tris
 

@@ -9,7 +9,7 @@ from pycct._closest cimport point_segment_parameter
 from pycct._overlap cimport push_out
 from pycct._neighbours cimport character, shared_collect
 from pycct._response cimport collision_response
-from pycct._sweep cimport PASSED_OVERLAP, capsule_cast, capsule_cast_of, capsule_triangle_time
+from pycct._sweep cimport PASSED_OVERLAP, capsule_cast, capsule_cast_of, capsule_cast_set, capsule_triangle_time
 from pycct._types cimport (
     BODY_DYNAMIC,
     BODY_KINEMATIC,
@@ -28,6 +28,7 @@ from pycct._vec cimport (
     f_max,
     f_min,
     v3,
+    v3_abs,
     v3_add,
     v3_along,
     v3_dot,
@@ -54,6 +55,8 @@ from pycct._world cimport (
     candidate_group,
     candidates_add_character,
     candidates_cast,
+    candidates_cast_picked,
+    candidates_clear,
     candidates_cut,
     candidates_deepest,
     candidates_free,
@@ -61,6 +64,7 @@ from pycct._world cimport (
     candidates_init,
     candidates_keep,
     candidates_lay_out,
+    candidates_pick,
     capsule_bounds,
     group_order,
     group_overlaps,
@@ -102,6 +106,10 @@ cdef double ALMOST_LEVEL = 1e-9
 cdef double SHARE = 1e-6
 # Rounding of a component, as a share of a vector's length.
 cdef double ROUNDING = 1e-15
+# By how much a box is larger than what it holds, as a share of its size.
+cdef double SHARE_OF_BODY = 1e-9
+# More than all rounding of a position, as a share of how far out it lies.
+cdef double ROUNDING_FAR = 1e-13
 # How many parts of the step offset MEND_LOWER_STEP tries.
 cdef int STEP_PARTS = 8
 # Gap within which MEND_KEEP_RIDE takes the character to stand: this many contact
@@ -125,6 +133,8 @@ cdef struct move_job:
     vec3 half_axis              # from the centre to the upper sphere
     vec3 side                   # unit side direction of this moveCharacter, or zero
     bint first_query            # of this move: moving things must be looked up anew
+    vec3 half                   # of the box of the capsule, with its contact offset
+    vec3 body                   # half the box of the capsule itself, and a little more
     bint standing_on_moving
     int status
     double step                 # the step offset of this moveCharacter
@@ -174,11 +184,15 @@ cdef decomposition decompose(vec3 displacement, vec3 up, double step_offset, bin
     return d
 
 
+cdef inline vec3 _half_of(const controller_params* p) noexcept nogil:
+    """Half the box of a capsule that stands still, the contact offset around it included."""
+    cdef double k = p.radius + p.contact_offset
+    return v3(k + fabs(p.up.x) * 0.5 * p.height, k + fabs(p.up.y) * 0.5 * p.height, k + fabs(p.up.z) * 0.5 * p.height)
+
+
 cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) noexcept nogil:
     """All that a motion may touch (RULES 4)."""
-    cdef double k = p.radius + p.contact_offset
-    cdef vec3 half = v3(k + fabs(p.up.x) * 0.5 * p.height, k + fabs(p.up.y) * 0.5 * p.height,
-                        k + fabs(p.up.z) * 0.5 * p.height)
+    cdef vec3 half = _half_of(p)
     cdef vec3 end = v3_add(centre, direction)
     cdef vec3 low
     cdef aabb box = box_of(v3_sub(v3_min(centre, end), half), v3_add(v3_max(centre, end), half))
@@ -254,8 +268,11 @@ cdef void _count_steep_climb(move_job* m, double gained, bint jumps) noexcept no
 
 cdef vec3 _level(move_job* m, vec3 displacement) noexcept nogil:
     """MEND_ALMOST_LEVEL: a rise that only rounding made is none."""
-    cdef double rise = v3_dot(displacement, m.p.up)
-    cdef double length = v3_len(displacement)
+    cdef double rise, length
+    if not m.p.rules & MEND_ALMOST_LEVEL:
+        return displacement
+    rise = v3_dot(displacement, m.p.up)
+    length = v3_len(displacement)
     if 0.0 < rise <= SHARE * length and _mend(m, MEND_ALMOST_LEVEL):
         # A little more than the rise, for this is rounded too.
         return v3_madd(displacement, m.p.up, -2.0 * rise - ROUNDING * length)
@@ -326,8 +343,37 @@ cdef int _gather_moving(move_job* m, candidates* c, aabb box, const wall_rule* w
     return _gather_others(m, c, box)
 
 
-cdef int _update_candidates(move_job* m, aabb temporal) noexcept nogil:
-    """Make sure that all shapes that touch the temporal box are at hand (RULES 4, SWEEP 11)."""
+cdef inline bint _is_in(const aabb* room, vec3 p) noexcept nogil:
+    return (room.lo.x <= p.x <= room.hi.x and room.lo.y <= p.y <= room.hi.y and room.lo.z <= p.z <= room.hi.z)
+
+
+cdef void _measure_room(const move_job* m, candidate_cache* c) noexcept nogil:
+    """Where the centre may go: a little less than the bounds allow, lest rounding make it more."""
+    cdef vec3 half = v3_madd(m.half, m.half, SHARE)
+    half = v3_madd(half, v3_add(v3_abs(c.bounds.lo), v3_abs(c.bounds.hi)), ROUNDING)
+    c.half = m.half
+    c.room = box_of(v3_add(c.bounds.lo, half), v3_sub(c.bounds.hi, half))
+    # A jump reaches farther.
+    c.roomy = m.p.max_jump_height <= 0.0
+
+
+cdef inline int _update_candidates(move_job* m, vec3 centre, vec3 end) noexcept nogil:
+    """Make sure that all shapes that a motion may touch are at hand (RULES 4, SWEEP 11)."""
+    cdef candidate_cache* c = &m.scratch.cache
+    if m.first_query:
+        # Of a convex room the way there need not be asked again: after this, ends will do.
+        if (c.roomy and c.valid and c.fixed_version == m.world.fixed.version and c.mask == m.world.mask
+                and c.moving_version == m.world.moving.version and m.world.others == NULL
+                and c.half.x == m.half.x and c.half.y == m.half.y and c.half.z == m.half.z
+                and _is_in(&c.room, centre) and _is_in(&c.room, end)):
+            m.first_query = False
+            return STATUS_OK
+    elif c.roomy and _is_in(&c.room, end):
+        return STATUS_OK
+    return _fetch(m, temporal_box(m.p, centre, v3_sub(end, centre)))
+
+
+cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
     cdef candidate_cache* c = &m.scratch.cache
     cdef int status
     if (c.valid and c.fixed_version == m.world.fixed.version and c.mask == m.world.mask
@@ -342,9 +388,11 @@ cdef int _update_candidates(move_job* m, aabb temporal) noexcept nogil:
             c.valid = True
             m.stats.partial_updates += 1
         m.first_query = False
+        _measure_room(m, c)
         return STATUS_OK
     c.valid = False
     c.bounds = cached_volume(m.p, temporal, m.side)
+    _measure_room(m, c)
     candidates_cut(&c.near, 0, 0)
     status = candidates_gather(&c.near, m.world.fixed, 0, c.bounds, m.world.mask, &m.walls)
     if status != STATUS_OK:
@@ -510,6 +558,15 @@ cdef int _trace(move_job* m, int32_t kind, int32_t sweep_pass, vec3 position, ve
     return STATUS_OK
 
 
+cdef inline int32_t _pick(move_job* m, vec3 position, vec3 way, double reach) noexcept nogil:
+    """Choose the candidates whose boxes the capsule touches on its way; returns how many there are."""
+    cdef vec3 end = v3_madd(position, way, reach)
+    cdef double far = ROUNDING_FAR * reach
+    cdef vec3 half = v3_add(m.body, v3(far, far, far))
+    cdef aabb box = box_of(v3_sub(v3_min(position, end), half), v3_add(v3_max(position, end), half))
+    return candidates_pick(&m.scratch.cache.near, &box)
+
+
 cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double min_distance, int sweep_pass,
                       int* collisions) noexcept nogil:
     """doSweepTest (MOVE 7.2, RULES 5): move along, slide where something is in the way.
@@ -517,7 +574,8 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     Returns whether a motion was tried; m.status tells of a failure."""
     cdef controller_state* s = &m.s
     cdef candidates* near = &m.scratch.cache.near
-    cdef vec3 position = s.position, target, way, normal, axis
+    cdef vec3 position = s.position, target, whole, way, normal, axis, p0, p1
+    cdef int32_t n_picked
     cdef double length, asked
     cdef bint moved = False, upright, sliding, struck
     cdef bint on_steep = False, was_on_steep    # a too steep triangle turned this motion
@@ -546,7 +604,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     while max_iterations > 0:
         max_iterations -= 1
         way = v3_sub(target, position)
-        m.status = _update_candidates(m, temporal_box(m.p, position, way))
+        m.status = _update_candidates(m, position, target)
         if m.status != STATUS_OK:
             return moved
         length = v3_len(way)
@@ -554,6 +612,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             if m.world.trace != NULL:
                 _trace(m, TRACE_DONE, sweep_pass, position, way, NULL)
             break
+        whole = way
         way = v3_scale(way, 1.0 / length)
         if v3_dot(way, direction) <= TURNED_BACK * asked:
             if m.world.trace != NULL:
@@ -561,8 +620,19 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             break
         moved = True
         m.stats.iterations += 1
-        cast = capsule_cast_of(v3_sub(position, m.half_axis), v3_add(position, m.half_axis), m.p.radius, way,
-                               length + m.p.contact_offset, True, True)
+        p0 = v3_sub(position, m.half_axis)
+        p1 = v3_add(position, m.half_axis)
+        n_picked = _pick(m, position, way, length + m.p.contact_offset)
+        # Most passes meet nothing, which their planes tell.
+        if candidates_clear(near, n_picked, p0, p1, m.p.radius, whole, length, m.p.contact_offset,
+                            m.p.rules & MEND_BACK_FACES != 0):
+            if m.world.trace != NULL:
+                _trace(m, TRACE_FREE, sweep_pass, position, v3_sub(target, position), NULL)
+            if on_steep:
+                m.raised += f_max(0.0, v3_dot(v3_sub(target, position), m.p.up))
+            position = target
+            break
+        capsule_cast_set(&cast, p0, p1, m.p.radius, way, length + m.p.contact_offset, True, True)
         if m.p.rules & RULE_CULL_PARALLEL:
             cast.culls_parallel = True
         if m.p.rules & MEND_BACK_FACES:
@@ -570,7 +640,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             cast.passed = &passed
             cast.passing = m.passing
         near.turn = sweep_pass
-        struck = candidates_cast(near, &cast, recovers, &hit)
+        struck = candidates_cast_picked(near, n_picked, &cast, recovers, &hit)
         if m.p.rules & MEND_BACK_FACES:
             m.passed |= passed
             if passed & PASSED_OVERLAP:
@@ -588,6 +658,8 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         if hit.base.overlapping:
             normal = position
             m.status = _recover(m, &position)
+            # Wherever that has led.
+            m.scratch.cache.roomy = False
             if m.world.trace != NULL:
                 _trace(m, TRACE_OVERLAP, sweep_pass, normal, v3_sub(position, normal), NULL)
             collisions[0] += 1
@@ -725,7 +797,7 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
         s.marks |= IS_MOVING_UP
     m.side = v3_unit(d.side_vector)
     # One query for the whole move, the step included (MOVE 5.2).
-    m.status = _update_candidates(m, temporal_box(p, s.position, displacement))
+    m.status = _update_candidates(m, s.position, v3_add(s.position, displacement))
     if m.status != STATUS_OK:
         return 0
 
@@ -1037,10 +1109,20 @@ cdef vec3 _ride(move_job* m, vec3 displacement) noexcept nogil:
 
 cdef void _begin(move_job* m, const controller_params* p, const controller_state* state, const move_world* world,
                  move_scratch* scratch, move_stats* stats) noexcept nogil:
-    memset(m, 0, sizeof(move_job))
+    cdef double far
     memset(stats, 0, sizeof(move_stats))
     m.p = p
+    m.half = _half_of(p)
     m.s = state[0]
+    far = ROUNDING_FAR * v3_max_abs(m.s.position)
+    m.body = v3_sub(m.half, v3(p.contact_offset, p.contact_offset, p.contact_offset))
+    m.body = v3_add(v3_madd(m.body, m.half, SHARE_OF_BODY), v3(far, far, far))
+    m.side = v3(0.0, 0.0, 0.0)
+    m.standing_on_moving = m.passing = m.lintel = m.moving_below = m.moving_aside = m.carried = False
+    m.status = STATUS_OK
+    m.passed = 0
+    m.step = p.step_offset
+    m.lifted = m.raised = 0.0
     m.world = world
     m.scratch = scratch
     m.stats = stats
@@ -1066,7 +1148,6 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     cdef int flags, collisions
     cdef controller_state before
     _begin(&m, p, state, world, scratch, stats)
-    m.step = p.step_offset
     m.passing = (m.s.marks & PASSES_BACK_FACE) != 0
     m.s.overlap = 0.0
     scratch.log.n = 0
@@ -1143,6 +1224,7 @@ cdef int move_kept(const controller_params* p, controller_state* state, const mo
         if status != STATUS_OK:
             return status
         c.bounds = kept.bounds
+        c.roomy = False
         c.fixed_version = kept.fixed_version
         c.timestamp = kept.timestamp
         # Moving things are looked up in every move, unless there are none.

@@ -8,7 +8,7 @@ says that nothing is touched within ``limit``. All functions are pure.
 from libc.stdint cimport int32_t, int64_t
 
 from pycct._types cimport sweep_hit, triangle
-from pycct._vec cimport aabb, f_max, f_min, quat, v3_dot, v3_sub, vec3
+from pycct._vec cimport aabb, f_max, f_min, quat, v3_dot, v3_max_abs, v3_scale, v3_sub, vec3
 
 cdef double NO_HIT
 
@@ -37,8 +37,6 @@ cdef struct capsule_cast:
     double radius
     double limit        # longest distance of interest
     double slack        # what rounding may add to a distance from a plane
-    aabb swept          # around the whole motion, and a little more
-    bint parallel       # the axis is parallel to the motion, or has no length
     bint trailing_rule  # ignore what lies behind the leading sphere (moves yes, queries no; RULES 3)
     bint culls          # ignore triangles whose normal goes along with the motion
     bint culls_parallel     # ... or is at right angles to it (RULES 9 row 8)
@@ -61,10 +59,29 @@ cdef struct touched_triangle:
     int32_t tri
 
 
-cdef void capsule_cast_set(capsule_cast* q, vec3 p0, vec3 p1, double radius, vec3 dir, double limit,
-                           bint trailing_rule, bint culls) noexcept nogil
-cdef capsule_cast capsule_cast_of(vec3 p0, vec3 p1, double radius, vec3 dir, double limit,
-                                  bint trailing_rule, bint culls) noexcept nogil
+cdef inline void capsule_cast_set(capsule_cast* q, vec3 p0, vec3 p1, double radius, vec3 dir, double limit,
+                                  bint trailing_rule, bint culls) noexcept nogil:
+    q.p0 = p0
+    q.p1 = p1
+    q.dir = dir
+    q.axis = v3_sub(p1, p0)
+    q.radius = radius
+    q.limit = limit
+    q.slack = 1e-9 * (radius + limit)
+    q.trailing_rule = trailing_rule
+    q.hint = -1
+    q.culls = culls
+    q.culls_parallel = False
+    q.passing = False
+    q.passed = NULL
+
+
+cdef inline capsule_cast capsule_cast_of(vec3 p0, vec3 p1, double radius, vec3 dir, double limit,
+                                         bint trailing_rule, bint culls) noexcept nogil:
+    cdef capsule_cast q
+    capsule_cast_set(&q, p0, p1, radius, dir, limit, trailing_rule, culls)
+    return q
+
 
 # The triangles of one shape (RULES 3): the smallest distance, the triangle that
 # wins, its normal and point. ``touched`` has room for n entries and is overwritten.
@@ -87,24 +104,40 @@ cdef int triangle_order(const triangle* s, const triangle* t) noexcept nogil
 cdef double latest_candidate(double first) noexcept nogil
 
 
-cdef inline bint _box_reaches(const capsule_cast* q, const triangle* t) noexcept nogil:
-    return not (f_min(t.a.x, f_min(t.b.x, t.c.x)) > q.swept.hi.x or f_max(t.a.x, f_max(t.b.x, t.c.x)) < q.swept.lo.x
-                or f_min(t.a.y, f_min(t.b.y, t.c.y)) > q.swept.hi.y
-                or f_max(t.a.y, f_max(t.b.y, t.c.y)) < q.swept.lo.y
-                or f_min(t.a.z, f_min(t.b.z, t.c.z)) > q.swept.hi.z
-                or f_max(t.a.z, f_max(t.b.z, t.c.z)) < q.swept.lo.z)
+cdef inline aabb swept_box(const capsule_cast* q) noexcept nogil:
+    """Around the whole motion, and a little more."""
+    cdef vec3 way = v3_scale(q.dir, q.limit)
+    cdef double pad = q.radius + q.slack + 1e-14 * f_max(v3_max_abs(q.p0), v3_max_abs(q.p1))
+    cdef aabb box
+    box.lo.x = f_min(q.p0.x, q.p1.x) + f_min(way.x, 0.0) - pad
+    box.lo.y = f_min(q.p0.y, q.p1.y) + f_min(way.y, 0.0) - pad
+    box.lo.z = f_min(q.p0.z, q.p1.z) + f_min(way.z, 0.0) - pad
+    box.hi.x = f_max(q.p0.x, q.p1.x) + f_max(way.x, 0.0) + pad
+    box.hi.y = f_max(q.p0.y, q.p1.y) + f_max(way.y, 0.0) + pad
+    box.hi.z = f_max(q.p0.z, q.p1.z) + f_max(way.z, 0.0) + pad
+    return box
 
 
-cdef inline int32_t triangles_in_reach(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided,
-                                       double limit, int* passed, touched_triangle* touched) noexcept nogil:
-    """Note the triangles that cannot be ruled out by their plane or their box; returns how many they are.
+cdef inline bint _reaches(const aabb* box, const triangle* t) noexcept nogil:
+    return not (f_min(t.a.x, f_min(t.b.x, t.c.x)) > box.hi.x or f_max(t.a.x, f_max(t.b.x, t.c.x)) < box.lo.x
+                or f_min(t.a.y, f_min(t.b.y, t.c.y)) > box.hi.y or f_max(t.a.y, f_max(t.b.y, t.c.y)) < box.lo.y
+                or f_min(t.a.z, f_min(t.b.z, t.c.z)) > box.hi.z or f_max(t.a.z, f_max(t.b.z, t.c.z)) < box.lo.z)
 
-    Speed comes from not looking: most passes of most moves find none. Inline, so that
-    those cost no call either."""
-    cdef int32_t i, m = 0
+
+cdef inline int32_t triangles_in_reach(const capsule_cast* q, const triangle* tris, int32_t first, const int32_t* which,
+                                       int32_t n, bint two_sided, double limit, int* passed,
+                                       touched_triangle* touched) noexcept nogil:
+    """Note those of the triangles that their planes cannot rule out; returns how many they are.
+
+    ``which`` are the numbers of those to look at, counted from ``first`` on as those noted are; NULL: the
+    first n, and their boxes decide too. Speed comes from not looking: inline, since most find none."""
+    cdef int32_t i, k, m = 0
     cdef double nd, h0, h1, low, high
     cdef const triangle* t
-    for i in range(n):
+    cdef aabb box
+    cdef bint boxed = False
+    for k in range(n):
+        i = k if which == NULL else which[k] - first
         t = &tris[i]
         nd = v3_dot(t.n, q.dir)
         if nd > 0.0 and not two_sided and q.culls and passed == NULL:
@@ -125,7 +158,42 @@ cdef inline int32_t triangles_in_reach(const capsule_cast* q, const triangle* tr
         # rounding of this test out of the answer.
         if low - q.radius > q.slack - nd * limit or (high < -(q.radius + q.slack) and nd <= 0.0):
             continue
-        if _box_reaches(q, t):
-            touched[m].tri = i
-            m += 1
+        if which == NULL:
+            if not boxed:
+                box = swept_box(q)
+                boxed = True
+            if not _reaches(&box, t):
+                continue
+        touched[m].tri = i
+        m += 1
     return m
+
+
+cdef inline bint triangles_clear(vec3 p0, vec3 p1, double radius, vec3 way, double length, double offset,
+                                 const triangle* tris, const int32_t* which, int32_t n, bint two_sided,
+                                 bint passes) noexcept nogil:
+    """Whether a capsule surely meets none of the triangles on its way, which has this length, and the offset farther.
+
+    What triangles_in_reach rules out, without a unit direction. ``passes``: overlapped
+    triangles that face along the motion count too."""
+    cdef int32_t k
+    cdef double nd, h0, h1
+    cdef double reach = length + offset
+    cdef double slack = 1e-9 * (radius + reach)
+    cdef const triangle* t
+    cdef vec3 axis = v3_sub(p1, p0)
+    for k in range(n):
+        t = &tris[which[k]]
+        nd = v3_dot(t.n, way)
+        if not two_sided and not passes and nd > 1e-9 * length:
+            continue
+        h0 = v3_dot(t.n, v3_sub(p0, t.a))
+        h1 = h0 + v3_dot(t.n, axis)
+        if two_sided and nd > 0.0:
+            nd = -nd
+            h0 = -h0
+            h1 = -h1
+        if not ((f_min(h0, h1) - radius - slack) * length > (-nd if nd < 0.0 else 0.0) * reach
+                or f_max(h0, h1) < -(radius + reach + slack)):
+            return False
+    return True

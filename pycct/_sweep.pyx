@@ -49,6 +49,14 @@ cdef double NARROW2 = 1e-6
 cdef double TOUCH = 1e-9
 cdef double ROUNDING = 1e-15
 
+# Tests that only rule things out leave this share of a squared distance, and of that to the corners.
+cdef double SURELY = 1.000001
+cdef double SURELY_FAR = 1e-18
+# ... and this share of the coordinates.
+cdef double SURELY_AHEAD = 1e-14
+# ... and are not made of directions whose squared sine is smaller.
+cdef double CROSSING2 = 1e-6
+
 # Over a face at a slope below this, a sphere can slip past an edge within GRAZE, or
 # within the rounding of a far start, and still sink into what lies behind it.
 cdef double SHALLOW = 1e-3
@@ -80,6 +88,12 @@ cdef double sphere_segment(vec3 centre, vec3 dir, double radius, vec3 a, vec3 b,
     if l2 <= 0.0:
         return sphere_point(centre, dir, radius, a, limit)
     m = v3_sub(centre, a)
+    # Sure misses first: most edges are passed at a distance.
+    w = v3_cross(dir, e)
+    k = v3_len2(w)
+    s = v3_dot(w, m)
+    if k > CROSSING2 * l2 and s * s > k * (radius * radius * SURELY + SURELY_FAR * v3_len2(m)):
+        return NO_HIT
     de = v3_dot(dir, e)
     me = v3_dot(m, e)
     d_perp = v3_madd(dir, e, -de / l2)
@@ -264,11 +278,37 @@ cdef inline bint _is_parallel(vec3 axis, vec3 dir) noexcept nogil:
 cdef double capsule_triangle_time(vec3 p0, vec3 p1, double radius, vec3 dir, const triangle* t,
                                   double limit) noexcept nogil:
     cdef vec3 axis = v3_sub(p1, p0)
-    return _capsule_triangle(p0, p1, axis, _is_parallel(axis, dir), radius, dir, t, limit)
+    return _capsule_triangle(p0, p1, axis, _is_parallel(axis, dir), False, radius, dir, t, limit)
 
 
-cdef double _capsule_triangle(vec3 p0, vec3 p1, vec3 axis, bint parallel, double radius, vec3 dir, const triangle* t,
-                              double limit) noexcept nogil:
+cdef inline bint _beyond_edge(vec3 p0, vec3 axis, vec3 a, vec3 c, vec3 m, double m2, double radius2) noexcept nogil:
+    """Whether all of an axis lies surely farther than a radius out along m, where the edge from a lies outermost
+    and c is the corner across from it (which by rounding need not hold for slivers)."""
+    cdef vec3 rel = v3_sub(p0, a)
+    cdef double s = v3_dot(m, rel)
+    s = f_min(s, s + v3_dot(m, axis))
+    return (s > 0.0 and s * s > (radius2 * SURELY + SURELY_FAR * v3_len2(rel)) * m2
+            and v3_dot(m, v3_sub(c, a)) <= 0.0)
+
+
+cdef inline bint _passes_edge(vec3 p0, vec3 axis, double radius2, vec3 dir, vec3 a, vec3 b, vec3 c) noexcept nogil:
+    """Whether a motion surely keeps clear of a triangle by the edge from a to b."""
+    cdef vec3 e = v3_sub(b, a)
+    cdef vec3 m = v3_cross(dir, e)
+    cdef double m2 = v3_len2(m)
+    return m2 > CROSSING2 * v3_len2(e) and _beyond_edge(p0, axis, a, c, m, m2, radius2)
+
+
+cdef inline bint _passes_by(vec3 p0, vec3 axis, double radius, vec3 dir, const triangle* t) noexcept nogil:
+    """Whether a motion surely keeps clear of a triangle by one of its edges."""
+    cdef double radius2 = radius * radius
+    return (_passes_edge(p0, axis, radius2, dir, t.a, t.b, t.c) or _passes_edge(p0, axis, radius2, dir, t.b, t.c, t.a)
+            or _passes_edge(p0, axis, radius2, dir, t.c, t.a, t.b))
+
+
+cdef double _capsule_triangle(vec3 p0, vec3 p1, vec3 axis, bint parallel, bint between, double radius, vec3 dir,
+                              const triangle* t, double limit) noexcept nogil:
+    """``between``: known not to pass by an edge."""
     cdef double along = v3_dot(axis, dir)
     cdef double nd = v3_dot(t.n, dir)
     cdef double h0 = v3_dot(v3_sub(p0, t.a), t.n)
@@ -289,6 +329,8 @@ cdef double _capsule_triangle(vec3 p0, vec3 p1, vec3 axis, bint parallel, double
         best = _sphere_face(lead, dir, radius, t, h0, nd, limit)
         if best < NO_HIT and h0 >= radius and best <= (h0 - radius) / -nd:
             return best
+        if not between and _passes_by(p0, axis, radius, dir, t):
+            return NO_HIT
         time = _sphere_edges(lead, dir, radius, t, f_min(best, limit))
         return time if time < best else best
     if h0 <= h1:
@@ -297,12 +339,16 @@ cdef double _capsule_triangle(vec3 p0, vec3 p1, vec3 axis, bint parallel, double
         best = _sphere_face(p1, dir, radius, t, h1, nd, limit)
     if best < NO_HIT and low >= radius and best <= (low - radius) / -nd:
         return best     # met where the plane is met: nothing can come earlier
+    if not between and _passes_by(p0, axis, radius, dir, t):
+        return NO_HIT
     if h0 <= h1:
         time = _sphere_face(p1, dir, radius, t, h1, nd, f_min(best, limit))
     else:
         time = _sphere_face(p0, dir, radius, t, h0, nd, f_min(best, limit))
     if time < best:
         best = time
+    if best < NO_HIT and low >= radius and best <= (low - radius) / -nd:
+        return best
     # The sides of the prism, then the edges of its two ends, then those between.
     time = _sphere_parallelogram(p0, dir, radius, t.a, v3_sub(t.b, t.a), axis, f_min(best, limit))
     if time < best:
@@ -477,51 +523,11 @@ cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3
 cdef double CANDIDATE_WINDOW = 1e-3
 # 'Equal' facings and distances among candidates, 'parallel', 'in its plane' (RULES 3).
 cdef double TIE = 1e-9
-# What rounding may add to a distance, as a share of the motion and the radius, and of the coordinates.
-cdef double SLACK = 1e-9
-cdef double REACH_ROUNDING = 1e-14
-# Tests that only rule things out leave this share of a squared distance, and of that to the corners.
-cdef double SURELY = 1.000001
-cdef double SURELY_FAR = 1e-18
 # How far behind the leading sphere's surface a triangle is still seen when the axis
 # is parallel to the motion (RULES 3).
 cdef double TRAILING_SLACK = 0.002
 # Shorter than this, closest points give no direction: the triangle's normal serves (RULES 3).
 cdef double SHORTEST_NORMAL = 1e-3
-
-
-cdef void capsule_cast_set(capsule_cast* q, vec3 p0, vec3 p1, double radius, vec3 dir, double limit,
-                           bint trailing_rule, bint culls) noexcept nogil:
-    cdef vec3 way = v3_scale(dir, limit)
-    cdef double pad
-    q.p0 = p0
-    q.p1 = p1
-    q.dir = dir
-    q.axis = v3_sub(p1, p0)
-    q.radius = radius
-    q.limit = limit
-    q.slack = SLACK * (radius + limit)
-    pad = radius + q.slack + REACH_ROUNDING * f_max(v3_max_abs(p0), v3_max_abs(p1))
-    q.swept.lo.x = f_min(p0.x, p1.x) + f_min(way.x, 0.0) - pad
-    q.swept.lo.y = f_min(p0.y, p1.y) + f_min(way.y, 0.0) - pad
-    q.swept.lo.z = f_min(p0.z, p1.z) + f_min(way.z, 0.0) - pad
-    q.swept.hi.x = f_max(p0.x, p1.x) + f_max(way.x, 0.0) + pad
-    q.swept.hi.y = f_max(p0.y, p1.y) + f_max(way.y, 0.0) + pad
-    q.swept.hi.z = f_max(p0.z, p1.z) + f_max(way.z, 0.0) + pad
-    q.parallel = _is_parallel(q.axis, dir)
-    q.trailing_rule = trailing_rule
-    q.hint = -1
-    q.culls = culls
-    q.culls_parallel = False
-    q.passing = False
-    q.passed = NULL
-
-
-cdef capsule_cast capsule_cast_of(vec3 p0, vec3 p1, double radius, vec3 dir, double limit,
-                                  bint trailing_rule, bint culls) noexcept nogil:
-    cdef capsule_cast q
-    capsule_cast_set(&q, p0, p1, radius, dir, limit, trailing_rule, culls)
-    return q
 
 
 cdef int triangle_order(const triangle* s, const triangle* t) noexcept nogil:
@@ -550,25 +556,16 @@ cdef double latest_candidate(double first) noexcept nogil:
     return first / (1.0 - CANDIDATE_WINDOW) * 1.000001
 
 
-cdef inline bint _beyond_edge(const capsule_cast* q, vec3 a, vec3 c, vec3 m, double radius2) noexcept nogil:
-    """Whether all of the axis lies surely farther than a radius out along m, where the edge from a lies outermost
-    and c is the corner across from it (which by rounding need not hold for slivers)."""
-    cdef vec3 rel = v3_sub(q.p0, a)
-    cdef double s = v3_dot(m, rel)
-    s = f_min(s, s + v3_dot(m, q.axis))
-    return (s > 0.0 and s * s > (radius2 * SURELY + SURELY_FAR * v3_len2(rel)) * v3_len2(m)
-            and v3_dot(m, v3_sub(c, a)) <= 0.0)
-
-
 cdef inline bint _clear_of_edge(const capsule_cast* q, vec3 a, vec3 b, vec3 c, vec3 n, double low2) noexcept nogil:
     """Whether the axis is surely no nearer than the radius to a triangle by this edge; low2: its height's square."""
-    return _beyond_edge(q, a, c, v3_cross(v3_sub(b, a), n), q.radius * q.radius - low2)
+    cdef vec3 m = v3_cross(v3_sub(b, a), n)
+    return _beyond_edge(q.p0, q.axis, a, c, m, v3_len2(m), q.radius * q.radius - low2)
 
 
-cdef bint _overlaps(const capsule_cast* q, const triangle* t, double inside, closest_pair* near) noexcept nogil:
-    """Whether the axis is nearer than ``inside`` to the triangle; then near is right."""
+cdef bint _overlaps(const capsule_cast* q, const triangle* t, closest_pair* near) noexcept nogil:
+    """Whether the capsule overlaps the triangle where it stands; then near is right."""
     cdef double h0 = v3_dot(t.n, v3_sub(q.p0, t.a)), h1 = h0 + v3_dot(t.n, q.axis)
-    cdef double low = f_max(0.0, f_max(f_min(h0, h1), -f_max(h0, h1)))
+    cdef double low = f_max(0.0, f_max(f_min(h0, h1), -f_max(h0, h1))), inside
     if low >= q.radius:
         return False
     low *= low
@@ -576,12 +573,8 @@ cdef bint _overlaps(const capsule_cast* q, const triangle* t, double inside, clo
             or _clear_of_edge(q, t.c, t.a, t.b, t.n, low)):
         return False
     near[0] = segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n)
+    inside = _inside(q.p0, q.p1, q.radius)
     return near.dist2 < inside * inside
-
-
-cdef inline bint _passes_edge(const capsule_cast* q, vec3 a, vec3 b, vec3 c) noexcept nogil:
-    """Whether the motion surely keeps clear of a triangle that faces it, by this edge."""
-    return _beyond_edge(q, a, c, v3_cross(q.dir, v3_sub(b, a)), q.radius * q.radius)
 
 
 cdef inline bint _behind(const capsule_cast* q, const triangle* t, const closest_pair* near) noexcept nogil:
@@ -593,7 +586,7 @@ cdef inline bint _behind(const capsule_cast* q, const triangle* t, const closest
 cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided,
                          bint skip_overlaps, touched_triangle* touched, int64_t* tested,
                          sweep_hit* hit) noexcept nogil:
-    n = triangles_in_reach(q, tris, n, two_sided, q.limit, q.passed, touched)
+    n = triangles_in_reach(q, tris, 0, NULL, n, two_sided, q.limit, q.passed, touched)
     if n == 0:
         return False
     return cast_selected(q, tris, n, two_sided, skip_overlaps, q.limit, q.hint, q.passed, touched, tested, hit)
@@ -603,15 +596,16 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
                         double limit, int32_t hint, int* passed, touched_triangle* touched, int64_t* tested,
                         sweep_hit* hit) noexcept nogil:
     cdef int32_t i, k, count = 0, winner
-    cdef double nd, h0, h1, low, time, first = NO_HIT, longest = limit, lead, inside, ta, tb, tc
+    cdef double nd, h0, h1, low, time, first = NO_HIT, longest = limit, lead, ta, tb, tc
     cdef double best_facing, best_distance
     cdef const triangle* t
     cdef triangle turned
     cdef closest_pair near
     cdef vec3 n3, axis
     cdef bint overlapping = False
+    cdef bint parallel = _is_parallel(q.axis, q.dir)
+    cdef double ahead = q.slack + SURELY_AHEAD * f_max(v3_max_abs(q.p0), v3_max_abs(q.p1))
     lead = f_max(v3_dot(q.p0, q.dir), v3_dot(q.p1, q.dir))
-    inside = _inside(q.p0, q.p1, q.radius)
     if hint >= 0:
         # The hinted one first: where it is hit again, its distance bounds the rest.
         for k in range(n):
@@ -630,7 +624,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
                 t = &turned
                 nd = -nd
             elif q.culls:
-                if passed != NULL and _overlaps(q, t, inside, &near):
+                if passed != NULL and _overlaps(q, t, &near):
                     passed[0] |= PASSED_BACK
                 continue
         elif nd == 0.0 and q.culls_parallel:
@@ -643,10 +637,13 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
         ta = v3_dot(t.a, q.dir)
         tb = v3_dot(t.b, q.dir)
         tc = v3_dot(t.c, q.dir)
-        if q.parallel and q.trailing_rule and f_max(ta, f_max(tb, tc)) < lead - (q.radius + TRAILING_SLACK):
+        if parallel and q.trailing_rule and f_max(ta, f_max(tb, tc)) < lead - (q.radius + TRAILING_SLACK):
+            continue
+        # Nor can what lies farther ahead than the motion leads.
+        if f_min(ta, f_min(tb, tc)) - lead > q.radius + limit + ahead:
             continue
         tested[0] += 1
-        if low < q.radius and _overlaps(q, t, inside, &near):
+        if low < q.radius and _overlaps(q, t, &near):
             if skip_overlaps:
                 continue
             if passed != NULL and not two_sided and (q.passing or _behind(q, t, &near)):
@@ -668,9 +665,10 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
             axis = v3_unit(v3_sub(q.p1, q.p0))
             if not v3_is_zero(axis) and fabs(v3_dot(t.n, axis)) <= TIE:
                 continue
-        if (_passes_edge(q, t.a, t.b, t.c) or _passes_edge(q, t.b, t.c, t.a) or _passes_edge(q, t.c, t.a, t.b)):
+        # The first is likely hit on its face, those after it are likely missed.
+        if count > 0 and _passes_by(q.p0, q.axis, q.radius, q.dir, t):
             continue
-        time = _capsule_triangle(q.p0, q.p1, q.axis, q.parallel, q.radius, q.dir, t, limit)
+        time = _capsule_triangle(q.p0, q.p1, q.axis, parallel, count > 0, q.radius, q.dir, t, limit)
         if time >= NO_HIT:
             continue
         touched[count].distance = time

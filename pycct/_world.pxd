@@ -2,6 +2,7 @@
 """What a move sees: shapes placed in the world, the candidates near a capsule, the
 nearest hit among them. C structs only; whoever calls keeps the shapes alive.
 """
+from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pycct._bvh cimport bvh
@@ -10,7 +11,7 @@ from pycct._hull cimport hull_extra
 from pycct._neighbours cimport character
 from pycct._overlap cimport push_out
 from pycct._shapes cimport mesh_data
-from pycct._sweep cimport capsule_cast, touched_triangle
+from pycct._sweep cimport capsule_cast, touched_triangle, triangles_clear
 from pycct._types cimport hull_data, sweep_hit, triangle
 from pycct._vec cimport aabb, mat3, quat, vec3
 
@@ -128,6 +129,9 @@ cdef struct candidates:
     int32_t room_groups
     triangle* tris
     int32_t* source         # index of each triangle as the user gave it, -1: invisible wall or no mesh
+    float* boxes            # of the triangles, a little larger: six rows, lo x, y, z, hi x, y, z
+    float* gaps
+    int32_t* picked         # numbers of triangles
     int32_t* spot           # place of each in its mesh's leaves, or number in its heightfield; undefined elsewhere
     touched_triangle* touched
     double* depths
@@ -190,6 +194,9 @@ cdef void book_free(answer_book* book) noexcept nogil
 # The nearest hit; overlaps with what is not in ``recovers`` (a bit per body_kind, bit 3:
 # obstacles and controllers) are passed over. Check c.filter.asking afterwards.
 cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil
+# The same among the first n_picked of c.picked, which hold all triangles that the motion may touch.
+cdef bint candidates_cast_picked(candidates* c, int32_t n_picked, const capsule_cast* q, int recovers,
+                                 world_hit* hit) noexcept nogil
 # Order of two hits by geometry, then by id: -1, 0 or 1; a triangle index of -1 stands for the group's first.
 cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tri, const candidate_group* h,
                      int32_t h_tri) noexcept nogil
@@ -212,6 +219,59 @@ cdef bint triangle_data(const placed* p, int32_t tri, int64_t* data) noexcept no
 # The layers of such a triangle; all when it has no mask.
 cdef uint32_t triangle_mask(const placed* p, int32_t tri) noexcept nogil
 cdef aabb capsule_bounds(vec3 p0, vec3 p1, double radius) noexcept nogil
+cdef inline float f32_max(float a, float b) noexcept nogil:
+    return a if a > b else b
+
+
 cdef inline bint group_recovers(const candidate_group* g, int recovers) noexcept nogil:
     """Whether an overlap with the group counts."""
     return (recovers >> (g.body if g.owner == OWNER_ACTOR else RECOVER_USER)) & 1
+
+
+cdef inline float float_below(double x) noexcept nogil:
+    """No larger than x, and hardly smaller."""
+    return <float>(x - fabs(x) * 1.2e-7 - 1e-37)
+
+
+cdef inline float float_above(double x) noexcept nogil:
+    return <float>(x + fabs(x) * 1.2e-7 + 1e-37)
+
+
+cdef inline int32_t candidates_pick(candidates* c, const aabb* box) noexcept nogil:
+    """Note in c.picked, in order, the triangles whose boxes touch this one; returns how many they are."""
+    cdef int32_t i, n = 0
+    cdef float* gaps = c.gaps
+    cdef const float* lx = c.boxes
+    cdef const float* ly = lx + c.room_tris
+    cdef const float* lz = ly + c.room_tris
+    cdef const float* hx = lz + c.room_tris
+    cdef const float* hy = hx + c.room_tris
+    cdef const float* hz = hy + c.room_tris
+    cdef float bx = float_below(box.lo.x), by = float_below(box.lo.y), bz = float_below(box.lo.z)
+    cdef float tx = float_above(box.hi.x), ty = float_above(box.hi.y), tz = float_above(box.hi.z)
+    # How far apart they are on the axis where they are farthest: several at a time.
+    for i in range(c.n_tris):
+        gaps[i] = f32_max(f32_max(f32_max(lx[i] - tx, bx - hx[i]), f32_max(ly[i] - ty, by - hy[i])),
+                          f32_max(lz[i] - tz, bz - hz[i]))
+    for i in range(c.n_tris):
+        # Always written, counted when it is near: no branch to guess.
+        c.picked[n] = i
+        n += gaps[i] <= 0.0
+    return n
+
+
+cdef inline bint candidates_clear(const candidates* c, int32_t n_picked, vec3 p0, vec3 p1, double radius, vec3 way,
+                                  double length, double offset, bint passes) noexcept nogil:
+    """Whether a motion surely meets nothing; False only means that it must be looked into (see triangles_clear)."""
+    cdef int32_t i, k = 0, m
+    cdef const candidate_group* g
+    for i in range(c.n_groups):
+        g = &c.groups[i]
+        if g.kind != GROUP_TRIANGLES:
+            return False
+        m = k
+        while k < n_picked and c.picked[k] < g.first + g.count:
+            k += 1
+        if not triangles_clear(p0, p1, radius, way, length, offset, c.tris, c.picked + m, k - m, g.two_sided, passes):
+            return False
+    return True

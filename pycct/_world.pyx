@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Candidates and the nearest hit among them. See the header."""
 from libc.math cimport fabs
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from pycct._bvh cimport box32, box32_around, bvh_collect
@@ -22,6 +22,7 @@ from pycct._sweep cimport (
     cast_sphere,
     cast_selected,
     latest_candidate,
+    swept_box,
     triangle_order,
     triangles_in_reach,
 )
@@ -44,6 +45,7 @@ from pycct._vec cimport (
     box_of,
     box_overlap,
     box_union,
+    f_max,
     f_min,
     m3_mul,
     m3_tmul,
@@ -73,6 +75,9 @@ cdef void candidates_init(candidates* c) noexcept nogil:
     c.tris = NULL
     c.source = NULL
     c.spot = NULL
+    c.boxes = NULL
+    c.gaps = NULL
+    c.picked = NULL
     c.touched = NULL
     c.depths = NULL
     c.places = NULL
@@ -90,6 +95,9 @@ cdef void candidates_free(candidates* c) noexcept nogil:
     free(c.tris)
     free(c.source)
     free(c.spot)
+    free(c.boxes)
+    free(c.gaps)
+    free(c.picked)
     free(c.touched)
     free(c.depths)
     free(c.places)
@@ -120,6 +128,7 @@ cdef int _room_for_groups(candidates* c, int32_t more) noexcept nogil:
 
 cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
     cdef int32_t room
+    cdef int row
     cdef void* p
     if c.n_tris + more <= c.room_tris:
         return STATUS_OK
@@ -136,6 +145,14 @@ cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
     if p == NULL:
         return STATUS_NO_MEMORY
     c.spot = <int32_t*>p
+    p = realloc(c.gaps, <size_t>room * sizeof(float))
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    c.gaps = <float*>p
+    p = realloc(c.picked, <size_t>(room + 1) * sizeof(int32_t))
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    c.picked = <int32_t*>p
     p = realloc(c.touched, <size_t>room * sizeof(touched_triangle))
     if p == NULL:
         return STATUS_NO_MEMORY
@@ -144,6 +161,16 @@ cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
     if p == NULL:
         return STATUS_NO_MEMORY
     c.depths = <double*>p
+    # Last, for with it the rows have their new length.
+    p = malloc(<size_t>room * 6 * sizeof(float))
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    for row in range(6):
+        if c.n_tris > 0:
+            memcpy(<float*>p + row * <Py_ssize_t>room, c.boxes + row * <Py_ssize_t>c.room_tris,
+                   <size_t>c.n_tris * sizeof(float))
+    free(c.boxes)
+    c.boxes = <float*>p
     c.room_tris = room
     return STATUS_OK
 
@@ -210,6 +237,19 @@ cdef aabb local_box(const placed* p, aabb box) noexcept nogil:
     return box_of(v3_sub(centre, half), v3_add(centre, half))
 
 
+cdef inline void _box_last(candidates* c) noexcept nogil:
+    """The box of the triangle that comes next."""
+    cdef const triangle* t = &c.tris[c.n_tris]
+    cdef float* b = c.boxes + c.n_tris
+    cdef Py_ssize_t row = c.room_tris
+    b[0] = float_below(f_min(t.a.x, f_min(t.b.x, t.c.x)))
+    b[row] = float_below(f_min(t.a.y, f_min(t.b.y, t.c.y)))
+    b[2 * row] = float_below(f_min(t.a.z, f_min(t.b.z, t.c.z)))
+    b[3 * row] = float_above(f_max(t.a.x, f_max(t.b.x, t.c.x)))
+    b[4 * row] = float_above(f_max(t.a.y, f_max(t.b.y, t.c.y)))
+    b[5 * row] = float_above(f_max(t.a.z, f_max(t.b.z, t.c.z)))
+
+
 cdef inline void _store(candidates* c, vec3 a, vec3 b, vec3 d, vec3 n, int32_t source) noexcept nogil:
     cdef triangle* t = &c.tris[c.n_tris]
     t.a = a
@@ -218,6 +258,7 @@ cdef inline void _store(candidates* c, vec3 a, vec3 b, vec3 d, vec3 n, int32_t s
     t.n = n
     t.d = v3_dot(n, a)
     c.source[c.n_tris] = source
+    _box_last(c)
     c.n_tris += 1
 
 
@@ -550,6 +591,7 @@ cdef int candidates_lay_out(candidates* c, const world_part* part, int32_t part_
                 heightfield_triangle(p, cell // (p.field.columns - 1), cell % (p.field.columns - 1), spot[j] & 1, t)
                 c.source[c.n_tris] = spot[j]
             c.spot[c.n_tris] = spot[j]
+            _box_last(c)
             c.n_tris += 1
         spot += k.count
         g.count = k.count
@@ -688,37 +730,48 @@ cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tr
 
 
 cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil:
+    cdef aabb box = swept_box(q)
+    return candidates_cast_picked(c, candidates_pick(c, &box), q, recovers, hit)
+
+
+cdef bint candidates_cast_picked(candidates* c, int32_t n_picked, const capsule_cast* q, int recovers,
+                                 world_hit* hit) noexcept nogil:
     cdef capsule_cast now
     cdef const candidate_group* g
-    cdef sweep_hit one
+    cdef sweep_hit other
+    cdef sweep_hit* one = &hit.base     # the first goes straight into the answer
     cdef bint found = False, struck, keeps
     cdef double limit = q.limit
     cdef int* passed
-    cdef int32_t i, n
+    cdef int32_t i, n, m, k = 0
     for i in range(c.n_groups):
         g = &c.groups[i]
         keeps = group_recovers(g, recovers)
         if g.kind == GROUP_TRIANGLES:
             # A solid is left by its own way out, which needs no triangle seen from its front.
             passed = NULL if g.closed else q.passed
-            n = triangles_in_reach(q, c.tris + g.first, g.count, g.two_sided, limit, passed, c.touched)
+            m = k
+            while k < n_picked and c.picked[k] < g.first + g.count:
+                k += 1
+            n = triangles_in_reach(q, c.tris + g.first, g.first, c.picked + m, k - m, g.two_sided, limit, passed,
+                                   c.touched)
             if n == 0:
                 continue
             struck = cast_selected(q, c.tris + g.first, n, g.two_sided, not keeps, limit, c.hints[c.turn] - g.first,
-                                   passed, c.touched, &c.tested, &one)
+                                   passed, c.touched, &c.tested, one)
             if struck:
                 one.tri += g.first
         elif g.kind == GROUP_BOX:
-            struck = capsule_box(q.p0, q.p1, q.radius, q.dir, g.q1, g.q0, g.rotation, limit, &one)
+            struck = capsule_box(q.p0, q.p1, q.radius, q.dir, g.q1, g.q0, g.rotation, limit, one)
         else:
             now = q[0]
             now.limit = limit
             if g.kind == GROUP_SPHERE:
-                struck = cast_sphere(&now, g.q0, g.radius, &one)
+                struck = cast_sphere(&now, g.q0, g.radius, one)
             elif g.kind == GROUP_CAPSULE:
-                struck = cast_capsule(&now, g.q0, g.q1, g.radius, &one)
+                struck = cast_capsule(&now, g.q0, g.q1, g.radius, one)
             else:
-                struck = cast_plane(&now, g.q0, g.radius, &one)
+                struck = cast_plane(&now, g.q0, g.radius, one)
         if not struck or (one.overlapping and not keeps):
             continue
         if found:
@@ -736,10 +789,12 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
                 return False
             continue
         found = True
-        hit.base = one
+        if one == &other:
+            hit.base = other
         hit.group = i
+        one = &other
         # Later shapes may still beat this one by a candidate of their own window.
-        limit = f_min(q.limit, latest_candidate(one.distance))
+        limit = f_min(q.limit, latest_candidate(hit.base.distance))
     if found:
         c.hints[c.turn] = hit.base.tri
     return found

@@ -350,6 +350,8 @@ def capsule_triangle_time(p0, p1, radius, direction, t, limit):
     time = _sphere_face(upper, direction, radius, t, h_upper, nd, f_min(best, limit))
     if time < best:
         best = time
+    if best < NO_HIT and low >= radius and best <= (low - radius) / -nd:
+        return best
     # The sides of the prism, then the edges of its two ends, then those between.
     for corner, end in ((t.a, t.b), (t.b, t.c), (t.c, t.a)):
         time = _sphere_parallelogram(p0, direction, radius, corner, sub(end, corner), axis, f_min(best, limit))
