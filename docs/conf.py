@@ -24,6 +24,23 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = f"pycct {release}"
 html_show_sourcelink = False
 html_copy_source = False
+
+
+def without_self(app, what, name, obj, options, signature, returns):
+    """Compiled methods show self among their arguments."""
+    if signature and what == "method":
+        for start in ("(self, ", "(self"):
+            if signature.startswith(start):
+                return "(" + signature[len(start):], returns
+    return None
+
+
+def setup(app):
+    """Hooks."""
+    # Before numpydoc, which would answer first.
+    app.connect("autodoc-process-signature", without_self, priority=100)
