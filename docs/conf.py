@@ -11,7 +11,7 @@ version = release
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build"]
+exclude_patterns = [] if hasattr(pycct, "Crowd") else ["api/crowd.rst"]
 myst_enable_extensions = ["deflist", "colon_fence"]
 myst_heading_anchors = 3
 
