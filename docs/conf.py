@@ -11,7 +11,8 @@ version = release
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = [] if hasattr(pycct, "Crowd") else ["api/crowd.rst"]
+exclude_patterns = [f"api/{page}.rst" for page, name in {"crowd": "Crowd", "installation": "show_config"}.items()
+                    if not hasattr(pycct, name)]
 myst_enable_extensions = ["deflist", "colon_fence"]
 myst_heading_anchors = 3
 
