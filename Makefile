@@ -4,6 +4,7 @@
 #   make test-slow   the long ones: millions of figures, all recordings in the reference, every report at length
 #   make bench   speed beside other character controllers, in one run
 #   make lint    ruff, cython-lint, mypy, stubtest
+#   make docs    the documentation as a site in docs-out/html; warnings are errors
 #   make package sdist, wheel and empty environments, for each interpreter in PYTHONS
 #   make clean   removes all that the others made
 # PYTHON=... names the interpreter to make the environments from, ARGS=... adds arguments to demo, test-fast and bench.
@@ -15,6 +16,7 @@ PYTHON ?= $(shell tools/find_python 3.10)
 # Peers in the benchmark need CPython 3.12.
 BENCH_PYTHON ?= $(shell tools/find_python 3.12)
 DEMO_OUT ?= demo-out
+DOCS_OUT ?= docs-out
 PYTHONS ?= $(PYTHON)
 ARGS ?=
 # Test processes at a time.
@@ -25,7 +27,7 @@ PYTEST_JOBS := -n $(JOBS) --dist worksteal
 COMPILED := pyproject.toml setup.py $(wildcard pycct/*.pyx pycct/*.pxd)
 PURE := $(wildcard pycct/*.py pycct/*.pyi pycct/*/*.py)
 
-.PHONY: demo test test-slow test-debug test-fast bench lint package clean
+.PHONY: demo test test-slow test-debug test-fast bench docs docs-pictures lint package clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -53,11 +55,20 @@ lint: $(VENV)/.dev
 	$(VENV)/bin/mypy
 	$(VENV)/bin/stubtest pycct --allowlist tools/stubtest-allowlist.txt
 
+docs: $(VENV)/.docs
+	$(VENV)/bin/sphinx-build -W --keep-going -q -b html docs $(DOCS_OUT)/html
+	@echo "open $(DOCS_OUT)/html/index.html"
+
+# The pictures in docs/ are drawn by the library; they are in the repository, so this is for when they should change.
+docs-pictures: $(VENV)/.docs
+	$(VENV)/bin/python docs/contact_pictures.py
+	$(VENV)/bin/python docs/parameter_pictures.py
+
 package:
 	tools/check_package $(PYTHONS)
 
 clean:
-	rm -rf build dist wheelhouse $(DEMO_OUT) $(VENV) $(DEBUG_VENV) $(BENCH_VENV) bench-out *.egg-info
+	rm -rf build dist wheelhouse $(DEMO_OUT) $(DOCS_OUT) $(VENV) $(DEBUG_VENV) $(BENCH_VENV) bench-out *.egg-info
 	rm -rf .pytest_cache .hypothesis .ruff_cache .mypy_cache tests/.hypothesis
 	rm -f pycct/*.so pycct/*.pyd pycct/*.c
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -91,6 +102,11 @@ $(VENV)/.demo: $(COMPILED) | $(VENV)/bin/pycct-pip
 $(VENV)/.dev: $(COMPILED) | $(VENV)/bin/pycct-pip
 	@echo "building pycct into $(VENV): needs a C compiler and takes a few minutes"
 	$(VENV)/bin/pip install --quiet --editable ".[test,lint]"
+	@touch $@
+
+# pycct itself is there by now: only what the extra names is fetched.
+$(VENV)/.docs: pyproject.toml | $(VENV)/.dev
+	$(VENV)/bin/pip install --quiet "pycct[docs]"
 	@touch $@
 
 # Bounds checks and, where the compiler has it, the undefined-behaviour sanitizer. Not editable: it must leave the

@@ -174,7 +174,8 @@ cdef class ClosestPoints:
         Metres; negative when the shape enters what is nearest: then that far along the normal it is out.
     actor : Actor or None
     controller : CharacterController or None
-    triangle, data, mask
+        What is nearest: the one or the other.
+    triangle, data, mask : int or None
         As in `SceneHit`.
     """
 

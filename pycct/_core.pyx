@@ -472,6 +472,11 @@ cdef class CharacterController:
     user_data : object
         Yours.
 
+    Attributes
+    ----------
+    id : int
+        Its number in the scene, counted up and never used again.
+
     Notes
     -----
     ``foot_position`` is half the whole height plus the contact offset below the
@@ -480,6 +485,17 @@ cdef class CharacterController:
     Thread safety: a controller belongs to one thread at a time; a second one that
     moves it gets RuntimeError. Different controllers may share a scene freely; a move
     releases the GIL.
+
+    Examples
+    --------
+    >>> from pycct import CharacterController, Plane, Scene
+    >>> scene = Scene()
+    >>> ground = scene.add(Plane((0, 0, 1)))
+    >>> hero = CharacterController(scene, radius=0.4, height=1.0)
+    >>> hero.foot_position = (0, 0, 0)
+    >>> flags = hero.move((0.05, 0, -0.02), 1 / 60)
+    >>> flags.name, hero.grounded, round(hero.position[0], 6)
+    ('DOWN', True, 0.05)
     """
 
     def __cinit__(self, *args, **kwargs):

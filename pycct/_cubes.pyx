@@ -472,6 +472,11 @@ cdef class CubeWorld:
     Y up (SLIDE 1.1). Cells run from -524288 to 524287 on each axis. Free boxes may
     have any size up to 2**19 m and any rotation.
 
+    Attributes
+    ----------
+    revision : int
+        Counts the changes of the world.
+
     Notes
     -----
     A cube's id is a number made of its cell, a box's id a digest of its geometry; both
@@ -487,7 +492,7 @@ cdef class CubeWorld:
 
     Examples
     --------
-    >>> from pycct._cubes import CubeWorld
+    >>> from pycct import CubeWorld
     >>> world = CubeWorld()
     >>> cube = world.add((0, 0, 0))
     >>> world.cell(cube), len(world)

@@ -182,7 +182,15 @@ cdef class Snapshot:
 
 
 cdef class Actor:
-    """A shape placed in a scene; made by `Scene.add`."""
+    """A shape placed in a scene; made by `Scene.add`.
+
+    Attributes
+    ----------
+    id : int
+        Its number in the scene, counted up and never used again.
+    shape : Shape
+        What was placed.
+    """
 
     def __init__(self):
         raise TypeError("an Actor is made by Scene.add")
@@ -404,6 +412,24 @@ cdef class Scene:
 
     Adding thousands of actors with questions in between publishes the world each time: put
     such changes into one `edit`.
+
+    Attributes
+    ----------
+    timestamp : int
+        Counts the changes of static actors; caches of characters are good for one value of it.
+
+    Examples
+    --------
+    >>> from pycct import Box, Plane, Scene, Sphere
+    >>> scene = Scene()
+    >>> ground = scene.add(Plane((0, 0, 1)))
+    >>> crate = scene.add(Box((0.5, 0.5, 0.5)), position=(2, 0, 0.5), user_data="crate")
+    >>> hit = scene.sweep(Sphere(0.3), (0, 0, 0.5), (1, 0, 0), 10)
+    >>> hit.actor.user_data, round(hit.distance, 6), hit.normal
+    ('crate', 1.2, (-1.0, 0.0, 0.0))
+    >>> scene.remove(crate)
+    >>> len(scene)
+    1
     """
 
     def __cinit__(self):

@@ -77,7 +77,13 @@ cdef vec3 _placed(object value, str name) except *:
 
 
 cdef class Shape:
-    """Base of all shapes; not made directly."""
+    """Base of all shapes; not made directly.
+
+    Attributes
+    ----------
+    kind : int
+        Which shape it is; for fast comparison only.
+    """
 
     def __cinit__(self):
         # No shape yet: a scene refuses what skipped its __init__.
@@ -389,6 +395,16 @@ cdef class Mesh(Shape):
     triangle_mask : (m,) array of integers, optional
         The layers each triangle is on, 32 bits; a question or character sees a triangle
         when its mask meets the actor's layer and the triangle's (SWEEP 3.2).
+
+    Examples
+    --------
+    A floor of two triangles with a number each:
+
+    >>> from pycct import Mesh
+    >>> corners = [(0, 0, 0), (4, 0, 0), (4, 4, 0), (0, 4, 0)]
+    >>> floor = Mesh(corners, [(0, 1, 2), (0, 2, 3)], triangle_data=[10, 11])
+    >>> floor.triangle_count, floor.bounds
+    (2, ((0.0, 0.0, 0.0), (4.0, 4.0, 0.0)))
     """
 
     def __init__(self, vertices, triangles, two_sided=False, triangle_data=None, triangle_mask=None):
@@ -528,6 +544,16 @@ cdef class Heightfield(Shape):
         Triangles are met from both sides.
     triangle_data, triangle_mask : (2 * cells,) arrays of integers, optional
         As for `Mesh`.
+
+    Examples
+    --------
+    >>> from pycct import Heightfield, Scene
+    >>> hill = Heightfield([[0, 0, 0], [0, 1, 0], [0, 0, 0]], spacing=2.0)
+    >>> scene = Scene()
+    >>> actor = scene.add(hill)
+    >>> hit = scene.raycast((2, 2, 5), (0, 0, -1), 10)
+    >>> round(hit.distance, 6), hill.triangle_count
+    (4.0, 8)
     """
 
     def __init__(self, heights, spacing=1.0, *, row_axis="x", diagonal=0, holes=None, two_sided=False,

@@ -352,8 +352,7 @@ cdef class SweepSlideController:
 
     Examples
     --------
-    >>> from pycct._cubes import CubeWorld
-    >>> from pycct._slide import SweepSlideController
+    >>> from pycct import CubeWorld, SweepSlideController
     >>> world = CubeWorld()
     >>> for x in range(-2, 3):
     ...     for z in range(-2, 3):

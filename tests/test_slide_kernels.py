@@ -58,6 +58,11 @@ def test_closest_point_on_segment():
     assert sl.closest_point_on_segment((0, 0, 0), (2, 0, 0), (9, 5, 0)) == (2, 0, 0)
 
 
+def test_closest_point_on_box():
+    assert sl.closest_point_on_aabb((3, 0.25, -2), (-1, -1, -1), (1, 1, 1)) == (1, 0.25, -1)
+    assert sl.closest_point_on_aabb((0.5, 0.25, -0.5), (-1, -1, -1), (1, 1, 1)) == (0.5, 0.25, -0.5)
+
+
 def test_a_segment_of_no_length_gives_no_nan():
     # SLIDE 2.2 divides by dot(AB, AB) = 0 for half_height 0.
     assert sl.closest_point_on_segment((1, 2, 3), (1, 2, 3), (9, 9, 9)) == (1, 2, 3)
