@@ -53,6 +53,8 @@ DIRECTIVES = {
     "linetrace": COVERAGE,
 }
 MACROS = [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")] if COVERAGE else []
+if DEBUG:
+    MACROS.append(("PYCCT_CHECKS", "1"))
 
 
 def build_base() -> str:
