@@ -51,6 +51,10 @@ def show_config(file: TextIO | None = _STDOUT) -> dict[str, Any]:
     """
     import numpy
 
+    if file is _STDOUT:
+        file = sys.stdout
+    if file is not None and not hasattr(file, "write"):
+        raise TypeError(f"file must be a text file or None, not {type(file).__name__}")
     found: dict[str, Any] = {"version": __version__, "results_version": RESULTS_VERSION}
     if PURE:
         found |= {"build": "plain Python", "why_plain": REASON}
@@ -76,5 +80,5 @@ def show_config(file: TextIO | None = _STDOUT) -> dict[str, Any]:
     if file is not None:
         width = max(map(len, found))
         told = "".join(f"{name:{width}}  {value}\n" for name, value in found.items() if value not in ("", None))
-        (sys.stdout if file is _STDOUT else file).write(told)
+        file.write(told)
     return found

@@ -37,6 +37,8 @@ def test_printing_elsewhere_or_not_at_all(capsys):
     assert told["compiler"] in file.getvalue()
     assert pycct.show_config(file=None) == told
     assert capsys.readouterr().out == ""
+    with pytest.raises(TypeError, match="file"):
+        pycct.show_config("out.txt")
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity here")
