@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import pycct
 from pycct import kernels, toolbox
 
-# What a call may raise; KeyError is for an id of nothing. ZeroDivisionError, SystemError and the like would be mistakes.
+# What a call may raise; KeyError is for an id of nothing. ZeroDivisionError or SystemError would be a mistake.
 MEANT = (ValueError, TypeError, RuntimeError, KeyError, OverflowError, AttributeError, OSError, MemoryError)
 # A program gets no farther than this without an answer, seconds.
 HANG = 300

@@ -103,13 +103,7 @@ def build(name, flags, env):
         (wheel,) = wheels.glob("*.whl")
         subprocess.run([sys.executable, "-m", "zipfile", "-e", str(wheel), str(folder)], check=True)
         numpy = ["--target", str(folder), "--no-deps", "--only-binary", ":all:", "--implementation", "cp"]
-        numpy += [
-            "--python-version",
-            "%d.%d" % sys.version_info[:2],
-            "--abi",
-            sysconfig.get_config_var("SOABI").split("-")[1],
-        ]
-        numpy[-1] = "cp" + numpy[-1]
+        numpy += ["--python-version", SHORT, "--abi", "cp" + SHORT.replace(".", "")]
         for tag in ("manylinux_2_17_aarch64", "manylinux2014_aarch64", "manylinux_2_28_aarch64"):
             numpy += ["--platform", tag]
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *numpy, "numpy>=2.0"], check=True)
@@ -166,10 +160,10 @@ def main():
     TABLE.write_text(
         f"""# Determinism, measured
 
-Made by `make determinism`: `tests/hash_run.py`, 100,000 moves of 200 characters on terrain, stairs, solids and lifts, told
-by a hash of every position and collision flag, and one of all else that can be seen. Results version {RESULTS_VERSION}.
-Every row must be the same. `tests/test_determinism.py` holds the hashes and checks the ways of moving on every run, with
-flush-to-zero left on by another library too.
+Made by `make determinism`: `tests/hash_run.py`, 100,000 moves of 200 characters on terrain, stairs, solids and lifts,
+told by a hash of every position and collision flag, and one of all else that can be seen. Results version
+{RESULTS_VERSION}. Every row must be the same. `tests/test_determinism.py` holds the hashes and checks the ways of moving
+on every run, with flush-to-zero left on by another library too.
 
 | | positions and flags | grounds, hits, velocities, states |
 |---|---|---|
