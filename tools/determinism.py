@@ -162,8 +162,8 @@ def main():
 
 Made by `make determinism`: `tests/hash_run.py`, 100,000 moves of 200 characters on terrain, stairs, solids and lifts,
 told by a hash of every position and collision flag, and one of all else that can be seen. Results version
-{RESULTS_VERSION}. Every row must be the same. `tests/test_determinism.py` holds the hashes and checks the ways of moving
-on every run, with flush-to-zero left on by another library too.
+{RESULTS_VERSION}. Every row must be the same. `tests/test_determinism.py` holds the hashes and checks the ways of
+moving on every run, with flush-to-zero left on by another library too.
 
 | | positions and flags | grounds, hits, velocities, states |
 |---|---|---|
