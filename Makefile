@@ -5,6 +5,7 @@
 #   make bench   speed beside other character controllers, in one run
 #   make lint    ruff, cython-lint, mypy, stubtest
 #   make sanitize  the tests under the undefined-behaviour, address and thread sanitizers
+#   make soak    random worlds, characters and moves, each move checked, for MINUTES=3
 #   make fuzz    every public call with whatever comes, at length
 #   make determinism   one fixed run by every compiler and in every way: one hash
 #   make wheels  wheels for every interpreter found, each tested in an empty environment
@@ -29,7 +30,7 @@ PYTEST_JOBS := -n $(JOBS) --dist worksteal
 COMPILED := pyproject.toml setup.py $(wildcard pycct/*.pyx pycct/*.pxd)
 PURE := $(wildcard pycct/*.py pycct/*.pyi pycct/*/*.py)
 
-.PHONY: demo test test-slow test-debug test-fast sanitize fuzz determinism wheels bench lint package clean
+.PHONY: demo test test-slow test-debug test-fast sanitize soak fuzz determinism wheels bench lint package clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -55,6 +56,9 @@ sanitize:
 	tools/run_sanitized undefined "$(PYTHON)" $(PYTEST_JOBS) -m "not slow" $(ARGS) .
 	tools/run_sanitized address "$(PYTHON)" $(PYTEST_JOBS) -m "not slow" $(ARGS) .
 	tools/run_sanitized thread "$(PYTHON)" $(PYTEST_JOBS) -m "not slow" $(ARGS) $(THREADED)
+
+soak: $(VENV)/.dev
+	$(VENV)/bin/python tests/soak.py --minutes $(or $(MINUTES),3) $(ARGS)
 
 fuzz: $(VENV)/.dev
 	$(VENV)/bin/pytest $(PYTEST_JOBS) -m slow tests/test_fuzz.py $(ARGS)
