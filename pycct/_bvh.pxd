@@ -4,6 +4,10 @@
 Boxes are float32 and only decide what to look at, so they are always rounded
 outwards; whoever walks the tree tests the exact geometry afterwards. The tree
 depends on the order of its items, what a walk finds does not.
+
+A tree that came from a file may hold anything: a walk through one that has a ``check``
+looks at every index before it follows it, stops after as many nodes as there are, and
+passes over places that the check refuses.
 """
 from libc.stdint cimport int32_t
 
@@ -26,11 +30,17 @@ cdef struct bvh_node:
     int32_t count1
 
 
+# Whether what stands at a place of the leaves can be used.
+ctypedef bint (*bvh_check)(const void* owner, int32_t place) noexcept nogil
+
+
 cdef struct bvh:
     int32_t n_nodes
     int32_t n_items
     bvh_node* nodes
     int32_t* order      # item at each place of the leaves
+    bvh_check check     # NULL: the tree was built here and holds no wrong index
+    const void* owner   # what the check is told
 
 
 cdef struct box32:
@@ -46,6 +56,9 @@ cdef box32 box32_around(aabb b) noexcept nogil
 # (bvh_free).
 cdef int bvh_build(bvh* tree, const box32* boxes, int32_t n) noexcept nogil
 cdef void bvh_free(bvh* tree) noexcept nogil
+# Whether a walk can meet each item, once: indices in range, no deeper than a walk's stack,
+# and nothing that the check refuses: 1, else 0; STATUS_NO_MEMORY.
+cdef int bvh_verify(const bvh* tree) noexcept nogil
 
 # Places (positions in ``order``) of the items in leaves that the box touches, at
 # most ``room``; returns how many there are in all.
@@ -67,6 +80,7 @@ cdef struct bvh_walk:
     bint near           # no motion: by distance
     double factor       # what a unit of the tree's frame is worth
     int32_t top
+    int32_t left            # nodes that a checked walk may still open
     walk_entry[2 * BVH_MAX_DEPTH] entries
 
 

@@ -32,6 +32,7 @@ from pycct._convert cimport (
     from_vec3,
     raise_status,
 )
+from pycct._cooked cimport path_of, read_cooked, write_cooked
 from pycct._hull cimport HullTables
 from pycct._neighbours cimport Neighbours
 from pycct._shapes cimport Box, Capsule, ConvexHull, Shape
@@ -536,13 +537,7 @@ cdef class Scene:
         p = as_place(position, "position")
         q = as_quat(rotation, "rotation")
         s = as_vec3(scale, "scale")
-        if s.x == 0.0 or s.y == 0.0 or s.z == 0.0:
-            raise ValueError(f"scale must not be zero on any axis, got {from_vec3(s)}")
-        if (<Shape>shape).kind in (SHAPE_SPHERE, SHAPE_CAPSULE) and not (s.x == s.y == s.z and s.x > 0.0):
-            raise ValueError(f"scale of a sphere or capsule must be the same positive factor three times, "
-                             f"got {from_vec3(s)}")
-        if (<Shape>shape).kind == SHAPE_PLANE and not (s.x == s.y == s.z == 1.0):
-            raise ValueError(f"scale of a plane must be (1, 1, 1), got {from_vec3(s)}")
+        _check_scale(shape, s)
         if not isinstance(body, str) or body not in BODIES:
             raise ValueError(f"body must be 'static', 'kinematic' or 'dynamic', not {body!r}")
         actor = Actor.__new__(Actor)
@@ -680,6 +675,90 @@ cdef class Scene:
             if id not in self.actors_:
                 raise ValueError("state is damaged: its ids make no sense")
             self.actors_[id].user_data = user_data
+
+    def save(self, path, *, user_data=True):
+        """Write the scene to a file that `load` opens at once, however large its meshes are.
+
+        Everything is kept that moves and questions can see: actors and obstacles with their
+        ids, shapes with their trees, triangle data and masks. Characters are not in it, nor
+        are their proxies (`CharacterController.save` and ``add_proxy`` bring them back).
+
+        The file is written under another name in the same folder, brought to the disk and
+        renamed: whoever has loaded what was there before keeps it unchanged, and no one ever
+        opens half a file. (Windows refuses to rename over a file that is in use.)
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to.
+        user_data : bool
+            Whether to save the ``user_data`` of actors too. It must then be made of None,
+            bool, int, float, str, lists, and dicts with str keys: anything else is a TypeError,
+            and nothing is written. False leaves it out.
+
+        Raises
+        ------
+        OSError
+            From the system.
+        TypeError, ValueError
+            When ``user_data`` cannot be saved, or ``path`` is no place for a file.
+
+        Notes
+        -----
+        The file is for machines of this byte order and word size and for this results version.
+        """
+        cdef str name = path_of(path)
+        if not isinstance(user_data, bool):
+            raise TypeError(f"user_data must be True or False, not {type(user_data).__name__}")
+        with self.lock:
+            proxies = [id(c.proxy) for c in self.characters]
+            kept = [a for a in self.actors_.values() if id(a) not in proxies]
+            records = [_record_of(a) for a in kept]
+            following = self.next_id
+        write_cooked(name, records, following, {a.id: a.user_data for a in kept} if user_data else {})
+
+    @staticmethod
+    def load(path, verify=False):
+        """The scene of a file written by `save`; opened by memory mapping.
+
+        Meshes and heightfields stay in the file: only the pages that moves and questions touch
+        are read, and processes that load the same file share them. Otherwise it is a scene
+        like any other: moves and questions give the same bits as in the scene that was saved,
+        it may be changed, pickled and saved. The file stays mapped as long as a mesh or
+        heightfield of it is used anywhere; it must not be changed in its place (`save` never
+        does), nor be cut: reading beyond its end stops a process.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        verify : bool
+            Read everything, compare all checksums and look at every index. Otherwise only what
+            says how the file is made up is checked; where geometry has been damaged on the disk,
+            moves and questions then give wrong answers or raise FloatingPointError, nothing worse.
+
+        Returns
+        -------
+        Scene
+
+        Raises
+        ------
+        OSError
+            From the system: there is no such file, it is a folder, ...
+        ValueError
+            Naming the path: not such a file, cut short, damaged, or of a machine of another byte
+            order or word size, another format or results version.
+        """
+        cdef str name = path_of(path)
+        if not isinstance(verify, bool):
+            raise TypeError(f"verify must be True or False, not {type(verify).__name__}")
+        records, following, user_data = read_cooked(name, verify)
+        try:
+            scene = _scene_again(records, following)
+            scene.__setstate__(user_data)
+        except (ValueError, TypeError, OverflowError) as problem:
+            raise ValueError(f"{name}: damaged: {problem}") from problem
+        return scene
 
     def __len__(self):
         return len(self.actors_)
@@ -1003,6 +1082,17 @@ cdef class Scene:
         return ask_closest_many(self.view(options), shape, positions, max_distance, rotations, mask, filter)
 
 
+cdef int _check_scale(Shape shape, vec3 s) except -1:
+    if s.x == 0.0 or s.y == 0.0 or s.z == 0.0:
+        raise ValueError(f"scale must not be zero on any axis, got {from_vec3(s)}")
+    if shape.kind in (SHAPE_SPHERE, SHAPE_CAPSULE) and not (s.x == s.y == s.z and s.x > 0.0):
+        raise ValueError(f"scale of a sphere or capsule must be the same positive factor three times, "
+                         f"got {from_vec3(s)}")
+    if shape.kind == SHAPE_PLANE and not (s.x == s.y == s.z == 1.0):
+        raise ValueError(f"scale of a plane must be (1, 1, 1), got {from_vec3(s)}")
+    return 0
+
+
 cdef tuple _record_of(Actor a):
     """What makes an actor again."""
     return (a.id, isinstance(a, Obstacle), a.shape, from_vec3(a.position_), from_quat(a.rotation_),
@@ -1030,8 +1120,10 @@ cdef Actor _actor_again(record):
     id, obstacle, shape, position, rotation, scale, body, layer, behavior = record
     cdef Actor actor = Obstacle.__new__(Obstacle) if obstacle else Actor.__new__(Actor)
     cdef vec3 k = as_vec3(scale, "scale")
-    if not isinstance(shape, Shape) or (<Shape>shape).kind < 0 or body not in BODY_NAMES or k.x * k.y * k.z == 0.0:
+    if (not isinstance(shape, Shape) or (<Shape>shape).kind < 0 or body not in BODY_NAMES
+            or obstacle and not isinstance(shape, (Box, Capsule))):
         raise ValueError("state is damaged: it is not that of a scene")
+    _check_scale(shape, k)
     as_quat(rotation, "rotation")
     actor.shape = shape
     actor.position_ = as_place(position, "position")
