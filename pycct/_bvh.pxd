@@ -92,3 +92,20 @@ cdef bint bvh_walk_next(bvh_walk* w, double limit, int32_t* first, int32_t* coun
 # Leaves by their distance from the box instead: ``limit`` of bvh_walk_next is then a distance, in
 # units of which the tree's frame has ``factor`` (at least) each.
 cdef void bvh_walk_near(bvh_walk* w, const bvh* tree, aabb box, double factor) noexcept nogil
+
+
+# --- trees that change -----------------------------------------------------------------
+# A slot is 2 * node + side: where a leaf or a node hangs. ``above`` holds the slot that each node hangs on (-1: the
+# root), ``slot`` the slot of each item (as ``order`` numbers them; others are left alone), ``boxes`` the box of each.
+
+cdef void bvh_link(const bvh* tree, int32_t* above, int32_t* slot) noexcept nogil
+# Sum of the half areas of all boxes: how much a walk has to open.
+cdef double bvh_area(const bvh* tree) noexcept nogil
+# Fit all boxes to those of the items.
+cdef void bvh_refit(bvh* tree, const box32* boxes) noexcept nogil
+# Fit those on the way from a slot to the root; returns by how much the sum of areas grew.
+cdef double bvh_refit_slot(bvh* tree, const box32* boxes, const int32_t* above, int32_t slot) noexcept nogil
+# Take an item out, or add one at the end of ``order``; there must be room for a place and a node. They return the
+# growth of the sum of areas; bvh_insert NAN, and nothing has changed, when the tree is too deep there.
+cdef double bvh_remove(bvh* tree, const box32* boxes, const int32_t* above, int32_t* slot, int32_t item) noexcept nogil
+cdef double bvh_insert(bvh* tree, const box32* boxes, int32_t* above, int32_t* slot, int32_t item) noexcept nogil

@@ -1,13 +1,11 @@
 # cython: language_level=3
 """The scene: actors under a lock, and the immutable pictures of them that moves read."""
-from threading import RLock
-
 import numpy as np
 
 cimport cython
+from cpython.object cimport PyObject
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from pycct._ask cimport (
@@ -21,7 +19,6 @@ from pycct._ask cimport (
     ask_touching,
     ask_touching_many,
 )
-from pycct._bvh cimport box32, box32_around, bvh_build, bvh_free
 from pycct._convert cimport (
     FARTHEST,
     as_bits,
@@ -30,11 +27,12 @@ from pycct._convert cimport (
     as_vec3,
     from_quat,
     from_vec3,
-    raise_status,
 )
 from pycct._cooked cimport path_of, read_cooked, write_cooked
 from pycct._hull cimport HullTables
+from pycct._lock cimport Lock
 from pycct._neighbours cimport Neighbours
+from pycct._part cimport Part, part_for, part_is_idle
 from pycct._shapes cimport Box, Capsule, ConvexHull, Shape
 from pycct._types cimport (
     BODY_DYNAMIC,
@@ -45,7 +43,6 @@ from pycct._types cimport (
     SHAPE_HULL,
     SHAPE_PLANE,
     SHAPE_SPHERE,
-    STATUS_OK,
 )
 from pycct._vec cimport (
     aabb,
@@ -75,42 +72,147 @@ from pycct._enums import Behavior
 BODIES = {"static": BODY_STATIC, "kinematic": BODY_KINEMATIC, "dynamic": BODY_DYNAMIC}
 INCLUDES = ("actors", "characters", "all")
 BODY_NAMES = {number: name for name, number in BODIES.items()}
-cdef uint64_t last_version = 0
 
 
+# What is pointed to without a look must not vanish first when a cycle is collected; dicts and actors are in each.
 @cython.final
-cdef class Part:
-    def __dealloc__(self):
-        free(self.data.items)
-        free(self.data.endless)
-        bvh_free(&self.data.tree)
+@cython.no_gc_clear
+cdef class Stage:
+    def __cinit__(self):
+        self.members = {}
+        self.changed = {}
+        self.joined = {}
+        self.left = {}
+        self.lag = {}
+        # The first publish is a whole one, and there is one even without actors.
+        self.dirty = self.whole = True
+
+    cdef int join(self, Actor actor) except -1:
+        self.members[actor.id] = actor
+        self.joined[actor.id] = actor
+        self.dirty = True
+        return 0
+
+    cdef int leave(self, Actor actor) except -1:
+        del self.members[actor.id]
+        self.changed.pop(actor.id, None)
+        if self.joined.pop(actor.id, None) is None:
+            self.left[actor.id] = actor
+        self.dirty = True
+        return 0
+
+    cdef int change(self, Actor actor) except -1:
+        self.changed[actor.id] = actor
+        self.dirty = True
+        return 0
+
+    cdef int publish(self) except -1:
+        """Make the members as they are now the current part.
+
+        Whatever allocates may run a finalizer, and that may change the scene: marks are taken
+        before anything is looked at, so that such a change is seen next time; should it publish,
+        all is done again.
+        """
+        cdef Part base, part
+        cdef dict changed, joined, left
+        while True:
+            base = self.current
+            changed, joined, left = self.changed, self.joined, self.left
+            self.changed, self.joined, self.left = {}, {}, {}
+            self.dirty = False
+            try:
+                part = self._next(base, changed, joined, left)
+            except BaseException:
+                self.whole = self.dirty = True
+                raise
+            if self.current is base:
+                break
+            self.whole = True
+        self.current = part
+        return 0
+
+    cdef Part _next(self, Part base, dict changed, dict joined, dict left):
+        cdef Part part, spare
+        cdef Actor actor
+        cdef list places, gone, owners
+        cdef int32_t i, n
+        cdef bint idle = self.spare is not None and part_is_idle(<PyObject*>self.spare)
+        spare = self.spare
+        self.spare = None
+        lag = self.lag
+        self.lag = {}
+        if base is None or self.whole or 8 * (len(joined) + len(left)) > len(base.owners) + 64:
+            return self._whole()
+        for actor in left.values():
+            if not _stands_in(base, actor):
+                return self._whole()
+        if joined or left:
+            gone = sorted([(<Actor>actor).place for actor in left.values()])
+            owners = base.owners.copy()
+            for i in reversed(gone):
+                del owners[i]
+            n = <int32_t>len(owners)
+            owners.extend(joined.values())
+            for i in range(max(n, 1), len(owners)):
+                if (<Actor>owners[i]).id <= (<Actor>owners[i - 1]).id:
+                    return self._whole()
+            part = base.twin(gone, len(joined), owners)
+            for i in range(gone[0] if gone else n, len(owners)):
+                (<Actor>owners[i]).place = i
+            places = list(range(n, len(owners)))
+        else:
+            # Only places and looks: the part before the last one will do, when nobody has it any more.
+            n = base.data.n
+            if idle:
+                part = spare
+                lag.update(changed)
+            else:
+                part = base.twin([], 0, base.owners)
+                lag = changed
+            self.spare = base
+            self.lag = changed
+            changed = lag
+            places = []
+        for id, actor in changed.items():
+            if id in joined:
+                continue
+            if not _stands_in(part, actor):
+                return self._whole()
+            places.append(actor.place)
+        for i in places:
+            (<Actor>part.owners[i]).fill(&part.data.items[i])
+        part.settle(places, n)
+        return part
+
+    cdef Part _whole(self):
+        cdef Part part = part_for(list(self.members.values()))
+        cdef Actor actor
+        cdef int32_t i = 0
+        self.whole = False
+        self.spare = None
+        self.lag = {}
+        for actor in part.owners:
+            actor.place = i
+            actor.fill(&part.data.items[i])
+            i += 1
+        part.build()
+        return part
 
 
-cdef Part _publish(list actors):
-    """Freeze actors into a part."""
-    cdef Part part = Part.__new__(Part)
-    cdef Actor actor
-    cdef int32_t i = 0
-    part.owners = actors
-    _reserve(part, len(actors))
-    for actor in actors:
-        actor.fill(&part.data.items[i])
-        i += 1
-    _finish(part)
-    return part
+cdef inline bint _stands_in(Part part, Actor actor):
+    return 0 <= actor.place < part.data.n and part.owners[actor.place] is actor
 
 
 cdef Part _publish_characters(list characters):
     """Freeze controllers into a part, as the capsules they are now."""
-    cdef Part part = Part.__new__(Part)
+    cdef Part part = part_for(characters)
     cdef placed* p
     cdef vec3 centre, half
     cdef int32_t i
-    part.owners = characters
-    _reserve(part, len(characters))
     for i in range(len(characters)):
         who = characters[i]
         p = &part.data.items[i]
+        memset(p, 0, sizeof(placed))
         centre = as_vec3(who.position, "position")
         half = v3_scale(as_vec3(who.up, "up"), 0.5 * <double>who.height)
         p.kind = SHAPE_CAPSULE
@@ -126,55 +228,8 @@ cdef Part _publish_characters(list characters):
         p.b = v3_add(centre, half)
         p.bounds = capsule_bounds(p.a, p.b, p.radius)
         p.bounds = box_grow(p.bounds, 1e-9 * f_span(p.bounds))
-    _finish(part)
+    part.build()
     return part
-
-
-cdef int _reserve(Part part, Py_ssize_t n) except -1:
-    if n > 2**31 - 1:
-        raise ValueError("a scene can hold at most 2**31 - 1 actors")
-    if n > 0:
-        part.data.items = <placed*>calloc(n, sizeof(placed))
-        part.data.endless = <int32_t*>malloc(n * sizeof(int32_t))
-        if part.data.items == NULL or part.data.endless == NULL:
-            raise MemoryError("pycct: out of memory")
-    part.data.n = <int32_t>n
-    return 0
-
-
-cdef int _finish(Part part) except -1:
-    """Tree and version."""
-    global last_version
-    cdef int32_t n = part.data.n, i, bounded = 0, k
-    cdef box32* boxes
-    cdef int32_t* which
-    cdef int status = STATUS_OK
-    last_version += 1
-    part.data.version = last_version
-    if n == 0:
-        return 0
-    boxes = <box32*>malloc(n * sizeof(box32))
-    which = <int32_t*>malloc(n * sizeof(int32_t))
-    try:
-        if boxes == NULL or which == NULL:
-            raise MemoryError("pycct: out of memory")
-        for i in range(n):
-            if part.data.items[i].kind == SHAPE_PLANE:
-                part.data.endless[part.data.n_endless] = i
-                part.data.n_endless += 1
-            else:
-                boxes[bounded] = box32_around(part.data.items[i].bounds)
-                which[bounded] = i
-                bounded += 1
-        with nogil:
-            status = bvh_build(&part.data.tree, boxes, bounded)
-        raise_status(status)
-        for k in range(bounded):
-            part.data.tree.order[k] = which[part.data.tree.order[k]]
-    finally:
-        free(boxes)
-        free(which)
-    return 0
 
 
 @cython.final
@@ -225,7 +280,7 @@ cdef class Actor:
         with scene.lock:
             self._stay(scene)
             self.behavior_ = bits
-            scene.touch(self.body_)
+            scene.touch(self)
 
     @property
     def layer(self):
@@ -239,7 +294,7 @@ cdef class Actor:
         with scene.lock:
             self._stay(scene)
             self.layer_ = bits
-            scene.touch(self.body_)
+            scene.touch(self)
 
     @property
     def bounds(self):
@@ -270,7 +325,7 @@ cdef class Actor:
             self.position_ = p
             if rotation is not None:
                 self.rotation_ = q
-            scene.touch(self.body_)
+            scene.touch(self)
 
     cdef Scene _home(self):
         """The scene, to be locked; RuntimeError once removed."""
@@ -368,29 +423,41 @@ cdef class Edit:
     def __enter__(self):
         if self.scene is None:
             raise RuntimeError("an Edit is made by Scene.edit")
-        self.scene.lock.acquire()
+        self.scene.lock.take()
         try:
             if self.scene.editing == 0:
                 self.scene.snapshot()
             self.scene.editing += 1
             self.depth += 1
         except BaseException:
-            self.scene.lock.release()
+            self.scene.lock.give(1)
             raise
         return self.scene
 
     def __exit__(self, *problem):
         if self.depth == 0:
             raise RuntimeError("the edit has not been entered")
-        self.depth -= 1
-        self.scene.editing -= 1
-        if self.scene.editing == 0 and self.scene.fixed_dirty:
-            self.scene.timestamp += 1
-        self.scene.lock.release()
+        if not self.scene.lock.mine():
+            raise RuntimeError("the edit has been entered in another thread")
+        self._end(1)
         return False
+
+    def __del__(self):
+        # Forgotten: it must not hold the scene for ever.
+        if self.scene is not None and self.depth > 0:
+            self._end(self.depth)
+
+    cdef int _end(self, int times) except -1:
+        self.depth -= times
+        self.scene.editing -= times
+        if self.scene.editing == 0 and self.scene.fixed.dirty:
+            self.scene.timestamp += 1
+        self.scene.lock.give(times)
+        return 0
 
 
 @cython.final
+@cython.no_gc_clear
 cdef class Scene:
     """Shapes placed in a world.
 
@@ -408,52 +475,46 @@ cdef class Scene:
     """
 
     def __cinit__(self):
-        self.lock = RLock()
+        self.lock = Lock()
         self.actors_ = {}
-        self.fixed_ = {}
-        self.moving_ = {}
+        self.fixed = Stage()
+        self.moving = Stage()
         self.editing = 0
         self.neighbours = Neighbours()
         self.characters_ = {}
         self.next_character = 0
         self.next_id = 0
-        self.fixed_dirty = True
-        self.moving_dirty = True
         self.current = None
         self.timestamp = 0
 
-    cdef int touch(self, int body) except -1:
-        """Note that actors of this kind changed."""
-        if body == BODY_STATIC:
-            if not self.editing:
-                self.timestamp += 1
-            self.fixed_dirty = True
-        else:
-            self.moving_dirty = True
-        return 0
+    cdef Stage stage(self, Actor actor):
+        return self.fixed if actor.body_ == BODY_STATIC else self.moving
+
+    cdef int touch(self, Actor actor) except -1:
+        """Note that an actor has changed."""
+        if actor.body_ == BODY_STATIC and not self.editing:
+            self.timestamp += 1
+        return self.stage(actor).change(actor)
 
     cdef Snapshot snapshot(self):
         """The world as it is now; published by the first reader after a change."""
-        cdef Snapshot fresh, old
-        if self.editing or not (self.fixed_dirty or self.moving_dirty):
+        cdef Snapshot fresh
+        cdef uint64_t now
+        if self.editing or not (self.fixed.dirty or self.moving.dirty):
             return self.current
         with self.lock:
-            old = self.current
-            if self.editing or not (self.fixed_dirty or self.moving_dirty):
-                return old
+            if self.editing or not (self.fixed.dirty or self.moving.dirty):
+                return self.current
+            if self.fixed.dirty:
+                now = self.timestamp
+                self.fixed.publish()
+                self.fixed.current.data.timestamp = now
+            if self.moving.dirty:
+                self.moving.publish()
             fresh = Snapshot.__new__(Snapshot)
-            if self.fixed_dirty or old is None:
-                fresh.fixed = _publish(list(self.fixed_.values()))
-                fresh.fixed.data.timestamp = self.timestamp
-            else:
-                fresh.fixed = old.fixed
-            if self.moving_dirty or old is None:
-                fresh.moving = _publish(list(self.moving_.values()))
-            else:
-                fresh.moving = old.moving
+            fresh.fixed = self.fixed.current
+            fresh.moving = self.moving.current
             self.current = fresh
-            self.fixed_dirty = False
-            self.moving_dirty = False
             return fresh
 
     cdef View view(self, dict options):
@@ -487,7 +548,8 @@ cdef class Scene:
         ``with scene.edit(): ...`` holds the scene: until the block ends, moves and questions
         (of any thread, this one included) see the world as it was before it, and other
         threads' changes wait; then all changes show at once and count as one in `timestamp`.
-        Changes made before an exception stay.
+        Changes made before an exception stay. An edit that is forgotten (entered by hand, or by a
+        generator that nobody runs on) ends when it is collected.
 
         Returns
         -------
@@ -605,11 +667,9 @@ cdef class Scene:
 
     cdef int _keep(self, Actor actor) except -1:
         self.actors_[actor.id] = actor
-        if actor.body_ == BODY_STATIC:
-            self.fixed_[actor.id] = actor
-        else:
-            self.moving_[actor.id] = actor
-        self.touch(actor.body_)
+        self.stage(actor).join(actor)
+        if actor.body_ == BODY_STATIC and not self.editing:
+            self.timestamp += 1
         return 0
 
     cdef int _check_span(self, Actor actor) except -1:
@@ -630,12 +690,10 @@ cdef class Scene:
             if (<Actor>actor).scene_ is not self:
                 raise ValueError("actor is not in this scene")
             del self.actors_[(<Actor>actor).id]
-            if (<Actor>actor).body_ == BODY_STATIC:
-                del self.fixed_[(<Actor>actor).id]
-            else:
-                del self.moving_[(<Actor>actor).id]
+            self.stage(actor).leave(actor)
             (<Actor>actor).scene_ = None
-            self.touch((<Actor>actor).body_)
+            if (<Actor>actor).body_ == BODY_STATIC and not self.editing:
+                self.timestamp += 1
 
     @property
     def actors(self):
@@ -817,7 +875,7 @@ cdef class Scene:
                     actor.position_ = v3_load(&p[i, 0])
                     if turns is not None:
                         actor.rotation_ = turns[i]
-                    self.touch(actor.body_)
+                    self.touch(actor)
 
     def shift_origin(self, offset):
         """Move the origin of the coordinates to ``offset``; the world stays where it is.
@@ -854,7 +912,7 @@ cdef class Scene:
             with self.edit():
                 for actor in self.actors_.values():
                     actor.position_ = v3_sub(actor.position_, o)
-                    self.touch(actor.body_)
+                    self.touch(actor)
 
     @property
     def triangle_count(self):
