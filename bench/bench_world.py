@@ -66,6 +66,24 @@ def main():
 
     seconds, _ = best(publish, 5 * runs)
     print(f"\n500 moved lifts, one publish: {seconds * 1e6:.0f} us")
+    crowded = pycct.Scene()
+    many = [crowded.add(pycct.Box((0.5, 0.5, 0.2)), (*rng.uniform(0, side, 2), 3), body="kinematic")
+            for _ in range(20_000)]
+    look = (0, 0, 50), (0, 0, -1), 1.0
+    for n_moved in (0, 1, 500, 20_000):
+        some = np.array([a.id for a in many[:n_moved]], dtype=int)
+        to = np.column_stack([rng.uniform(0, side, (n_moved, 2)), np.full(n_moved, 3.0)])
+
+        def publish_some(some=some, to=to):
+            crowded.move_actors(some, to)
+            start = time.thread_time()
+            crowded.raycast(*look)
+            return time.thread_time() - start
+
+        took = min(publish_some() for _ in range(10 * runs))
+        print(f"{n_moved} moved of 20,000, publish and one question: {took * 1e6:.0f} us")
+    seconds, _ = best(lambda: (crowded.remove(many.pop()), crowded.raycast(*look)), 5 * runs)
+    print(f"one of 20,000 taken out, the same: {seconds * 1e6:.0f} us")
 
     start = np.concatenate([rng.uniform(5, side - 5, (n, 2)), rng.uniform(1, 6, (n, 1))], 1)
     ways = rng.normal(size=(n, 3))

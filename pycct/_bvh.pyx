@@ -5,8 +5,8 @@ Built from the top by the surface-area heuristic over bins of the longest centro
 axis; the items themselves are moved, so each level reads memory in order. Two
 passes a level: one fills the bins, one parts the items and measures both halves.
 """
-from libc.math cimport sqrt
-from libc.stdlib cimport free, malloc, realloc
+from libc.math cimport NAN, sqrt
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
 from pycct._types cimport STATUS_NO_MEMORY, STATUS_OK
@@ -241,6 +241,8 @@ cdef int bvh_build(bvh* tree, const box32* boxes, int32_t n) noexcept nogil:
     tree.n_items = n
     tree.nodes = NULL
     tree.order = NULL
+    tree.check = NULL
+    tree.owner = NULL
     if n <= 0:
         tree.n_items = 0
         return STATUS_OK
@@ -318,6 +320,94 @@ cdef inline bint _touch(const float* lo, const float* hi, const box32* b) noexce
             & (lo[2] <= b.hi[2]) & (hi[2] >= b.lo[2]))
 
 
+cdef inline bint _leaf_inside(const bvh* tree, int32_t first, int32_t count) noexcept nogil:
+    return 0 <= first < tree.n_items and count <= tree.n_items - first
+
+
+cdef inline bint _node_inside(const bvh* tree, int32_t parent, int32_t child) noexcept nogil:
+    # Children are numbered after their parents: no way leads in a circle.
+    return parent < child < tree.n_nodes
+
+
+cdef int32_t _collect_checked(const bvh* tree, const box32* box, int32_t* places, int32_t room) noexcept nogil:
+    """`bvh_collect` in a tree that may hold anything."""
+    cdef int32_t[2 * BVH_MAX_DEPTH] stack
+    cdef int top = 1, side
+    cdef int32_t found = 0, left = tree.n_nodes, i, at, child, count
+    cdef const bvh_node* node
+    stack[0] = 0
+    while top > 0 and left > 0:
+        top -= 1
+        left -= 1
+        at = stack[top]
+        node = &tree.nodes[at]
+        # The second child first, as in the walk that trusts.
+        for side in range(2):
+            if side == 0:
+                child, count = node.child1, node.count1
+                if not (count >= 0 and _touch(node.lo1, node.hi1, box)):
+                    continue
+            else:
+                child, count = node.child0, node.count0
+                if not (count >= 0 and _touch(node.lo0, node.hi0, box)):
+                    continue
+            if count == 0:
+                if _node_inside(tree, at, child) and top < 2 * BVH_MAX_DEPTH:
+                    stack[top] = child
+                    top += 1
+            elif _leaf_inside(tree, child, count):
+                for i in range(child, child + count):
+                    # Leaves that share items must not fill the memory.
+                    if found < tree.n_items and tree.check(tree.owner, i):
+                        if found < room:
+                            places[found] = i
+                        found += 1
+    return found
+
+
+cdef int bvh_verify(const bvh* tree) noexcept nogil:
+    cdef int32_t[2 * BVH_MAX_DEPTH] stack
+    cdef int top = 1, side
+    cdef int32_t found = 0, left = tree.n_nodes, i, at, child, count
+    cdef const bvh_node* node
+    cdef char* seen
+    cdef int sound = 1
+    if tree.n_items == 0:
+        return 1
+    seen = <char*>calloc(tree.n_items, 1)
+    if seen == NULL:
+        return STATUS_NO_MEMORY
+    stack[0] = 0
+    while top > 0 and sound:
+        top -= 1
+        left -= 1
+        at = stack[top]
+        node = &tree.nodes[at]
+        for side in range(2):
+            child = node.child1 if side == 0 else node.child0
+            count = node.count1 if side == 0 else node.count0
+            if count < 0:
+                continue
+            if count == 0:
+                if left <= 0 or top == 2 * BVH_MAX_DEPTH or not _node_inside(tree, at, child):
+                    sound = 0
+                    break
+                stack[top] = child
+                top += 1
+                continue
+            if not _leaf_inside(tree, child, count):
+                sound = 0
+                break
+            for i in range(child, child + count):
+                if seen[i] or (tree.check != NULL and not tree.check(tree.owner, i)):
+                    sound = 0
+                    break
+                seen[i] = 1
+                found += 1
+    free(seen)
+    return sound and found == tree.n_items and left == 0
+
+
 cdef int32_t bvh_collect(const bvh* tree, const box32* box, int32_t* places, int32_t room) noexcept nogil:
     cdef int32_t[2 * BVH_MAX_DEPTH] stack
     cdef int top = 0
@@ -325,6 +415,8 @@ cdef int32_t bvh_collect(const bvh* tree, const box32* box, int32_t* places, int
     cdef const bvh_node* node
     if tree.n_nodes == 0:
         return 0
+    if tree.check != NULL:
+        return _collect_checked(tree, box, places, room)
     stack[0] = 0
     top = 1
     while top > 0:
@@ -389,6 +481,7 @@ cdef void _walk_from(bvh_walk* w, const bvh* tree, aabb box) noexcept nogil:
     cdef int k
     w.tree = tree
     w.top = 0
+    w.left = tree.n_nodes
     w.near = False
     w.factor = 1.0
     if tree.n_nodes == 0:
@@ -424,19 +517,58 @@ cdef void bvh_walk_near(bvh_walk* w, const bvh* tree, aabb box, double factor) n
     w.factor = factor
 
 
+cdef bint _next_run(bvh_walk* w, walk_entry e, int32_t* first, int32_t* count) noexcept nogil:
+    """The places of a leaf that can be used, as far as they stand side by side; the rest goes back on the stack."""
+    cdef const bvh* tree = w.tree
+    cdef int32_t last
+    if not _leaf_inside(tree, e.node, e.count):
+        return False
+    last = e.node + e.count
+    while e.node < last and not tree.check(tree.owner, e.node):
+        e.node += 1
+    if e.node == last:
+        return False
+    first[0] = e.node
+    while e.node < last and tree.check(tree.owner, e.node):
+        e.node += 1
+    count[0] = e.node - first[0]
+    if e.node < last:
+        e.count = last - e.node
+        w.entries[w.top] = e
+        w.top += 1
+    return True
+
+
+cdef inline bint _may_push(const bvh_walk* w, int32_t parent, const walk_entry* e) noexcept nogil:
+    if w.top == 2 * BVH_MAX_DEPTH:
+        return False
+    return e.count > 0 or (e.count == 0 and _node_inside(w.tree, parent, e.node))
+
+
 cdef bint bvh_walk_next(bvh_walk* w, double limit, int32_t* first, int32_t* count) noexcept nogil:
     cdef const bvh_node* node
     cdef walk_entry e, near, far
+    cdef bint checked = w.tree.check != NULL
+    cdef int32_t at
     while w.top > 0:
         w.top -= 1
         e = w.entries[w.top]
         if e.when > limit:
             continue
         if e.count > 0:
+            if checked:
+                if _next_run(w, e, first, count):
+                    return True
+                continue
             first[0] = e.node
             count[0] = e.count
             return True
-        node = &w.tree.nodes[e.node]
+        at = e.node
+        if checked:
+            if w.left == 0:
+                return False
+            w.left -= 1
+        node = &w.tree.nodes[at]
         near.node = node.child0
         near.count = node.count0
         near.when = _entry(w, node.lo0, node.hi0) if node.count0 >= 0 else 1e300
@@ -447,10 +579,189 @@ cdef bint bvh_walk_next(bvh_walk* w, double limit, int32_t* first, int32_t* coun
             e = near
             near = far
             far = e
-        if far.when <= limit:
+        if far.when <= limit and (not checked or _may_push(w, at, &far)):
             w.entries[w.top] = far
             w.top += 1
-        if near.when <= limit:
+        if near.when <= limit and (not checked or _may_push(w, at, &near)):
             w.entries[w.top] = near
             w.top += 1
     return False
+
+
+cdef inline float* _slot_lo(bvh_node* node, int32_t side) noexcept nogil:
+    return &node.lo1[0] if side else &node.lo0[0]
+
+
+cdef inline float* _slot_hi(bvh_node* node, int32_t side) noexcept nogil:
+    return &node.hi1[0] if side else &node.hi0[0]
+
+
+cdef void bvh_link(const bvh* tree, int32_t* above, int32_t* slot) noexcept nogil:
+    cdef const bvh_node* node
+    cdef int32_t i, k, side, child, count
+    if tree.n_nodes > 0:
+        above[0] = -1
+    for i in range(tree.n_nodes):
+        node = &tree.nodes[i]
+        for side in range(2):
+            child = node.child1 if side else node.child0
+            count = node.count1 if side else node.count0
+            if count == 0:
+                above[child] = 2 * i + side
+            for k in range(child, child + count):
+                slot[tree.order[k]] = 2 * i + side
+
+
+cdef double bvh_area(const bvh* tree) noexcept nogil:
+    cdef double area = 0.0
+    cdef int32_t i
+    for i in range(tree.n_nodes):
+        area += _half_area(tree.nodes[i].lo0, tree.nodes[i].hi0) + _half_area(tree.nodes[i].lo1, tree.nodes[i].hi1)
+    return area
+
+
+cdef void _fit(bvh* tree, const box32* boxes, int32_t i, int32_t side) noexcept nogil:
+    """The box of one slot, from what hangs there."""
+    cdef bvh_node* node = &tree.nodes[i]
+    cdef float* lo = _slot_lo(node, side)
+    cdef float* hi = _slot_hi(node, side)
+    cdef int32_t child = node.child1 if side else node.child0
+    cdef int32_t count = node.count1 if side else node.count0
+    cdef const bvh_node* below
+    cdef const box32* box
+    cdef int32_t j
+    cdef int k
+    for k in range(3):
+        lo[k] = <float>3e38
+        hi[k] = <float>-3e38
+    if count == 0:
+        below = &tree.nodes[child]
+        for k in range(3):
+            lo[k] = below.lo0[k] if below.lo0[k] < below.lo1[k] else below.lo1[k]
+            hi[k] = below.hi0[k] if below.hi0[k] > below.hi1[k] else below.hi1[k]
+    for j in range(child, child + count):
+        box = &boxes[tree.order[j]]
+        for k in range(3):
+            lo[k] = box.lo[k] if box.lo[k] < lo[k] else lo[k]
+            hi[k] = box.hi[k] if box.hi[k] > hi[k] else hi[k]
+
+
+cdef void bvh_refit(bvh* tree, const box32* boxes) noexcept nogil:
+    # Children are numbered after their parents.
+    cdef int32_t i
+    for i in range(tree.n_nodes - 1, -1, -1):
+        _fit(tree, boxes, i, 0)
+        _fit(tree, boxes, i, 1)
+
+
+cdef double bvh_refit_slot(bvh* tree, const box32* boxes, const int32_t* above, int32_t slot) noexcept nogil:
+    cdef double growth = 0.0
+    cdef float[6] before
+    cdef float* lo
+    cdef float* hi
+    cdef bint same
+    cdef int k
+    while slot >= 0:
+        lo = _slot_lo(&tree.nodes[slot >> 1], slot & 1)
+        hi = _slot_hi(&tree.nodes[slot >> 1], slot & 1)
+        growth -= _half_area(lo, hi)
+        for k in range(3):
+            before[k] = lo[k]
+            before[3 + k] = hi[k]
+        _fit(tree, boxes, slot >> 1, slot & 1)
+        growth += _half_area(lo, hi)
+        same = True
+        for k in range(3):
+            same &= before[k] == lo[k] and before[3 + k] == hi[k]
+        if same:
+            break
+        slot = above[slot >> 1]
+    return growth
+
+
+cdef double bvh_remove(bvh* tree, const box32* boxes, const int32_t* above, int32_t* slot, int32_t item) noexcept nogil:
+    cdef int32_t s = slot[item]
+    cdef bvh_node* node = &tree.nodes[s >> 1]
+    cdef int32_t first = node.child1 if s & 1 else node.child0
+    cdef int32_t count = node.count1 if s & 1 else node.count0
+    cdef int32_t j = first
+    while tree.order[j] != item:
+        j += 1
+    tree.order[j] = tree.order[first + count - 1]
+    tree.order[first + count - 1] = -1
+    count = count - 1 if count > 1 else -1
+    if s & 1:
+        node.count1 = count
+    else:
+        node.count0 = count
+    if count < 0:
+        if s & 1:
+            node.child1 = 0
+        else:
+            node.child0 = 0
+    slot[item] = -1
+    return bvh_refit_slot(tree, boxes, above, s)
+
+
+cdef double bvh_insert(bvh* tree, const box32* boxes, int32_t* above, int32_t* slot, int32_t item) noexcept nogil:
+    cdef const box32* box = &boxes[item]
+    cdef int32_t at = 0, side = 0, depth = 1, child, count, j, k
+    cdef float[3] lo
+    cdef float[3] hi
+    cdef float* near_lo
+    cdef float* near_hi
+    cdef double growth, least
+    cdef bvh_node* node
+    cdef bvh_node* fresh
+    while True:
+        node = &tree.nodes[at]
+        # Where the box grows least; what is empty has no box to grow.
+        least = 0.0
+        side = -1
+        for k in range(2):
+            near_lo = _slot_lo(node, k)
+            near_hi = _slot_hi(node, k)
+            count = node.count1 if k else node.count0
+            growth = 0.0
+            if count >= 0:
+                for j in range(3):
+                    lo[j] = near_lo[j] if near_lo[j] < box.lo[j] else box.lo[j]
+                    hi[j] = near_hi[j] if near_hi[j] > box.hi[j] else box.hi[j]
+                growth = _half_area(lo, hi) - _half_area(near_lo, near_hi)
+            if side < 0 or growth < least:
+                side = k
+                least = growth
+        child = node.child1 if side else node.child0
+        count = node.count1 if side else node.count0
+        if count != 0:
+            break
+        at = child
+        depth += 1
+        if depth > BVH_MAX_DEPTH - 4:
+            return NAN
+    tree.order[tree.n_items] = item
+    if count < 0:
+        child, count = tree.n_items, 1
+    else:
+        fresh = &tree.nodes[tree.n_nodes]
+        fresh.child0, fresh.count0 = child, count
+        fresh.child1, fresh.count1 = tree.n_items, 1
+        for j in range(3):
+            fresh.lo0[j] = _slot_lo(node, side)[j]
+            fresh.hi0[j] = _slot_hi(node, side)[j]
+            # As good as empty: the sum of areas grows from there.
+            fresh.lo1[j] = <float>3e38
+            fresh.hi1[j] = <float>-3e38
+        above[tree.n_nodes] = 2 * at + side
+        for j in range(child, child + count):
+            slot[tree.order[j]] = 2 * tree.n_nodes
+        child, count = tree.n_nodes, 0
+        tree.n_nodes += 1
+    if side:
+        node.child1, node.count1 = child, count
+    else:
+        node.child0, node.count0 = child, count
+    slot[item] = 2 * at + side if count > 0 else 2 * child + 1
+    tree.n_items += 1
+    growth = 0.0 if count > 0 else _half_area(fresh.lo0, fresh.hi0)
+    return growth + bvh_refit_slot(tree, boxes, above, slot[item])

@@ -28,6 +28,7 @@ cdef struct field_data:
     const int64_t* data         # one per triangle, or NULL
     const uint32_t* mask        # one per triangle, or NULL
     int32_t tile_columns
+    bint checked                # heights may be anything: cells that leave the bounds are holes
     bvh tree                    # over tiles; order: tile row * tile_columns + tile column
     aabb bounds
 
@@ -41,5 +42,9 @@ cdef bint field_cells(const field_data* f, aabb box, int32_t* i0, int32_t* i1, i
 # Cells of a tile.
 cdef void field_tile(const field_data* f, int32_t tile, int32_t* i0, int32_t* i1, int32_t* j0,
                      int32_t* j1) noexcept nogil
+# A check (bvh_check) for the tree of a field, which owns it.
+cdef bint field_check_tile(const void* field, int32_t place) noexcept nogil
+cdef inline int32_t field_tile_columns(int32_t columns) noexcept nogil:
+    return (columns - 2) // FIELD_TILE + 1
 # Bounds and tree; the arrays must be set. Returns a status.
 cdef int field_build(field_data* f) noexcept nogil

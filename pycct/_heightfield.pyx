@@ -19,6 +19,15 @@ cdef vec3 field_point(const field_data* f, int32_t i, int32_t j) noexcept nogil:
     return v3(i * f.row_step, j * f.column_step, h)
 
 
+cdef inline bint _inside(const field_data* f, double height) noexcept nogil:
+    return f.bounds.lo.z <= height <= f.bounds.hi.z
+
+
+cdef bint field_check_tile(const void* field, int32_t place) noexcept nogil:
+    cdef const field_data* f = <const field_data*>field
+    return 0 <= f.tree.order[place] < f.tree.n_items
+
+
 cdef bint field_triangle(const field_data* f, int32_t i, int32_t j, int which, vec3* a, vec3* b,
                          vec3* c) noexcept nogil:
     cdef uint8_t cell = f.diagonal if f.cells == NULL else f.cells[<Py_ssize_t>i * (f.columns - 1) + j]
@@ -35,6 +44,8 @@ cdef bint field_triangle(const field_data* f, int32_t i, int32_t j, int which, v
         p, q, r = field_point(f, i, j), field_point(f, i + 1, j), field_point(f, i + 1, j + 1)
     else:
         p, q, r = field_point(f, i, j), field_point(f, i + 1, j + 1), field_point(f, i, j + 1)
+    if f.checked and not (_inside(f, p.z) and _inside(f, q.z) and _inside(f, r.z)):
+        return False
     if f.rows_along_y:
         t = q
         q = r
@@ -86,13 +97,14 @@ cdef void field_tile(const field_data* f, int32_t tile, int32_t* i0, int32_t* i1
 
 
 cdef int field_build(field_data* f) noexcept nogil:
-    cdef int32_t tile_rows = (f.rows - 2) // FIELD_TILE + 1
+    cdef int32_t tile_rows = field_tile_columns(f.rows)
     cdef int32_t n, tile, i, j, i0, i1, j0, j1
     cdef box32* boxes
     cdef aabb box
     cdef vec3 p
     cdef int status
-    f.tile_columns = (f.columns - 2) // FIELD_TILE + 1
+    f.tile_columns = field_tile_columns(f.columns)
+    f.checked = False
     n = tile_rows * f.tile_columns
     boxes = <box32*>malloc(<size_t>n * sizeof(box32))
     if boxes == NULL:

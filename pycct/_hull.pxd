@@ -29,8 +29,13 @@ cdef class HullTables:
     cdef readonly double extent         # diagonal of the bounding box of the points
     cdef readonly double volume         # m^3, 0 below dimension 3
     cdef void* _block
-    cdef int _fill(self, double[:, ::1] points, int dimension, list faces, list rest) except -1
+    cdef int _fill(self, double[:, ::1] points, int dimension, list faces, list rest, object extent) except -1
 
 
 # Raises ValueError that names `points`.
 cdef HullTables build_hull(object points)
+# For files: what makes the same tables again, to the bit, without building the hull: dimension, vertices (n, 3),
+# planes (faces, 4), corners of each face (faces + 1), vertex of each corner, extent.
+cdef tuple hull_record(HullTables tables)
+# Raises ValueError when the record is not that of a closed hull.
+cdef HullTables hull_again(int dimension, object vertices, object planes, object starts, object corners, double extent)

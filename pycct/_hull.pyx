@@ -24,6 +24,10 @@ TOLERANCE = 1e-7
 cdef int32_t MAX_WORK = 2048
 
 
+# Stands for the points of tables that are filled afterwards.
+cdef object EMPTY = object()
+
+
 cdef struct qface:
     int32_t v[3]
     int32_t nb[3]           # face across the edge v[i] -> v[i + 1]
@@ -503,18 +507,21 @@ cdef class HullTables:
     """
 
     def __cinit__(self, points):
+        if points is EMPTY:
+            return
         array = as_points(points)
         order = np.lexsort((array[:, 2], array[:, 1], array[:, 0]))
         array = array[order]
         if len(array) > 1:
             array = np.ascontiguousarray(array[np.r_[True, (array[1:] != array[:len(array) - 1]).any(axis=1)]])
         dimension, faces, rest = _hull_faces(array)
-        self._fill(array, dimension, faces, rest)
+        self._fill(array, dimension, faces, rest, None)
 
     def __dealloc__(self):
         free(self._block)
 
-    cdef int _fill(self, double[:, ::1] points, int dimension, list faces, list rest) except -1:
+    cdef int _fill(self, double[:, ::1] points, int dimension, list faces, list rest, object extent) except -1:
+        """A face is (normal, loop) or (plane, loop); the extent is that of the points when there is none."""
         used = sorted({v for _, loop in faces for v in loop} | set(rest))
         number = {v: k for k, v in enumerate(used)}
         turned = []
@@ -580,10 +587,13 @@ cdef class HullTables:
         self.data.planes = at
         for _, normal in turned:
             n = v3(normal[0] + 0.0, normal[1] + 0.0, normal[2] + 0.0)
-            offset = v3_dot(n, v3_load(&points[0, 0]))
-            for j in range(points.shape[0]):
-                off = v3_dot(n, v3_load(&points[j, 0]))
-                offset = off if off > offset else offset
+            if len(normal) == 4:
+                offset = normal[3]
+            else:
+                offset = v3_dot(n, v3_load(&points[0, 0]))
+                for j in range(points.shape[0]):
+                    off = v3_dot(n, v3_load(&points[j, 0]))
+                    offset = off if off > offset else offset
             at[0], at[1], at[2], at[3] = n.x, n.y, n.z, offset
             at += 4
         cdef int32_t* ints = <int32_t*>at
@@ -613,7 +623,7 @@ cdef class HullTables:
         self.extra.outline_start[0] = 0
         for k3 in range(3):
             self.extra.outline_start[k3 + 1] = self.extra.outline_start[k3] + <int32_t>len(outlines[k3])
-        self.extent = _diagonal(&points[0, 0], points.shape[0])
+        self.extent = _diagonal(&points[0, 0], points.shape[0]) if extent is None else extent
         self.volume = _volume(&self.data) if dimension == 3 else 0.0
         return 0
 
@@ -680,6 +690,35 @@ cdef class HullTables:
 
 cdef HullTables build_hull(object points):
     return HullTables(points)
+
+
+cdef tuple hull_record(HullTables tables):
+    cdef const hull_data* h = &tables.data
+    starts = _ints(h.face_start, h.n_faces + 1, 1)[:, 0]
+    return (h.dimension, tables.vertices, tables.planes, starts, _ints(h.face_vertices, starts[h.n_faces], 1)[:, 0],
+            tables.extent)
+
+
+cdef HullTables hull_again(int dimension, object vertices, object planes, object starts, object corners, double extent):
+    cdef HullTables tables = HullTables.__new__(HullTables, EMPTY)
+    cdef Py_ssize_t n = len(vertices)
+    bounds = starts.tolist()
+    loops = [corners[a:b].tolist() for a, b in zip(bounds, bounds[1:])] if bounds[0] == 0 else []
+    sides = [side for loop in loops for side in zip(loop, loop[1:] + loop[:1])]
+    if not (
+        # Solids and polygons are closed: each edge is run once either way, and no corner is left over.
+        sum(map(len, loops)) == len(corners) and len(loops) == len(planes)
+        and all(len(set(loop)) == len(loop) >= 3 for loop in loops)
+        and len(set(sides)) == len(sides) and {(v, u) for u, v in sides} == set(sides)
+        and {v for v, _ in sides} == (set(range(n)) if dimension >= 2 else set())
+        and (0 <= dimension <= 1 and n == dimension + 1 or dimension == 2 and len(loops) == 2 and n <= 255
+             or dimension == 3 and 4 <= n <= 255 and n + len(loops) == len(sides) // 2 + 2)
+        and np.isfinite(vertices).all() and np.isfinite(planes).all() and 0.0 <= extent < np.inf
+    ):
+        raise ValueError("a hull is not closed")
+    rest = list(range(n)) if dimension < 2 else []
+    tables._fill(vertices, dimension, list(zip(planes.tolist(), loops)), rest, extent)
+    return tables
 
 
 cdef list _starts(list rows):

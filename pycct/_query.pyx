@@ -21,6 +21,7 @@ from pycct._polytope cimport (
     vertex_at,
 )
 from pycct._ray cimport ray, ray_of, ray_box, ray_capsule, ray_plane, ray_polytope, ray_triangle
+from pycct._shapes cimport mesh_usable
 from pycct._sweep cimport (
     NO_HIT,
     capsule_box,
@@ -783,7 +784,8 @@ cdef double _lowest_of(const placed* p, vec3 n, uint32_t mask, vec3* point, int3
             _lower(&t, n, -1, &best, point, tri)
     elif p.kind == SHAPE_MESH:
         for k in range(p.mesh.n_triangles):
-            if ((p.mesh.mask == NULL or p.mesh.mask[p.mesh.source[k]] & mask) and mesh_triangle(p, k, &t)):
+            if (mesh_usable(p.mesh, k) and (p.mesh.mask == NULL or p.mesh.mask[p.mesh.source[k]] & mask)
+                    and mesh_triangle(p, k, &t)):
                 _lower(&t, n, p.mesh.source[k], &best, point, tri)
     else:
         for i in range(p.field.rows - 1):

@@ -1,24 +1,39 @@
 # cython: language_level=3
 """The scene: actors under a lock, and the immutable pictures of them that moves read."""
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pycct._ask cimport View
+from pycct._lock cimport Lock
 from pycct._neighbours cimport Neighbours
+from pycct._part cimport Part
 from pycct._shapes cimport Shape
 from pycct._vec cimport quat, vec3
-from pycct._world cimport placed, world_part
-
-
-# Shapes placed in the world, frozen; owns the memory and keeps the shapes alive.
-cdef class Part:
-    cdef world_part data
-    cdef list owners        # Actor (or character) of each item
+from pycct._world cimport placed
 
 
 # What one move or question sees.
 cdef class Snapshot:
     cdef Part fixed         # static actors
     cdef Part moving        # kinematic and dynamic actors
+
+
+# The actors of one part, and what has changed since it was last published. Held by the scene's lock.
+cdef class Stage:
+    cdef dict members       # id -> Actor, in the order of adding
+    cdef dict changed       # of these, those that look otherwise now
+    cdef dict joined        # those that are new
+    cdef dict left          # those that are gone
+    cdef bint dirty         # there is any
+    cdef bint whole         # publish everything: what has changed is not known
+    cdef Part current
+    cdef Part spare         # the one before, and what has changed from it to the current one
+    cdef dict lag
+    cdef int join(self, Actor actor) except -1
+    cdef int leave(self, Actor actor) except -1
+    cdef int change(self, Actor actor) except -1
+    cdef int publish(self) except -1
+    cdef Part _next(self, Part base, dict changed, dict joined, dict left)
+    cdef Part _whole(self)
 
 
 cdef class Actor:
@@ -32,6 +47,7 @@ cdef class Actor:
     cdef vec3 position_
     cdef quat rotation_
     cdef vec3 scale_
+    cdef int32_t place          # in the current part of its stage
     cdef public object user_data
     cdef int fill(self, placed* p) except -1
     cdef Scene _home(self)
@@ -45,17 +61,15 @@ cdef class Obstacle(Actor):
 
 cdef class Scene:
     cdef object __weakref__
-    cdef object lock            # held by whoever changes or publishes
+    cdef Lock lock              # held by whoever changes or publishes
     cdef dict actors_           # id -> Actor, in the order of adding
-    cdef dict fixed_            # the static ones
-    cdef dict moving_           # the others
+    cdef Stage fixed            # the static ones
+    cdef Stage moving           # the others
     cdef int editing            # depth of nested edits
     cdef int64_t next_id
     cdef readonly Neighbours neighbours     # characters that others meet
     cdef dict characters_       # id -> weak reference to a CharacterController
     cdef int64_t next_character
-    cdef bint fixed_dirty
-    cdef bint moving_dirty
     cdef Snapshot current
     cdef readonly uint64_t timestamp    # counts changes of static actors
     cdef int count_edits(self, int change) except -1
@@ -63,4 +77,5 @@ cdef class Scene:
     cdef View view(self, dict options)
     cdef int _keep(self, Actor actor) except -1
     cdef int _check_span(self, Actor actor) except -1
-    cdef int touch(self, int body) except -1
+    cdef Stage stage(self, Actor actor)
+    cdef int touch(self, Actor actor) except -1

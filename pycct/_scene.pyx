@@ -1,13 +1,11 @@
 # cython: language_level=3
 """The scene: actors under a lock, and the immutable pictures of them that moves read."""
-from threading import RLock
-
 import numpy as np
 
 cimport cython
+from cpython.object cimport PyObject
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from pycct._ask cimport (
@@ -21,7 +19,6 @@ from pycct._ask cimport (
     ask_touching,
     ask_touching_many,
 )
-from pycct._bvh cimport box32, box32_around, bvh_build, bvh_free
 from pycct._convert cimport (
     FARTHEST,
     as_bits,
@@ -30,10 +27,12 @@ from pycct._convert cimport (
     as_vec3,
     from_quat,
     from_vec3,
-    raise_status,
 )
+from pycct._cooked cimport path_of, read_cooked, write_cooked
 from pycct._hull cimport HullTables
+from pycct._lock cimport Lock
 from pycct._neighbours cimport Neighbours
+from pycct._part cimport Part, part_for, part_is_idle
 from pycct._shapes cimport Box, Capsule, ConvexHull, Shape
 from pycct._types cimport (
     BODY_DYNAMIC,
@@ -44,7 +43,6 @@ from pycct._types cimport (
     SHAPE_HULL,
     SHAPE_PLANE,
     SHAPE_SPHERE,
-    STATUS_OK,
 )
 from pycct._vec cimport (
     aabb,
@@ -74,44 +72,147 @@ from pycct._enums import Behavior
 BODIES = {"static": BODY_STATIC, "kinematic": BODY_KINEMATIC, "dynamic": BODY_DYNAMIC}
 INCLUDES = ("actors", "characters", "all")
 BODY_NAMES = {number: name for name, number in BODIES.items()}
-cdef uint64_t last_version = 0
-# Held for one addition: on a free-threaded build two scenes may publish at once.
-cdef object counting = object()
 
 
+# What is pointed to without a look must not vanish first when a cycle is collected; dicts and actors are in each.
 @cython.final
-cdef class Part:
-    def __dealloc__(self):
-        free(self.data.items)
-        free(self.data.endless)
-        bvh_free(&self.data.tree)
+@cython.no_gc_clear
+cdef class Stage:
+    def __cinit__(self):
+        self.members = {}
+        self.changed = {}
+        self.joined = {}
+        self.left = {}
+        self.lag = {}
+        # The first publish is a whole one, and there is one even without actors.
+        self.dirty = self.whole = True
+
+    cdef int join(self, Actor actor) except -1:
+        self.members[actor.id] = actor
+        self.joined[actor.id] = actor
+        self.dirty = True
+        return 0
+
+    cdef int leave(self, Actor actor) except -1:
+        del self.members[actor.id]
+        self.changed.pop(actor.id, None)
+        if self.joined.pop(actor.id, None) is None:
+            self.left[actor.id] = actor
+        self.dirty = True
+        return 0
+
+    cdef int change(self, Actor actor) except -1:
+        self.changed[actor.id] = actor
+        self.dirty = True
+        return 0
+
+    cdef int publish(self) except -1:
+        """Make the members as they are now the current part.
+
+        Whatever allocates may run a finalizer, and that may change the scene: marks are taken
+        before anything is looked at, so that such a change is seen next time; should it publish,
+        all is done again.
+        """
+        cdef Part base, part
+        cdef dict changed, joined, left
+        while True:
+            base = self.current
+            changed, joined, left = self.changed, self.joined, self.left
+            self.changed, self.joined, self.left = {}, {}, {}
+            self.dirty = False
+            try:
+                part = self._next(base, changed, joined, left)
+            except BaseException:
+                self.whole = self.dirty = True
+                raise
+            if self.current is base:
+                break
+            self.whole = True
+        self.current = part
+        return 0
+
+    cdef Part _next(self, Part base, dict changed, dict joined, dict left):
+        cdef Part part, spare
+        cdef Actor actor
+        cdef list places, gone, owners
+        cdef int32_t i, n
+        cdef bint idle = self.spare is not None and part_is_idle(<PyObject*>self.spare)
+        spare = self.spare
+        self.spare = None
+        lag = self.lag
+        self.lag = {}
+        if base is None or self.whole or 8 * (len(joined) + len(left)) > len(base.owners) + 64:
+            return self._whole()
+        for actor in left.values():
+            if not _stands_in(base, actor):
+                return self._whole()
+        if joined or left:
+            gone = sorted([(<Actor>actor).place for actor in left.values()])
+            owners = base.owners.copy()
+            for i in reversed(gone):
+                del owners[i]
+            n = <int32_t>len(owners)
+            owners.extend(joined.values())
+            for i in range(max(n, 1), len(owners)):
+                if (<Actor>owners[i]).id <= (<Actor>owners[i - 1]).id:
+                    return self._whole()
+            part = base.twin(gone, len(joined), owners)
+            for i in range(gone[0] if gone else n, len(owners)):
+                (<Actor>owners[i]).place = i
+            places = list(range(n, len(owners)))
+        else:
+            # Only places and looks: the part before the last one will do, when nobody has it any more.
+            n = base.data.n
+            if idle:
+                part = spare
+                lag.update(changed)
+            else:
+                part = base.twin([], 0, base.owners)
+                lag = changed
+            self.spare = base
+            self.lag = changed
+            changed = lag
+            places = []
+        for id, actor in changed.items():
+            if id in joined:
+                continue
+            if not _stands_in(part, actor):
+                return self._whole()
+            places.append(actor.place)
+        for i in places:
+            (<Actor>part.owners[i]).fill(&part.data.items[i])
+        part.settle(places, n)
+        return part
+
+    cdef Part _whole(self):
+        cdef Part part = part_for(list(self.members.values()))
+        cdef Actor actor
+        cdef int32_t i = 0
+        self.whole = False
+        self.spare = None
+        self.lag = {}
+        for actor in part.owners:
+            actor.place = i
+            actor.fill(&part.data.items[i])
+            i += 1
+        part.build()
+        return part
 
 
-cdef Part _publish(list actors):
-    """Freeze actors into a part."""
-    cdef Part part = Part.__new__(Part)
-    cdef Actor actor
-    cdef int32_t i = 0
-    part.owners = actors
-    _reserve(part, len(actors))
-    for actor in actors:
-        actor.fill(&part.data.items[i])
-        i += 1
-    _finish(part)
-    return part
+cdef inline bint _stands_in(Part part, Actor actor):
+    return 0 <= actor.place < part.data.n and part.owners[actor.place] is actor
 
 
 cdef Part _publish_characters(list characters):
     """Freeze controllers into a part, as the capsules they are now."""
-    cdef Part part = Part.__new__(Part)
+    cdef Part part = part_for(characters)
     cdef placed* p
     cdef vec3 centre, half
     cdef int32_t i
-    part.owners = characters
-    _reserve(part, len(characters))
     for i in range(len(characters)):
         who = characters[i]
         p = &part.data.items[i]
+        memset(p, 0, sizeof(placed))
         centre = as_vec3(who.position, "position")
         half = v3_scale(as_vec3(who.up, "up"), 0.5 * <double>who.height)
         p.kind = SHAPE_CAPSULE
@@ -127,56 +228,8 @@ cdef Part _publish_characters(list characters):
         p.b = v3_add(centre, half)
         p.bounds = capsule_bounds(p.a, p.b, p.radius)
         p.bounds = box_grow(p.bounds, 1e-9 * f_span(p.bounds))
-    _finish(part)
+    part.build()
     return part
-
-
-cdef int _reserve(Part part, Py_ssize_t n) except -1:
-    if n > 2**31 - 1:
-        raise ValueError("a scene can hold at most 2**31 - 1 actors")
-    if n > 0:
-        part.data.items = <placed*>calloc(n, sizeof(placed))
-        part.data.endless = <int32_t*>malloc(n * sizeof(int32_t))
-        if part.data.items == NULL or part.data.endless == NULL:
-            raise MemoryError("pycct: out of memory")
-    part.data.n = <int32_t>n
-    return 0
-
-
-cdef int _finish(Part part) except -1:
-    """Tree and version."""
-    global last_version
-    cdef int32_t n = part.data.n, i, bounded = 0, k
-    cdef box32* boxes
-    cdef int32_t* which
-    cdef int status = STATUS_OK
-    with cython.critical_section(counting):
-        last_version += 1
-        part.data.version = last_version
-    if n == 0:
-        return 0
-    boxes = <box32*>malloc(n * sizeof(box32))
-    which = <int32_t*>malloc(n * sizeof(int32_t))
-    try:
-        if boxes == NULL or which == NULL:
-            raise MemoryError("pycct: out of memory")
-        for i in range(n):
-            if part.data.items[i].kind == SHAPE_PLANE:
-                part.data.endless[part.data.n_endless] = i
-                part.data.n_endless += 1
-            else:
-                boxes[bounded] = box32_around(part.data.items[i].bounds)
-                which[bounded] = i
-                bounded += 1
-        with nogil:
-            status = bvh_build(&part.data.tree, boxes, bounded)
-        raise_status(status)
-        for k in range(bounded):
-            part.data.tree.order[k] = which[part.data.tree.order[k]]
-    finally:
-        free(boxes)
-        free(which)
-    return 0
 
 
 @cython.final
@@ -242,7 +295,7 @@ cdef class Actor:
             self._stay(scene)
             with cython.critical_section(self):
                 self.behavior_ = bits
-            scene.touch(self.body_)
+            scene.touch(self)
 
     @property
     def layer(self):
@@ -258,7 +311,7 @@ cdef class Actor:
             self._stay(scene)
             with cython.critical_section(self):
                 self.layer_ = bits
-            scene.touch(self.body_)
+            scene.touch(self)
 
     @property
     def bounds(self):
@@ -292,7 +345,7 @@ cdef class Actor:
                 self.position_ = p
                 if rotation is not None:
                     self.rotation_ = q
-            scene.touch(self.body_)
+            scene.touch(self)
 
     cdef Scene _home(self):
         """The scene, to be locked; RuntimeError once removed."""
@@ -392,27 +445,39 @@ cdef class Edit:
     def __enter__(self):
         if self.scene is None:
             raise RuntimeError("an Edit is made by Scene.edit")
-        self.scene.lock.acquire()
+        self.scene.lock.take()
         try:
             if self.scene.editing == 0:
                 self.scene.snapshot()
             self.scene.count_edits(1)
             self.depth += 1
         except BaseException:
-            self.scene.lock.release()
+            self.scene.lock.give(1)
             raise
         return self.scene
 
     def __exit__(self, *problem):
         if self.depth == 0:
             raise RuntimeError("the edit has not been entered")
-        self.depth -= 1
-        self.scene.count_edits(-1)
-        self.scene.lock.release()
+        if not self.scene.lock.mine():
+            raise RuntimeError("the edit has been entered in another thread")
+        self._end(1)
         return False
+
+    def __del__(self):
+        # Forgotten: it must not hold the scene for ever.
+        if self.scene is not None and self.depth > 0:
+            self._end(self.depth)
+
+    cdef int _end(self, int times) except -1:
+        self.depth -= times
+        self.scene.count_edits(-times)
+        self.scene.lock.give(times)
+        return 0
 
 
 @cython.final
+@cython.no_gc_clear
 cdef class Scene:
     """Shapes placed in a world.
 
@@ -448,69 +513,64 @@ cdef class Scene:
     """
 
     def __cinit__(self):
-        self.lock = RLock()
+        self.lock = Lock()
         self.actors_ = {}
-        self.fixed_ = {}
-        self.moving_ = {}
+        self.fixed = Stage()
+        self.moving = Stage()
         self.editing = 0
         self.neighbours = Neighbours()
         self.characters_ = {}
         self.next_character = 0
         self.next_id = 0
-        self.fixed_dirty = True
-        self.moving_dirty = True
         self.current = None
         self.timestamp = 0
 
-    cdef int touch(self, int body) except -1:
-        """Note that actors of this kind changed. The lock is held; who only looks for changes does not take it."""
+    cdef Stage stage(self, Actor actor):
+        return self.fixed if actor.body_ == BODY_STATIC else self.moving
+
+    cdef int touch(self, Actor actor) except -1:
+        """Note that an actor has changed. The lock is held; who only looks for changes does not take it."""
         with cython.critical_section(self):
-            if body == BODY_STATIC:
-                if not self.editing:
-                    self.timestamp += 1
-                self.fixed_dirty = True
-            else:
-                self.moving_dirty = True
+            if actor.body_ == BODY_STATIC and not self.editing:
+                self.timestamp += 1
+            self.stage(actor).change(actor)
         return 0
 
     cdef int count_edits(self, int change) except -1:
         """An edit begins or ends; with the lock held."""
         with cython.critical_section(self):
             self.editing += change
-            if self.editing == 0 and change < 0 and self.fixed_dirty:
+            if self.editing == 0 and change < 0 and self.fixed.dirty:
                 self.timestamp += 1
         return 0
 
     cdef Snapshot snapshot(self):
         """The world as it is now; published by the first reader after a change."""
-        cdef Snapshot fresh, old
+        cdef Snapshot fresh
+        cdef uint64_t now
         cdef bint dirty
         # Critical sections cost nothing under the GIL. Without it, whoever replaced the picture would otherwise free
         # it between another thread's reading of the pointer and its taking of a reference.
         with cython.critical_section(self):
-            old = self.current
-            dirty = (self.fixed_dirty or self.moving_dirty) and not self.editing
+            fresh = self.current
+            dirty = (self.fixed.dirty or self.moving.dirty) and not self.editing
         if not dirty:
-            return old
+            return fresh
         with self.lock:
             # With the lock nobody else writes what follows.
-            old = self.current
-            if self.editing or not (self.fixed_dirty or self.moving_dirty):
-                return old
+            if self.editing or not (self.fixed.dirty or self.moving.dirty):
+                return self.current
+            if self.fixed.dirty:
+                now = self.timestamp
+                self.fixed.publish()
+                self.fixed.current.data.timestamp = now
+            if self.moving.dirty:
+                self.moving.publish()
             fresh = Snapshot.__new__(Snapshot)
-            if self.fixed_dirty or old is None:
-                fresh.fixed = _publish(list(self.fixed_.values()))
-                fresh.fixed.data.timestamp = self.timestamp
-            else:
-                fresh.fixed = old.fixed
-            if self.moving_dirty or old is None:
-                fresh.moving = _publish(list(self.moving_.values()))
-            else:
-                fresh.moving = old.moving
+            fresh.fixed = self.fixed.current
+            fresh.moving = self.moving.current
             with cython.critical_section(self):
                 self.current = fresh
-                self.fixed_dirty = False
-                self.moving_dirty = False
             return fresh
 
     cdef View view(self, dict options):
@@ -544,7 +604,8 @@ cdef class Scene:
         ``with scene.edit(): ...`` holds the scene: until the block ends, moves and questions
         (of any thread, this one included) see the world as it was before it, and other
         threads' changes wait; then all changes show at once and count as one in `timestamp`.
-        Changes made before an exception stay.
+        Changes made before an exception stay. An edit that is forgotten (entered by hand, or by a
+        generator that nobody runs on) ends when it is collected.
 
         Returns
         -------
@@ -594,13 +655,7 @@ cdef class Scene:
         p = as_place(position, "position")
         q = as_quat(rotation, "rotation")
         s = as_vec3(scale, "scale")
-        if s.x == 0.0 or s.y == 0.0 or s.z == 0.0:
-            raise ValueError(f"scale must not be zero on any axis, got {from_vec3(s)}")
-        if (<Shape>shape).kind in (SHAPE_SPHERE, SHAPE_CAPSULE) and not (s.x == s.y == s.z and s.x > 0.0):
-            raise ValueError(f"scale of a sphere or capsule must be the same positive factor three times, "
-                             f"got {from_vec3(s)}")
-        if (<Shape>shape).kind == SHAPE_PLANE and not (s.x == s.y == s.z == 1.0):
-            raise ValueError(f"scale of a plane must be (1, 1, 1), got {from_vec3(s)}")
+        _check_scale(shape, s)
         if not isinstance(body, str) or body not in BODIES:
             raise ValueError(f"body must be 'static', 'kinematic' or 'dynamic', not {body!r}")
         actor = Actor.__new__(Actor)
@@ -668,11 +723,9 @@ cdef class Scene:
 
     cdef int _keep(self, Actor actor) except -1:
         self.actors_[actor.id] = actor
-        if actor.body_ == BODY_STATIC:
-            self.fixed_[actor.id] = actor
-        else:
-            self.moving_[actor.id] = actor
-        self.touch(actor.body_)
+        self.stage(actor).join(actor)
+        if actor.body_ == BODY_STATIC and not self.editing:
+            self.timestamp += 1
         return 0
 
     cdef int _check_span(self, Actor actor) except -1:
@@ -693,13 +746,12 @@ cdef class Scene:
             if (<Actor>actor).scene_ is not self:
                 raise ValueError("actor is not in this scene")
             del self.actors_[(<Actor>actor).id]
-            if (<Actor>actor).body_ == BODY_STATIC:
-                del self.fixed_[(<Actor>actor).id]
-            else:
-                del self.moving_[(<Actor>actor).id]
             with cython.critical_section(actor):
                 (<Actor>actor).scene_ = None
-            self.touch((<Actor>actor).body_)
+            with cython.critical_section(self):
+                self.stage(actor).leave(actor)
+                if (<Actor>actor).body_ == BODY_STATIC and not self.editing:
+                    self.timestamp += 1
 
     @property
     def actors(self):
@@ -739,6 +791,90 @@ cdef class Scene:
             if id not in self.actors_:
                 raise ValueError("state is damaged: its ids make no sense")
             self.actors_[id].user_data = user_data
+
+    def save(self, path, *, user_data=True):
+        """Write the scene to a file that `load` opens at once, however large its meshes are.
+
+        Everything is kept that moves and questions can see: actors and obstacles with their
+        ids, shapes with their trees, triangle data and masks. Characters are not in it, nor
+        are their proxies (`CharacterController.save` and ``add_proxy`` bring them back).
+
+        The file is written under another name in the same folder, brought to the disk and
+        renamed: whoever has loaded what was there before keeps it unchanged, and no one ever
+        opens half a file. (Windows refuses to rename over a file that is in use.)
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to.
+        user_data : bool
+            Whether to save the ``user_data`` of actors too. It must then be made of None,
+            bool, int, float, str, lists, and dicts with str keys: anything else is a TypeError,
+            and nothing is written. False leaves it out.
+
+        Raises
+        ------
+        OSError
+            From the system.
+        TypeError, ValueError
+            When ``user_data`` cannot be saved, or ``path`` is no place for a file.
+
+        Notes
+        -----
+        The file is for machines of this byte order and word size and for this results version.
+        """
+        cdef str name = path_of(path)
+        if not isinstance(user_data, bool):
+            raise TypeError(f"user_data must be True or False, not {type(user_data).__name__}")
+        with self.lock:
+            proxies = [id(c.proxy) for c in self.characters]
+            kept = [a for a in self.actors_.values() if id(a) not in proxies]
+            records = [_record_of(a) for a in kept]
+            following = self.next_id
+        write_cooked(name, records, following, {a.id: a.user_data for a in kept} if user_data else {})
+
+    @staticmethod
+    def load(path, verify=False):
+        """The scene of a file written by `save`; opened by memory mapping.
+
+        Meshes and heightfields stay in the file: only the pages that moves and questions touch
+        are read, and processes that load the same file share them. Otherwise it is a scene
+        like any other: moves and questions give the same bits as in the scene that was saved,
+        it may be changed, pickled and saved. The file stays mapped as long as a mesh or
+        heightfield of it is used anywhere; it must not be changed in its place (`save` never
+        does), nor be cut: reading beyond its end stops a process.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        verify : bool
+            Read everything, compare all checksums and look at every index. Otherwise only what
+            says how the file is made up is checked; where geometry has been damaged on the disk,
+            moves and questions then give wrong answers or raise FloatingPointError, nothing worse.
+
+        Returns
+        -------
+        Scene
+
+        Raises
+        ------
+        OSError
+            From the system: there is no such file, it is a folder, ...
+        ValueError
+            Naming the path: not such a file, cut short, damaged, or of a machine of another byte
+            order or word size, another format or results version.
+        """
+        cdef str name = path_of(path)
+        if not isinstance(verify, bool):
+            raise TypeError(f"verify must be True or False, not {type(verify).__name__}")
+        records, following, user_data = read_cooked(name, verify)
+        try:
+            scene = _scene_again(records, following)
+            scene.__setstate__(user_data)
+        except (ValueError, TypeError, OverflowError) as problem:
+            raise ValueError(f"{name}: damaged: {problem}") from problem
+        return scene
 
     def __len__(self):
         return len(self.actors_)
@@ -798,7 +934,7 @@ cdef class Scene:
                         actor.position_ = v3_load(&p[i, 0])
                         if turns is not None:
                             actor.rotation_ = turns[i]
-                    self.touch(actor.body_)
+                    self.touch(actor)
 
     def shift_origin(self, offset):
         """Move the origin of the coordinates to ``offset``; the world stays where it is.
@@ -836,7 +972,7 @@ cdef class Scene:
                 for actor in self.actors_.values():
                     with cython.critical_section(actor):
                         actor.position_ = v3_sub(actor.position_, o)
-                    self.touch(actor.body_)
+                    self.touch(actor)
 
     @property
     def triangle_count(self):
@@ -1064,6 +1200,17 @@ cdef class Scene:
         return ask_closest_many(self.view(options), shape, positions, max_distance, rotations, mask, filter)
 
 
+cdef int _check_scale(Shape shape, vec3 s) except -1:
+    if s.x == 0.0 or s.y == 0.0 or s.z == 0.0:
+        raise ValueError(f"scale must not be zero on any axis, got {from_vec3(s)}")
+    if shape.kind in (SHAPE_SPHERE, SHAPE_CAPSULE) and not (s.x == s.y == s.z and s.x > 0.0):
+        raise ValueError(f"scale of a sphere or capsule must be the same positive factor three times, "
+                         f"got {from_vec3(s)}")
+    if shape.kind == SHAPE_PLANE and not (s.x == s.y == s.z == 1.0):
+        raise ValueError(f"scale of a plane must be (1, 1, 1), got {from_vec3(s)}")
+    return 0
+
+
 cdef tuple _record_of(Actor a):
     """What makes an actor again."""
     return (a.id, isinstance(a, Obstacle), a.shape, from_vec3(a.position_), from_quat(a.rotation_),
@@ -1091,8 +1238,10 @@ cdef Actor _actor_again(record):
     id, obstacle, shape, position, rotation, scale, body, layer, behavior = record
     cdef Actor actor = Obstacle.__new__(Obstacle) if obstacle else Actor.__new__(Actor)
     cdef vec3 k = as_vec3(scale, "scale")
-    if not isinstance(shape, Shape) or (<Shape>shape).kind < 0 or body not in BODY_NAMES or k.x * k.y * k.z == 0.0:
+    if (not isinstance(shape, Shape) or (<Shape>shape).kind < 0 or body not in BODY_NAMES
+            or obstacle and not isinstance(shape, (Box, Capsule))):
         raise ValueError("state is damaged: it is not that of a scene")
+    _check_scale(shape, k)
     as_quat(rotation, "rotation")
     actor.shape = shape
     actor.position_ = as_place(position, "position")

@@ -15,6 +15,7 @@ from pycct._vec cimport aabb, vec3
 cdef struct mesh_data:
     int32_t n_vertices
     int32_t n_triangles         # those kept
+    int32_t n_given             # those the user gave
     bint two_sided
     const double* vertices      # (n_vertices, 3)
     const int32_t* triangles    # (n_triangles, 3)
@@ -22,8 +23,18 @@ cdef struct mesh_data:
     const int32_t* source       # (n_triangles) the index the user gave
     const int64_t* data         # one per triangle of the user, or NULL
     const uint32_t* mask        # one per triangle of the user, or NULL: layers it is on
-    bvh tree
+    bvh tree                    # with a check when all the arrays come from a file
     aabb bounds
+
+
+# Whether triangle k (in the order of the leaves) can be used. What a walk of the tree
+# gives has been asked; who counts through all triangles asks.
+cdef inline bint mesh_usable(const mesh_data* m, int32_t k) noexcept nogil:
+    return m.tree.check == NULL or m.tree.check(m.tree.owner, k)
+
+
+# No vertex of a mesh or heightfield may lie farther out.
+cdef double FARTHEST_VERTEX
 
 
 cdef class Shape:
@@ -57,7 +68,7 @@ cdef class Triangle(Shape):
 
 
 cdef class Plane(Shape):
-    pass
+    cdef int _set(self, vec3 normal, double offset) except -1
 
 
 cdef class ConvexHull(Shape):
@@ -72,7 +83,8 @@ cdef class Mesh(Shape):
     cdef object vertices_       # the arrays that data_ points into
     cdef object data_array
     cdef object mask_array
-    cdef Py_ssize_t given       # number of triangles the user gave
+    cdef object nodes_          # the array that the tree points into, when it is not the mesh's own
+    cdef bint borrowed          # there is such an array
 
 
 cdef class Heightfield(Shape):
@@ -81,3 +93,22 @@ cdef class Heightfield(Shape):
     cdef object cells_
     cdef object data_array
     cdef object mask_array
+    cdef object nodes_          # as in Mesh
+    cdef object order_
+    cdef bint borrowed
+
+
+# For files. A shape over arrays that are not its own and may hold anything: their shapes and types
+# must be right, the bounds finite.
+cdef Mesh mesh_over(tuple arrays, object nodes, object data, object mask, bint two_sided, aabb bounds)
+cdef Heightfield field_over(object heights, object cells, object nodes, object order, object data, object mask,
+                            field_data field)
+# Bytes of a tree's nodes, and its order, as read-only arrays that live as long as the shape.
+cdef object tree_nodes(Shape shape)
+cdef object tree_order(Heightfield shape)
+# Whether all indices and numbers of such a shape make sense; reads everything.
+cdef bint mesh_sound(Mesh mesh) except -1
+cdef bint field_sound(Heightfield field) except -1
+# The unit normal keeps its bits.
+cdef Plane plane_over(vec3 normal, double offset)
+cdef ConvexHull hull_over(HullTables tables, vec3 scale)

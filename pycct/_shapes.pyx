@@ -3,14 +3,17 @@
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport free, malloc
+from cpython.buffer cimport PyBUF_READ
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.math cimport fabs
+from libc.stdlib cimport calloc, free, malloc
 
 cimport cython
 
-from pycct._bvh cimport box32, box32_around, bvh_build, bvh_free, bvh_node
+from pycct._bvh cimport box32, box32_around, bvh_build, bvh_free, bvh_node, bvh_verify
 from pycct._closest cimport triangle_normal
 from pycct._convert cimport as_positive, as_not_negative, as_float, as_table, as_unit, as_vec3, from_vec3, raise_status
-from pycct._heightfield cimport field_build, field_data
+from pycct._heightfield cimport field_build, field_check_tile, field_data, field_tile_columns
 from pycct._hull cimport HullTables, build_hull
 from pycct._types cimport (
     SHAPE_BOX,
@@ -24,11 +27,24 @@ from pycct._types cimport (
     STATUS_NO_MEMORY,
     STATUS_OK,
 )
-from pycct._vec cimport box_of, box_union, v3, v3_is_zero, v3_lex, v3_load, v3_max, v3_max_abs, v3_min, v3_mul, v3_neg
+from pycct._vec cimport (
+    box_of,
+    box_union,
+    v3,
+    v3_dot,
+    v3_is_zero,
+    v3_lex,
+    v3_load,
+    v3_max,
+    v3_max_abs,
+    v3_min,
+    v3_mul,
+    v3_neg,
+)
 
 # Half the side of the box that stands for an endless plane.
 cdef double ENDLESS = 1e30
-# No vertex of a mesh or heightfield may lie farther out: the tree's boxes are float32.
+# The tree's boxes are float32.
 cdef double FARTHEST_VERTEX = 1e30
 
 
@@ -263,10 +279,14 @@ cdef class Plane(Shape):
 
     def __init__(self, normal, offset=0.0):
         self.fresh()
-        self.a = as_unit(normal, "normal")
-        self.height_ = as_float(offset, "offset")
+        self._set(as_unit(normal, "normal"), as_float(offset, "offset"))
+
+    cdef int _set(self, vec3 normal, double offset) except -1:
+        self.a = normal
+        self.height_ = offset
         self.kind = SHAPE_PLANE
         self.bounds_ = box_of(v3(-ENDLESS, -ENDLESS, -ENDLESS), v3(ENDLESS, ENDLESS, ENDLESS))
+        return 0
 
     @property
     def normal(self):
@@ -282,7 +302,20 @@ cdef class Plane(Shape):
         return f"Plane({from_vec3(self.a)!r}, {self.height_!r})"
 
     def __reduce__(self):
-        return Plane, (from_vec3(self.a), self.height_)
+        return _plane_again, (from_vec3(self.a), self.height_)
+
+
+def _plane_again(normal, offset):
+    """A pickled plane: its normal is not made one once more."""
+    return plane_over(as_vec3(normal, "normal"), as_float(offset, "offset"))
+
+
+cdef Plane plane_over(vec3 normal, double offset):
+    cdef Plane plane = Plane.__new__(Plane)
+    if not fabs(v3_dot(normal, normal) - 1.0) < 1e-9:
+        raise ValueError("normal must be a unit vector")
+    plane._set(normal, offset)
+    return plane
 
 
 @cython.final
@@ -377,6 +410,13 @@ def _scaled_hull(points, scale):
     return ConvexHull(points).scaled(scale)
 
 
+cdef ConvexHull hull_over(HullTables tables, vec3 scale):
+    cdef ConvexHull hull = ConvexHull.__new__(ConvexHull)
+    hull._set(tables, scale)
+    _sized(v3_max_abs(v3_max(v3_neg(hull.bounds_.lo), hull.bounds_.hi)), "points")
+    return hull
+
+
 @cython.final
 cdef class Mesh(Shape):
     """A triangle mesh; its tree is built once, without the GIL.
@@ -444,7 +484,7 @@ cdef class Mesh(Shape):
             masks = self.mask_array
             self.data_.mask = &masks[0]
         indices = np.array(given, dtype=np.int32, order="C", copy=True)
-        self.given = indices.shape[0]
+        self.data_.n_given = indices.shape[0]
         leaf_triangles = np.empty_like(indices)
         leaf_normals = np.empty((indices.shape[0], 3))
         leaf_source = np.empty(indices.shape[0], np.int32)
@@ -460,7 +500,8 @@ cdef class Mesh(Shape):
         self.kind = SHAPE_MESH
 
     def __dealloc__(self):
-        bvh_free(&self.data_.tree)
+        if not self.borrowed:
+            bvh_free(&self.data_.tree)
 
     cdef const mesh_data* mesh(self) noexcept:
         return &self.data_
@@ -493,12 +534,17 @@ cdef class Mesh(Shape):
     @property
     def triangle_count(self):
         """How many triangles the user gave."""
-        return self.given
+        return self.data_.n_given
 
     @property
     def n_degenerate(self):
         """How many of the given triangles have no area and touch nothing."""
-        return self.given - self.data_.n_triangles
+        return self.data_.n_given - self.data_.n_triangles
+
+    @property
+    def mapped(self):
+        """True when the mesh lies in a file of `Scene.load`: its pages are shared with whoever else has loaded it."""
+        return bool(self.borrowed)
 
     @property
     def nbytes(self):
@@ -507,7 +553,7 @@ cdef class Mesh(Shape):
         return n + self.data_.tree.n_nodes * sizeof(bvh_node)
 
     def __repr__(self):
-        return f"Mesh(<{self.data_.n_vertices} vertices, {self.given} triangles>)"
+        return f"Mesh(<{self.data_.n_vertices} vertices, {self.data_.n_given} triangles>)"
 
     def __reduce__(self):
         return Mesh, (self.vertices, self.triangles, self.two_sided, self.triangle_data, self.triangle_mask)
@@ -637,7 +683,8 @@ cdef class Heightfield(Shape):
         self.kind = SHAPE_HEIGHTFIELD
 
     def __dealloc__(self):
-        bvh_free(&self.data_.tree)
+        if not self.borrowed:
+            bvh_free(&self.data_.tree)
 
     cdef const field_data* field(self) noexcept:
         return &self.data_
@@ -690,6 +737,11 @@ cdef class Heightfield(Shape):
     def triangle_mask(self):
         """Layers of each triangle, or None."""
         return None if self.mask_array is None else self.mask_array.copy()
+
+    @property
+    def mapped(self):
+        """True when the heightfield lies in a file of `Scene.load`, as for `Mesh`."""
+        return bool(self.borrowed)
 
     @property
     def nbytes(self):
@@ -797,3 +849,166 @@ cdef int _build_mesh(mesh_data* m, const double* v, int32_t n_v, const int32_t* 
     free(origin)
     free(boxes)
     return status
+
+
+cdef inline bint _vertex_ok(const mesh_data* m, int32_t i) noexcept nogil:
+    cdef const double* v
+    if not 0 <= i < m.n_vertices:
+        return False
+    v = m.vertices + 3 * <Py_ssize_t>i
+    # Not a number is not inside.
+    return ((m.bounds.lo.x <= v[0]) & (v[0] <= m.bounds.hi.x) & (m.bounds.lo.y <= v[1]) & (v[1] <= m.bounds.hi.y)
+            & (m.bounds.lo.z <= v[2]) & (v[2] <= m.bounds.hi.z))
+
+
+cdef bint _check_triangle(const void* mesh, int32_t place) noexcept nogil:
+    """The bvh_check of a mesh's tree: nothing that could lead astray who uses the triangle."""
+    cdef const mesh_data* m = <const mesh_data*>mesh
+    cdef const int32_t* t = m.triangles + 3 * <Py_ssize_t>place
+    cdef const double* n = m.normals + 3 * <Py_ssize_t>place
+    return (0 <= m.source[place] < m.n_given and _vertex_ok(m, t[0]) and _vertex_ok(m, t[1]) and _vertex_ok(m, t[2])
+            and fabs(n[0] * n[0] + n[1] * n[1] + n[2] * n[2] - 1.0) < 1e-9)
+
+
+cdef Mesh mesh_over(tuple arrays, object nodes, object data, object mask, bint two_sided, aabb bounds):
+    cdef Mesh mesh = Mesh.__new__(Mesh)
+    cdef mesh_data* m = &mesh.data_
+    cdef const double[:, ::1] v = arrays[0], normals = arrays[3]
+    cdef const int32_t[:, ::1] leaf = arrays[2]
+    cdef const int32_t[::1] source = arrays[4]
+    cdef const uint8_t[::1] bytes_
+    cdef const int64_t[::1] d
+    cdef const uint32_t[::1] k
+    mesh.borrowed = True
+    mesh.vertices_ = arrays
+    mesh.nodes_ = nodes
+    mesh.data_array = data
+    mesh.mask_array = mask
+    m.n_vertices = <int32_t>v.shape[0]
+    m.n_given = <int32_t>len(arrays[1])
+    m.n_triangles = m.tree.n_items = <int32_t>leaf.shape[0]
+    m.two_sided = two_sided
+    m.bounds = mesh.bounds_ = bounds
+    m.vertices = &v[0, 0]
+    if m.n_triangles > 0:
+        bytes_ = nodes
+        m.triangles = &leaf[0, 0]
+        m.normals = &normals[0, 0]
+        m.source = &source[0]
+        m.tree.nodes = <bvh_node*>&bytes_[0]
+        m.tree.n_nodes = <int32_t>(bytes_.shape[0] // sizeof(bvh_node))
+    if data is not None:
+        d = data
+        m.data = &d[0]
+    if mask is not None:
+        k = mask
+        m.mask = &k[0]
+    m.tree.check = _check_triangle
+    m.tree.owner = m
+    mesh.kind = SHAPE_MESH
+    return mesh
+
+
+cdef Heightfield field_over(object heights, object cells, object nodes, object order, object data, object mask,
+                            field_data field):
+    cdef Heightfield made = Heightfield.__new__(Heightfield)
+    cdef field_data* f = &made.data_
+    cdef const double[:, ::1] h = heights
+    cdef const uint8_t[:, ::1] c
+    cdef const uint8_t[::1] bytes_ = nodes
+    cdef const int32_t[::1] places = order
+    cdef const int64_t[::1] d
+    cdef const uint32_t[::1] k
+    made.borrowed = True
+    made.heights_ = heights
+    made.cells_ = cells
+    made.nodes_ = nodes
+    made.order_ = order
+    made.data_array = data
+    made.mask_array = mask
+    f[0] = field
+    f.tile_columns = field_tile_columns(f.columns)
+    f.heights = &h[0, 0]
+    f.cells = NULL
+    f.data = NULL
+    f.mask = NULL
+    if cells is not None:
+        c = cells
+        f.cells = &c[0, 0]
+    if data is not None:
+        d = data
+        f.data = &d[0]
+    if mask is not None:
+        k = mask
+        f.mask = &k[0]
+    f.checked = True
+    f.tree.n_nodes = <int32_t>(bytes_.shape[0] // sizeof(bvh_node))
+    f.tree.n_items = <int32_t>places.shape[0]
+    f.tree.nodes = <bvh_node*>&bytes_[0]
+    f.tree.order = <int32_t*>&places[0]
+    f.tree.check = field_check_tile
+    f.tree.owner = f
+    made.bounds_ = f.bounds
+    made.kind = SHAPE_HEIGHTFIELD
+    return made
+
+
+cdef object tree_nodes(Shape shape):
+    cdef const bvh_node* nodes
+    cdef int32_t n
+    if shape.kind == SHAPE_MESH:
+        nodes, n = (<Mesh>shape).data_.tree.nodes, (<Mesh>shape).data_.tree.n_nodes
+    else:
+        nodes, n = (<Heightfield>shape).data_.tree.nodes, (<Heightfield>shape).data_.tree.n_nodes
+    return _bytes_at(<char*>nodes, n * <Py_ssize_t>sizeof(bvh_node))
+
+
+cdef object tree_order(Heightfield shape):
+    return _bytes_at(<char*>shape.data_.tree.order, shape.data_.tree.n_items * <Py_ssize_t>sizeof(int32_t))
+
+
+cdef object _bytes_at(char* at, Py_ssize_t n):
+    return PyMemoryView_FromMemory(at, n, PyBUF_READ) if n > 0 else memoryview(b"")
+
+
+cdef bint mesh_sound(Mesh mesh) except -1:
+    cdef const mesh_data* m = &mesh.data_
+    cdef const int32_t[:, ::1] given = mesh.vertices_[1]
+    cdef const int32_t[::1] source = mesh.vertices_[4]
+    cdef Py_ssize_t i, k
+    cdef int sound = 1
+    cdef char* seen = NULL
+    with nogil:
+        for i in range(given.shape[0]):
+            for k in range(3):
+                if not _vertex_ok(m, given[i, k]):
+                    sound = 0
+        if sound == 1:
+            sound = bvh_verify(&m.tree)
+        if sound == 1:
+            seen = <char*>calloc(m.n_given, 1)
+            if seen == NULL:
+                sound = STATUS_NO_MEMORY
+            else:
+                for i in range(source.shape[0]):
+                    if seen[source[i]]:
+                        sound = 0
+                    seen[source[i]] = 1
+                free(seen)
+    raise_status(sound)
+    return sound == 1 and np.isfinite(mesh.vertices_[0]).all()
+
+
+cdef bint field_sound(Heightfield field) except -1:
+    cdef const field_data* f = &field.data_
+    cdef const double[:, ::1] h = field.heights_
+    cdef Py_ssize_t i, j
+    cdef int sound
+    with nogil:
+        sound = bvh_verify(&f.tree)
+        for i in range(h.shape[0]):
+            for j in range(h.shape[1]):
+                if not f.bounds.lo.z <= h[i, j] <= f.bounds.hi.z:
+                    sound = 0 if sound > 0 else sound
+    raise_status(sound)
+    return sound == 1 and (field.cells_ is None or int(field.cells_.max()) <= 3)
