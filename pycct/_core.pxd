@@ -55,5 +55,4 @@ cdef class CharacterController:
     cdef int watch(self, vec3 displacement, const controller_state* after, const move_stats* cost) except -1
     cdef object retrace(self, const controller_state* start, vec3 d, double dt, double least, uint32_t mask,
                         object filter)
-    cdef double _foot(self) noexcept
-    cdef int _set(self, controller_params p) except -1
+    cdef int _set(self, str name, object value) except -1
