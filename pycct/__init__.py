@@ -7,6 +7,8 @@ World
 Characters
     `CharacterController` with its `Hit`, `Ground` and `State`; `separate`; the modes `ClimbingMode`,
     `NonWalkableMode`, `Behavior`, `Rules`; the results `CollisionFlags`, `Pass`, `Region`.
+Many characters
+    `Crowd` with `CrowdMember` and `GroundArrays`; `move_many`.
 Shape against shape
     `distance_between`, `contacts_between`, each with a ``_many`` twin; `ContactManifold`.
 Block worlds
@@ -19,6 +21,7 @@ The same in plain Python
 
 from typing import TYPE_CHECKING, Any
 
+from pycct._crowd_records import GroundArrays
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct._pure import PURE
 from pycct._version import __version__
@@ -28,6 +31,7 @@ if TYPE_CHECKING or not PURE:
     from pycct import toolbox as toolbox
     from pycct._ask import ClosestArrays, ClosestPoints, HitArrays, Penetration, SceneHit, TouchArrays
     from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement, separate
+    from pycct._crowd import Crowd, CrowdMember
     from pycct._cubes import CubeWorld
     from pycct._outline import expanding_polygon
     from pycct._pairs import (
@@ -55,6 +59,7 @@ else:
         Capsule,
         CharacterController,
         ConvexHull,
+        Crowd,
         Ground,
         Heightfield,
         Hit,
@@ -87,11 +92,14 @@ __all__ = [
     "ContactArrays",
     "ContactManifold",
     "ConvexHull",
+    "Crowd",
+    "CrowdMember",
     "CubeWorld",
     "Distance",
     "DistanceArrays",
     "Feature",
     "Ground",
+    "GroundArrays",
     "Heightfield",
     "Hit",
     "HitArrays",
@@ -134,6 +142,7 @@ _COMPILED = {
     "Contact",
     "ContactArrays",
     "ContactManifold",
+    "CrowdMember",
     "CubeWorld",
     "Distance",
     "DistanceArrays",

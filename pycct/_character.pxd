@@ -32,6 +32,7 @@ cdef bint as_bool(object value, str name) except -1
 cdef double as_time(object value) except? -1.0
 # Sets one parameter by its name in Python; parameters_check tells whether they fit together.
 cdef int parameter_set(controller_params* p, str name, object value) except -1
+cdef object parameter_get(const controller_params* p, str name)
 cdef int parameters_check(const controller_params* p) except -1
 # Bytes may be anything: ValueError when no controller can have these.
 cdef int parameters_loaded(controller_params* p) except -1
@@ -46,6 +47,9 @@ cdef character character_of(const controller_params* p, vec3 position, int64_t i
 cdef bint is_walkable(const controller_params* p, const ground_contact* g) noexcept nogil
 # How far the character must go down to stand on what was found, 0: it cannot or need not (MOVE 12.2).
 cdef double gap_to_close(const controller_params* p, const ground_contact* found) noexcept nogil
+# Go down by that gap onto what was found.
+cdef void snapped(controller_state* s, const controller_params* p, const ground_contact* found,
+                  double gap) noexcept nogil
 
 # The actor, obstacle or character of that id, or None.
 cdef object other_of(Scene scene, int32_t owner, int64_t id)

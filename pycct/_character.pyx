@@ -24,10 +24,10 @@ from pycct._move cimport (
 )
 from pycct._shapes cimport Box, Capsule, Shape, Sphere, Triangle
 from pycct._types cimport SHAPE_BOX, SHAPE_CAPSULE, SHAPE_SPHERE, triangle
-from pycct._vec cimport f_max, v3_add, v3_dot, v3_finite, v3_len, v3_max_abs, v3_scale, v3_sub
+from pycct._vec cimport f_max, v3_add, v3_dot, v3_finite, v3_len, v3_madd, v3_max_abs, v3_scale, v3_sub
 from pycct._world cimport GROUP_PLANE, GROUP_TRIANGLES, OWNER_CONTROLLER, candidate_group, candidates, placed
 
-from pycct._enums import ClimbingMode, NonWalkableMode, Rules
+from pycct._enums import Behavior, ClimbingMode, NonWalkableMode, Rules
 from pycct._pairs import capsule_contacts
 
 SHORTEST = 1e-100
@@ -117,6 +117,27 @@ cdef int parameter_set(controller_params* p, str name, object value) except -1:
     else:
         raise TypeError(f"unexpected keyword argument {name!r}")
     return 0
+
+
+cdef object parameter_get(const controller_params* p, str name):
+    if name == "up":
+        return from_vec3(p.up)
+    if name == "climbing_mode":
+        return ClimbingMode.CONSTRAINED if p.climbing == CLIMBING_CONSTRAINED else ClimbingMode.EASY
+    if name == "non_walkable_mode":
+        if p.non_walkable == NON_WALKABLE_FORCE_SLIDING:
+            return NonWalkableMode.FORCE_SLIDING
+        return NonWalkableMode.PREVENT_CLIMBING
+    if name == "rules":
+        return Rules(p.rules)
+    if name == "surface":
+        return Behavior(p.surface)
+    return {
+        "radius": p.radius, "height": p.height, "step_offset": p.step_offset, "contact_offset": p.contact_offset,
+        "slope_limit": p.slope_limit, "invisible_wall_height": p.invisible_wall_height,
+        "max_jump_height": p.max_jump_height, "layer": p.layer, "mask": p.mask, "collide": bool(p.collide),
+        "overlap_recovery": bool(p.overlap_recovery), "prevent_vertical_sliding": bool(p.prevent_vertical_sliding),
+    }[name]
 
 
 cdef int parameters_check(const controller_params* p) except -1:
@@ -304,6 +325,13 @@ cdef double gap_to_close(const controller_params* p, const ground_contact* found
         return 0.0
     gap = found.distance - p.contact_offset
     return gap if gap > SMALLEST_GAP else 0.0
+
+
+cdef void snapped(controller_state* s, const controller_params* p, const ground_contact* found,
+                  double gap) noexcept nogil:
+    s.position = v3_madd(s.position, p.up, -gap)
+    s.ground = found[0]
+    s.ground.distance = p.contact_offset
 
 
 cdef object other_of(Scene scene, int32_t owner, int64_t id):

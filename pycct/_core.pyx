@@ -26,6 +26,7 @@ from pycct._character cimport (
     parameters_bytes,
     parameters_check,
     parameters_loaded,
+    snapped,
     state_bytes,
     state_forget,
     state_makes_sense,
@@ -826,9 +827,7 @@ cdef class CharacterController:
         self.enter()
         try:
             with cython.critical_section(self):
-                self.st.position = v3_madd(self.st.position, self.params.up, -gap)
-                self.st.ground = found
-                self.st.ground.distance = self.params.contact_offset
+                snapped(&self.st, &self.params, &found, gap)
             self.publish()
         finally:
             self.leave()

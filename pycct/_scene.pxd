@@ -53,7 +53,8 @@ cdef class Scene:
     cdef int64_t next_id
     cdef readonly Neighbours neighbours     # characters that others meet
     cdef dict characters_       # id -> weak reference to a CharacterController
-    cdef int64_t next_character
+    cdef object crowds_         # weak set of Crowds
+    cdef int64_t next_character     # of controllers and crowds alike
     cdef bint fixed_dirty
     cdef bint moving_dirty
     cdef Snapshot current
