@@ -51,6 +51,7 @@ if TYPE_CHECKING or not PURE:
     from pycct._scene import Actor, Obstacle, Scene
     from pycct._shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
     from pycct._slide import SweepSlideController, step_many
+    from pycct._team import move_many
     from pycct.levels import LevelReport, load_level
 else:
     from pycct.reference import (
@@ -75,6 +76,7 @@ else:
         State,
         Triangle,
         decompose_movement,
+        move_many,
         separate,
     )
 
@@ -131,6 +133,7 @@ __all__ = [
     "distance_between_many",
     "expanding_polygon",
     "load_level",
+    "move_many",
     "separate",
     "step_many",
 ]

@@ -515,6 +515,13 @@ cdef class CharacterController:
         return character_of(&self.params, self.st.position, self.id, 0)
 
     cdef int publish(self) except -1:
+        """Tell others where it is, and let its proxy follow."""
+        self.publish_place()
+        if self.proxy_ is not None:
+            self.lead()
+        return 0
+
+    cdef int publish_place(self) except -1:
         """Tell others where it is."""
         cdef character c = self.as_character()
         if self.params.collide:
@@ -527,8 +534,6 @@ cdef class CharacterController:
         elif self.slot >= 0:
             shared_remove(&self.scene.neighbours.shared, self.slot)
             self.slot = -1
-        if self.proxy_ is not None:
-            self.lead()
         return 0
 
     cdef int lead(self) except -1:
@@ -648,57 +653,62 @@ cdef class CharacterController:
         """
         cdef vec3 d = _as_place(displacement, "displacement")
         cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
-        cdef Snapshot snap
-        cdef move_world w
-        cdef controller_state trial
-        cdef move_stats cost
-        cdef int status
-        cdef uint32_t bits
-        cdef hit_log swap
-        cdef object on_hit, behavior
-        bits = self.params.mask if mask is None else as_bits(mask, "mask")
+        cdef uint32_t bits = self.params.mask if mask is None else as_bits(mask, "mask")
         filter = self.filter_ if filter is None else _as_callback(filter, "filter")
         self.enter()
         try:
-            # A callback may set another one: that is for the next move.
-            on_hit = self.on_hit_
-            behavior = self.behavior_
-            snap = self.scene.snapshot()
-            self.surround(&w, snap, bits, filter)
-            self.scratch.book.n = 0
-            while True:
-                trial = self.st
-                with nogil:
-                    status = move_controller(&self.params, &trial, &w, &self.scratch, d, time, least, &cost)
-                if status != STATUS_NEED_ANSWER:
-                    break
-                self.ask(filter, behavior)
-            raise_status(status)
-            if v3_max_abs(trial.position) > FARTHEST:
-                raise ValueError(f"displacement must not lead beyond {FARTHEST:g} m, to {from_vec3(trial.position)}")
-            if on_hit is not None:
-                for hit in _hits(self.scene, &self.scratch.log):
-                    on_hit(hit)
-            # Readers see the move before or the move after, never one in between.
-            if cost.iterations > 0:
-                self.watch(d, &trial, &cost)
-            with cython.critical_section(self):
-                self.before = self.st
-                self.asked = d
-                self.asked_dt = time
-                self.asked_least = least
-                self.asked_mask = bits
-                self.asked_filter = filter
-                self.st = trial
-                self.last = cost
-                swap = self.log
-                self.log = self.scratch.log
-                self.scratch.log = swap
+            self.advance(self.scene.snapshot(), d, time, least, bits, filter)
             if self.slot >= 0 or self.proxy_ is not None:
                 self.publish()
         finally:
             self.leave()
         return FLAGS[self.st.flags]
+
+    cdef int advance(self, Snapshot snap, vec3 d, double time, double least, uint32_t bits, object filter) except -1:
+        """Move, and let it take effect when all went well; others are not told yet."""
+        cdef move_world w
+        cdef controller_state trial
+        cdef move_stats cost
+        cdef int status
+        # A callback may set another one: that is for the next move.
+        cdef object on_hit = self.on_hit_, behavior = self.behavior_
+        self.surround(&w, snap, bits, filter)
+        self.scratch.book.n = 0
+        while True:
+            trial = self.st
+            with nogil:
+                status = move_controller(&self.params, &trial, &w, &self.scratch, d, time, least, &cost)
+            if status != STATUS_NEED_ANSWER:
+                break
+            self.ask(filter, behavior)
+        raise_status(status)
+        if v3_max_abs(trial.position) > FARTHEST:
+            raise ValueError(f"displacement must not lead beyond {FARTHEST:g} m, to {from_vec3(trial.position)}")
+        if on_hit is not None:
+            for hit in _hits(self.scene, &self.scratch.log):
+                on_hit(hit)
+        return self.commit(&trial, &cost, d, time, least, bits, filter)
+
+    cdef int commit(self, const controller_state* trial, const move_stats* cost, vec3 d, double time, double least,
+                    uint32_t bits, object filter) except -1:
+        """Take over a move whose hits are in the scratch."""
+        cdef hit_log swap
+        if cost.iterations > 0:
+            self.watch(d, trial, cost)
+        # Readers see the move before or the move after, never one in between.
+        with cython.critical_section(self):
+            self.before = self.st
+            self.asked = d
+            self.asked_dt = time
+            self.asked_least = least
+            self.asked_mask = bits
+            self.asked_filter = filter
+            self.st = trial[0]
+            self.last = cost[0]
+            swap = self.log
+            self.log = self.scratch.log
+            self.scratch.log = swap
+        return 0
 
     @property
     def position(self):

@@ -3,9 +3,10 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 
-from pycct._crowd_move cimport crowd_data, crowd_question, crowd_step, crowd_thread, number_rows
+from pycct._crowd_move cimport crowd_data, crowd_question, crowd_step, crowd_thread
 from pycct._move cimport controller_params
 from pycct._neighbours cimport shared_grid
+from pycct._numbers cimport number_rows
 from pycct._scene cimport Scene, Snapshot
 
 

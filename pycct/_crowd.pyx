@@ -50,9 +50,6 @@ from pycct._crowd_move cimport (
     ground_row,
     ground_row_fill,
     hit_row,
-    number_rows,
-    row_load,
-    rows_check,
     thread_free,
 )
 from pycct._move cimport (
@@ -66,6 +63,7 @@ from pycct._move cimport (
     scratch_init,
 )
 from pycct._neighbours cimport Neighbours, grid_free, grid_init, shared_freeze, shared_remove
+from pycct._numbers cimport as_flags, as_numbers, as_vectors, number_rows, row_load, rows_check
 from pycct._pool cimport pool_threads, pool_worth
 from pycct._scene cimport Scene, Snapshot
 from pycct._shapes cimport Capsule
@@ -96,9 +94,9 @@ cdef dict SHOWN = {
 # Displacements and positions below this cannot lead beyond FARTHEST.
 cdef double NEAR = 1e11
 # Bytes of a saved crowd: order, rows of the table, usual group, number of characters ...
-cdef int SAVE_HEAD = 4 + 4 + 4 + 8
+cdef int SAVE_HEAD = saves.CROWD_HEAD.size
 # ... and, of each character, id, row, group, flags.
-cdef int SAVE_EACH = 8 + 4 + 4 + 1
+cdef int SAVE_EACH = saves.CROWD_EACH.size
 
 
 cdef int64_t _as_group(object value) except -1:
@@ -107,50 +105,6 @@ cdef int64_t _as_group(object value) except -1:
     if not 0 <= value < 2**31:
         raise ValueError(f"group must be from 0 to 2**31 - 1, got {value}")
     return value
-
-
-cdef object _numbers(object value, str name):
-    """An array of float64 or float32 that C can read, whatever its strides."""
-    array = value if type(value) is np.ndarray else None
-    if array is None:
-        try:
-            array = np.asarray(value)
-        except (TypeError, ValueError, OverflowError):
-            raise TypeError(f"{name} must be an array of numbers") from None
-    kind = array.dtype.kind
-    if kind not in "fiu" and array.size:
-        raise TypeError(f"{name} must be an array of floats, not of {array.dtype}")
-    if kind != "f" or not array.dtype.isnative or array.dtype.itemsize not in (4, 8) or not array.flags.aligned:
-        with np.errstate(over="ignore"):
-            array = array.astype(np.float64)
-    return array
-
-
-cdef object _vectors(object value, str name, Py_ssize_t n, number_rows* rows):
-    """Rows of three numbers, checked; n < 0: any number of them. The array must stay alive."""
-    cdef const double[:, :] d
-    cdef const float[:, :] f
-    cdef int64_t bad
-    array = _numbers(value, name)
-    if array.ndim != 2 or array.shape[1] != 3 or (n >= 0 and array.shape[0] != n):
-        if not (array.ndim == 1 and array.shape[0] == 0 and n <= 0):
-            raise ValueError(f"{name} must have shape ({'n' if n < 0 else n}, 3), got {array.shape}")
-        array = array.reshape(0, 3)
-    memset(rows, 0, sizeof(number_rows))
-    if array.shape[0] == 0:
-        return array
-    if array.dtype.itemsize == 8:
-        d = array
-        rows.data, rows.stride, rows.inner = <const char*>&d[0, 0], d.strides[0], d.strides[1]
-    else:
-        f = array
-        rows.data, rows.stride, rows.inner = <const char*>&f[0, 0], f.strides[0], f.strides[1]
-        rows.single = True
-    bad = rows_check(rows, array.shape[0], FARTHEST)
-    if bad >= 0:
-        raise ValueError(f"{name} must be finite and not exceed {FARTHEST:g} m, "
-                         f"row {bad} is {tuple(array[bad].tolist())}")
-    return array
 
 
 cdef list _each(object value, str name, Py_ssize_t n):
@@ -361,7 +315,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             raise ValueError(f"order must be one of {sorted(ORDERS)}, not {order!r}")
         if self.scene is not None:
             raise RuntimeError("a Crowd is initialised once")
-        places = _vectors(positions, "positions", -1, &rows)
+        places = as_vectors(positions, "positions", -1, &rows)
         self.usual.proxy = -1
         for name, value in DEFAULTS.items():
             parameter_set(&self.usual, name, value)
@@ -489,6 +443,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         """Arrays for as many characters as there are now; whoever has the old ones keeps them."""
         cdef int64_t[::1] ids
         cdef int64_t i
+        cdef int k
         cdef Py_ssize_t n = self.c.n
         self.views.clear()
         ids = self.ids_ = np.empty(n, np.int64)
@@ -497,6 +452,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         self.positions_ = np.empty((n, 3))
         self.flags_ = np.zeros(n, np.uint8)
         self.costs_ = None
+        for k in range(self.n_threads):
+            self.threads[k].n_hits = 0
         for name in self.shown:
             self.shown[name] = self.blank(name)
         return self.refresh()
@@ -690,7 +647,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef list rows, groups
         self.enter()
         try:
-            array = _vectors(positions, "positions", -1, &places)
+            array = as_vectors(positions, "positions", -1, &places)
             m = len(array)
             n = self.c.n
             rows = self.rows_for(parameters, m)
@@ -800,10 +757,10 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
     cdef object places(self, object positions, Py_ssize_t n, number_rows* rows):
         """n positions, or one for all."""
-        array = _numbers(positions, "positions")
+        array = as_numbers(positions, "positions")
         if array.shape == (3,):
             array = np.broadcast_to(array, (n, 3))
-        return _vectors(array, "positions", n, rows)
+        return as_vectors(array, "positions", n, rows)
 
     def set(self, indices, **parameters):
         """Change parameters of characters.
@@ -957,7 +914,6 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
     cdef int go(self, crowd_step* s, int threads, bint far) except -1:
         """Move, and raise when somebody could not; when it may lead too far, then everything stays as it was."""
         cdef controller_state* before = NULL
-        cdef int64_t i
         cdef int status, k
         cdef bint undone = False
         for k in range(self.n_threads):
@@ -1064,7 +1020,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         try:
             n = self.c.n
             # Held by its name: it must outlive the move.
-            _held = _vectors(displacements, "displacements", n, &ways)
+            _held = as_vectors(displacements, "displacements", n, &ways)
             if active is not None:
                 active = np.asarray(active)
                 if active.dtype != np.bool_ and active.size:
@@ -1072,12 +1028,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 if active.shape != (n,):
                     raise ValueError(f"active must have shape ({n},), got {active.shape}")
             if out is not None:
-                if not isinstance(out, np.ndarray) or out.dtype != np.uint8:
-                    raise TypeError("out must be a NumPy array of uint8")
-                if out.shape != (n,):
-                    raise ValueError(f"out must have shape ({n},), got {out.shape}")
-                if not out.flags.writeable:
-                    raise ValueError("out must be writeable")
+                as_flags(out, n)
             many = self.ready(threads, n)
             snap = self.scene.snapshot()
             self.surround(&s, snap, time, least)
@@ -1134,7 +1085,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         self.enter()
         try:
             n = self.c.n
-            array = _numbers(displacements, "displacements")
+            array = as_numbers(displacements, "displacements")
             if array.ndim != 3 or array.shape[1] != n or array.shape[2] != 3:
                 raise ValueError(f"displacements must have shape (T, {n}, 3), got {array.shape}")
             many = self.ready(threads, n)
@@ -1196,7 +1147,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     def hits(self):
-        """Collisions of the last move, if it was to record them.
+        """Collisions of the last move, if it was to record them; forgotten when characters come or go.
 
         Returns
         -------
@@ -1227,7 +1178,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     def stats(self):
-        """What the last move with ``record_stats=True`` cost.
+        """What the last move with ``record_stats=True`` cost; forgotten when characters come or go.
 
         Returns
         -------
@@ -1586,7 +1537,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef cursor cur
         cdef crowd_data fresh
         cdef crowd_data old
-        cdef controller_params usual
+        cdef controller_params usual, fits
         cdef int32_t order = 0, n_rows = 0, group = 0, k
         cdef int64_t n = 0, i, first
         cdef bint good = True
@@ -1611,6 +1562,11 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         self.enter()
         try:
             parameters_bytes(&cur, &usual)
+            # Each of them makes sense; they need not fit together, since those to come may be given others.
+            fits = usual
+            if fits.step_offset > fits.height:
+                fits.height = fits.step_offset
+            parameters_loaded(&fits)
             fresh.table = <controller_params*>calloc(n_rows + 1, sizeof(controller_params))
             if fresh.table == NULL:
                 raise MemoryError("pycct: out of memory")
@@ -1669,8 +1625,6 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.sequential = order
             self.usual = usual
             self.usual_group = group
-            for k in range(self.n_threads):
-                self.threads[k].n_hits = 0
             self.tidy()
             self.fresh_arrays()
             self.flags_[:] = flags

@@ -17,6 +17,7 @@ from pycct._move cimport (
     world_part,
 )
 from pycct._neighbours cimport shared_grid
+from pycct._numbers cimport number_rows
 from pycct._vec cimport vec3
 
 
@@ -80,14 +81,6 @@ cdef struct crowd_data:
     int64_t colliding           # how many have a slot
 
 
-# Numbers that the caller owns: (n, 3) of float64 or float32, of any stride.
-cdef struct number_rows:
-    const char* data
-    Py_ssize_t stride
-    Py_ssize_t inner
-    bint single
-
-
 # One step of a crowd, or several.
 cdef struct crowd_step:
     crowd_data* crowd
@@ -124,10 +117,6 @@ cdef struct crowd_question:
     ground_row* ground          # (n,)
     uint8_t* answers            # (n,): who fits, who went down
 
-
-cdef vec3 row_load(const number_rows* r, int64_t i) noexcept nogil
-# First row that is not finite or has a component larger than ``limit``, -1: none.
-cdef int64_t rows_check(const number_rows* r, int64_t n, double limit) noexcept nogil
 
 cdef int crowd_reserve(crowd_data* c, int64_t room) noexcept nogil
 cdef void crowd_free(crowd_data* c) noexcept nogil

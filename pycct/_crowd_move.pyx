@@ -24,9 +24,10 @@ from pycct._neighbours cimport (
     shared_remove,
     shared_update,
 )
+from pycct._numbers cimport number_rows, row_load, within
 from pycct._pool cimport pool_run
 from pycct._types cimport STATUS_NO_MEMORY, STATUS_OK
-from pycct._vec cimport aabb, v3, v3_madd, v3_max_abs, v3_store
+from pycct._vec cimport aabb, v3_madd, v3_max_abs, v3_store
 from pycct._world cimport OWNER_ACTOR, OWNER_CONTROLLER, OWNER_OBSTACLE, capsule_bounds
 
 
@@ -34,26 +35,6 @@ from pycct._world cimport OWNER_ACTOR, OWNER_CONTROLLER, OWNER_OBSTACLE, capsule
 cdef int64_t CHUNK = 32
 # A call with fewer moves is done before a sleeping thread has woken up.
 cdef int64_t FEW = 96
-
-
-cdef vec3 row_load(const number_rows* r, int64_t i) noexcept nogil:
-    cdef const char* p = r.data + i * r.stride
-    if r.single:
-        return v3((<const float*>p)[0], (<const float*>(p + r.inner))[0], (<const float*>(p + 2 * r.inner))[0])
-    return v3((<const double*>p)[0], (<const double*>(p + r.inner))[0], (<const double*>(p + 2 * r.inner))[0])
-
-
-cdef int64_t rows_check(const number_rows* r, int64_t n, double limit) noexcept nogil:
-    cdef int64_t i
-    for i in range(n):
-        if not _within(row_load(r, i), limit):
-            return i
-    return -1
-
-
-cdef inline bint _within(vec3 v, double limit) noexcept nogil:
-    """False for what is not a number, too."""
-    return -limit <= v.x <= limit and -limit <= v.y <= limit and -limit <= v.z <= limit
 
 
 cdef inline int _grow(void** p, int64_t n, size_t size) noexcept nogil:
@@ -198,7 +179,7 @@ cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, ve
     cdef move_stats cost
     cdef int status
     _enter(w, c, i, s.neighbours if s.sequential else s.picture)
-    if not _within(way, FARTHEST):
+    if not within(way, FARTHEST):
         # Its owner has changed it since it was checked.
         _fail(t, i, STATUS_OK)
         return

@@ -12,6 +12,10 @@ HEADER = struct.Struct("<8sIII")  # magic, results version, length of what follo
 PARAMS = struct.Struct("<10dii3?4I")
 STATE = struct.Struct("<39diI3q?iqi?q?")
 BODY = PARAMS.size + STATE.size
+# A crowd: order, rows of parameters, group of those to come, number of characters; their parameters, the rows; and of
+# each character id, row, group, flags and its STATE.
+CROWD_HEAD = struct.Struct("<iiiq")
+CROWD_EACH = struct.Struct("<qiiB")
 
 
 def seal(body: bytes | bytearray, magic: bytes = MAGIC) -> bytes:
