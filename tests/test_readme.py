@@ -11,7 +11,7 @@ pytestmark = pytest.mark.skipif(not README.exists(), reason="README.md is not he
 
 
 def test_the_examples_run(capsys):
-    code, more = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    code, more, many = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
     scope = {}
     exec(compile(code, "README.md", "exec"), scope)
@@ -23,6 +23,10 @@ def test_the_examples_run(capsys):
     assert hero.position == pytest.approx((0.5, 6, 0.91 + 0.5), abs=1e-6)
     said = capsys.readouterr().out
     assert "DOWN <Actor" in said and "carried by what it stands on" in said
+    exec(compile(many, "README.md", "exec"), scope)
+    crowd, walkers = scope["crowd"], scope["walkers"]
+    assert len(crowd) == 1000 and crowd.grounded.all() and hex(crowd.state_hash()) in capsys.readouterr().out
+    assert all(w.position[0] == pytest.approx(0.05) for w in walkers)
 
 
 def test_the_table_names_every_recording():
