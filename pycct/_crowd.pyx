@@ -47,17 +47,21 @@ from pycct._crowd_move cimport (
     crowd_separate,
     crowd_step,
     crowd_thread,
+    few_enough,
     ground_row,
     ground_row_fill,
     hit_row,
+    near_forget,
+    near_free,
+    set_few_enough,
     thread_free,
 )
 from pycct._move cimport (
+    candidate_cache,
     controller_params,
     controller_state,
     gather_near,
     kept_cache,
-    kept_cache_free,
     move_stats,
     move_world,
     scratch_init,
@@ -271,8 +275,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
     ``positions``, ``flags`` and the other arrays are views that the next move overwrites; copy
     what you want to keep. After `add`, `remove` and `restore` there are new ones.
 
-    Equal characters share their parameters, caches keep numbers instead of triangles, scratch
-    memory belongs to threads: some hundred bytes a character.
+    Equal characters share their parameters, scratch memory belongs to threads, and caches of
+    crowds of more than 2,000 keep numbers instead of triangles: less than 1 KiB a character.
 
     Thread safety: a crowd belongs to one thread at a time; a second one that uses it meanwhile
     gets RuntimeError. Moves release the GIL; the threads of ``threads=n`` never need it.
@@ -664,7 +668,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 self.scene.next_character += m
             for i in range(m):
                 state_forget(&self.c.states[n + i], row_load(&places, i))
-                memset(&self.c.kept[n + i].near.whole, 0, sizeof(bint))
+                near_forget(&self.c, n + i)
                 ids[i] = self.c.ids[n + i] = first + i
                 self.c.rows[n + i] = rows[i]
                 self.c.groups[n + i] = groups[i]
@@ -696,6 +700,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef int64_t i, kept = 0
         cdef Py_ssize_t k = 0
         cdef kept_cache spare
+        cdef candidate_cache swap
         self.enter()
         try:
             array = np.sort(self.indices(indices))
@@ -706,14 +711,17 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                     if c.slots[i] >= 0:
                         shared_remove(&self.scene.neighbours.shared, c.slots[i])
                         c.colliding -= 1
-                    kept_cache_free(&c.kept[i])
-                    memset(&c.kept[i], 0, sizeof(kept_cache))
+                    near_free(c, i)
                     continue
                 if kept != i:
                     spare = c.kept[kept]
-                    c.states[kept] = c.states[i]
                     c.kept[kept] = c.kept[i]
                     c.kept[i] = spare
+                    if c.near != NULL:
+                        swap = c.near[kept]
+                        c.near[kept] = c.near[i]
+                        c.near[i] = swap
+                    c.states[kept] = c.states[i]
                     c.ids[kept] = c.ids[i]
                     c.rows[kept] = c.rows[i]
                     c.groups[kept] = c.groups[i]
@@ -817,7 +825,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 i = which[k]
                 if rows is not None:
                     self.c.rows[i] = rows[k]
-                    self.c.kept[i].near.whole = False
+                    near_forget(&self.c, i)
                 if groups is not None:
                     self.c.groups[i] = groups[k]
                 if moved:
@@ -1360,7 +1368,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 i = which[k]
                 p = self.c.table[self.c.rows[i]]
                 self.c.rows[i] = rows[k]
-                self.c.kept[i].near.whole = False
+                near_forget(&self.c, i)
                 self.c.states[i].position = v3_madd(self.c.states[i].position, p.up,
                                                     0.5 * (self.c.table[self.c.rows[i]].height - p.height))
             self.changed(which)
@@ -1665,3 +1673,10 @@ def _rebuild(cls, scene, data):
     Crowd.__init__(crowd, scene, np.empty((0, 3)))
     crowd.load(data, True)
     return crowd
+
+
+def _keep_triangles(most):
+    """For tests: up to how many characters a crowd made from now on keeps triangles; returns what it was."""
+    cdef int64_t before = few_enough()
+    set_few_enough(most)
+    return before

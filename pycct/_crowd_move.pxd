@@ -8,6 +8,7 @@ threads and splits have no say in what comes out.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from pycct._move cimport (
+    candidate_cache,
     controller_params,
     controller_state,
     ground_contact,
@@ -72,7 +73,8 @@ cdef struct crowd_data:
     int64_t n
     int64_t room
     controller_state* states
-    kept_cache* kept            # near candidates, by number
+    candidate_cache* near       # near candidates, each with its own; NULL: there are too many for that
+    kept_cache* kept            # ... then by number
     int64_t* ids                # rising
     int32_t* rows               # of the parameter table
     int32_t* groups
@@ -118,7 +120,15 @@ cdef struct crowd_question:
     uint8_t* answers            # (n,): who fits, who went down
 
 
+# Crowds of no more than so many characters keep their near triangles: some KiB each, and a tenth faster.
+cdef int64_t few_enough() noexcept nogil
+cdef void set_few_enough(int64_t n) noexcept nogil
+
 cdef int crowd_reserve(crowd_data* c, int64_t room) noexcept nogil
+# Forget what is near a character: it has changed.
+cdef void near_forget(crowd_data* c, int64_t i) noexcept nogil
+# Give back the memory of what is near a character.
+cdef void near_free(crowd_data* c, int64_t i) noexcept nogil
 cdef void crowd_free(crowd_data* c) noexcept nogil
 cdef void thread_free(crowd_thread* t) noexcept nogil
 # Tell the scene's neighbours where a character is, or that it meets nobody any more.

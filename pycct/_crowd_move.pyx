@@ -9,6 +9,7 @@ from pycct._convert cimport FARTHEST
 from pycct._move cimport (
     hit_record,
     kept_cache_free,
+    move_controller,
     move_kept,
     move_world,
     probe_below,
@@ -28,9 +29,17 @@ from pycct._numbers cimport number_rows, row_load, within
 from pycct._pool cimport pool_run
 from pycct._types cimport STATUS_NO_MEMORY, STATUS_OK
 from pycct._vec cimport aabb, v3_madd, v3_max_abs, v3_store
-from pycct._world cimport OWNER_ACTOR, OWNER_CONTROLLER, OWNER_OBSTACLE, capsule_bounds
+from pycct._world cimport (
+    OWNER_ACTOR,
+    OWNER_CONTROLLER,
+    OWNER_OBSTACLE,
+    candidates_free,
+    candidates_init,
+    capsule_bounds,
+)
 
 
+cdef int64_t most_with_triangles = 2000
 # Characters handed to a thread at a time: some 50 us of work.
 cdef int64_t CHUNK = 32
 # A call with fewer moves is done before a sleeping thread has woken up.
@@ -45,7 +54,17 @@ cdef inline int _grow(void** p, int64_t n, size_t size) noexcept nogil:
     return STATUS_OK
 
 
+cdef int64_t few_enough() noexcept nogil:
+    return most_with_triangles
+
+
+cdef void set_few_enough(int64_t n) noexcept nogil:
+    global most_with_triangles
+    most_with_triangles = n
+
+
 cdef int crowd_reserve(crowd_data* c, int64_t room) noexcept nogil:
+    cdef int64_t i
     if room <= c.room:
         return STATUS_OK
     if (_grow(<void**>&c.states, room, sizeof(controller_state)) != STATUS_OK
@@ -56,14 +75,47 @@ cdef int crowd_reserve(crowd_data* c, int64_t room) noexcept nogil:
             or _grow(<void**>&c.slots, room, sizeof(int32_t)) != STATUS_OK):
         return STATUS_NO_MEMORY
     memset(&c.kept[c.room], 0, <size_t>(room - c.room) * sizeof(kept_cache))
+    if room > most_with_triangles:
+        _near_free_all(c)
+    elif c.near != NULL or c.room == 0:
+        if _grow(<void**>&c.near, room, sizeof(candidate_cache)) != STATUS_OK:
+            return STATUS_NO_MEMORY
+        memset(&c.near[c.room], 0, <size_t>(room - c.room) * sizeof(candidate_cache))
+        for i in range(c.room, room):
+            candidates_init(&c.near[i].near)
     c.room = room
     return STATUS_OK
+
+
+cdef void _near_free_all(crowd_data* c) noexcept nogil:
+    cdef int64_t i
+    if c.near != NULL:
+        for i in range(c.room):
+            candidates_free(&c.near[i].near)
+        free(c.near)
+        c.near = NULL
+
+
+cdef void near_forget(crowd_data* c, int64_t i) noexcept nogil:
+    c.kept[i].near.whole = False
+    if c.near != NULL:
+        c.near[i].valid = False
+
+
+cdef void near_free(crowd_data* c, int64_t i) noexcept nogil:
+    kept_cache_free(&c.kept[i])
+    memset(&c.kept[i], 0, sizeof(kept_cache))
+    if c.near != NULL:
+        candidates_free(&c.near[i].near)
+        memset(&c.near[i], 0, sizeof(candidate_cache))
+        candidates_init(&c.near[i].near)
 
 
 cdef void crowd_free(crowd_data* c) noexcept nogil:
     cdef int64_t i
     for i in range(c.room):
         kept_cache_free(&c.kept[i])
+    _near_free_all(c)
     free(c.states)
     free(c.kept)
     free(c.ids)
@@ -175,7 +227,9 @@ cdef inline void _enter(move_world* w, const crowd_data* c, int64_t i, shared_gr
 
 cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, vec3 way) noexcept nogil:
     cdef crowd_data* c = s.crowd
+    cdef const controller_params* p = &c.table[c.rows[i]]
     cdef controller_state trial = c.states[i]
+    cdef candidate_cache spare
     cdef move_stats cost
     cdef int status
     _enter(w, c, i, s.neighbours if s.sequential else s.picture)
@@ -183,7 +237,14 @@ cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, ve
         # Its owner has changed it since it was checked.
         _fail(t, i, STATUS_OK)
         return
-    status = move_kept(&c.table[c.rows[i]], &trial, w, &c.kept[i], &t.scratch, way, s.dt, s.min_distance, &cost)
+    if c.near != NULL:
+        spare = t.scratch.cache
+        t.scratch.cache = c.near[i]
+        status = move_controller(p, &trial, w, &t.scratch, way, s.dt, s.min_distance, &cost)
+        c.near[i] = t.scratch.cache
+        t.scratch.cache = spare
+    else:
+        status = move_kept(p, &trial, w, &c.kept[i], &t.scratch, way, s.dt, s.min_distance, &cost)
     if status == STATUS_OK and v3_max_abs(trial.position) > FARTHEST:
         _fail(t, i, STATUS_OK)
         return

@@ -104,8 +104,19 @@ def happen(k, lift, post):
 # --- the same as single controllers ----------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def keep_triangles():
+    """Says up to how many characters a crowd keeps triangles, not only their numbers."""
+    module = pytest.importorskip("pycct._crowd")
+    before = module._keep_triangles(0)
+    yield module._keep_triangles
+    module._keep_triangles(before)
+
+
+@pytest.mark.parametrize("triangles", [0, 1000])
 @pytest.mark.parametrize(("collide", "order"), [(False, "simultaneous"), (False, "sequential"), (True, "sequential")])
-def test_equal_to_single_controllers(collide, order):
+def test_equal_to_single_controllers(collide, order, triangles, keep_triangles):
+    keep_triangles(triangles)
     n, steps = 120, 60
     scenes = [world(), world()]
     parameters = varied(n)
@@ -464,8 +475,10 @@ def test_ids_stay_and_are_never_used_twice():
     assert crowd.add([(0, 0, 0)]).tolist() == [10]
 
 
+@pytest.mark.parametrize("triangles", [0, 1000])
 @pytest.mark.parametrize("collide", [False, True])
-def test_others_go_on_alike_when_some_come_and_go(collide):
+def test_others_go_on_alike_when_some_come_and_go(collide, triangles, keep_triangles):
+    keep_triangles(triangles)
     n = 50
     scene, _, _ = world()
     parameters = varied(n)
@@ -493,6 +506,23 @@ def test_others_go_on_alike_when_some_come_and_go(collide):
         if extra:
             crowd.remove(len(here) + np.arange(extra))
     assert len(crowd) == n - 18
+
+
+def test_a_crowd_that_grows_large_goes_on_alike(keep_triangles):
+    ends = []
+    for most in (1000, 60):
+        keep_triangles(most)
+        crowd = Crowd(world()[0], starts(50))
+        for way in ways(50, 8):
+            crowd.move(way, DT)
+        crowd.add(starts(30, seed=8))
+        for way in ways(80, 8):
+            crowd.move(way, DT)
+        crowd.remove(range(0, 80, 2))
+        for way in ways(40, 8):
+            crowd.move(way, DT)
+        ends.append(told(crowd))
+    assert ends[0] == ends[1]
 
 
 def test_parameters_of_those_to_come():
