@@ -7,6 +7,8 @@ World
 Characters
     `CharacterController` with its `Hit`, `Ground` and `State`; `separate`; the modes `ClimbingMode`,
     `NonWalkableMode`, `Behavior`, `Rules`; the results `CollisionFlags`, `Pass`, `Region`.
+Many characters
+    `Crowd` with `CrowdMember` and `GroundArrays`; `move_many`.
 Shape against shape
     `distance_between`, `contacts_between`, each with a ``_many`` twin; `ContactManifold`.
 Block worlds
@@ -21,6 +23,7 @@ The same in plain Python
 
 from typing import TYPE_CHECKING, Any
 
+from pycct._crowd_records import GroundArrays
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct._pure import PURE
 from pycct._version import __version__
@@ -31,6 +34,7 @@ if TYPE_CHECKING or not PURE:
     from pycct import toolbox as toolbox
     from pycct._ask import ClosestArrays, ClosestPoints, HitArrays, Penetration, SceneHit, TouchArrays
     from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement, separate
+    from pycct._crowd import Crowd, CrowdMember
     from pycct._cubes import CubeWorld
     from pycct._outline import expanding_polygon
     from pycct._pairs import (
@@ -50,6 +54,7 @@ if TYPE_CHECKING or not PURE:
     from pycct._scene import Actor, Obstacle, Scene
     from pycct._shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
     from pycct._slide import SweepSlideController, step_many
+    from pycct._team import move_many
     from pycct.levels import LevelReport, load_level
 else:
     from pycct.reference import (
@@ -58,6 +63,7 @@ else:
         Capsule,
         CharacterController,
         ConvexHull,
+        Crowd,
         Ground,
         Heightfield,
         Hit,
@@ -73,6 +79,7 @@ else:
         State,
         Triangle,
         decompose_movement,
+        move_many,
         separate,
     )
 
@@ -90,11 +97,14 @@ __all__ = [
     "ContactArrays",
     "ContactManifold",
     "ConvexHull",
+    "Crowd",
+    "CrowdMember",
     "CubeWorld",
     "Distance",
     "DistanceArrays",
     "Feature",
     "Ground",
+    "GroundArrays",
     "Heightfield",
     "Hit",
     "HitArrays",
@@ -126,6 +136,7 @@ __all__ = [
     "distance_between_many",
     "expanding_polygon",
     "load_level",
+    "move_many",
     "separate",
     "show_config",
     "step_many",
@@ -138,6 +149,7 @@ _COMPILED = {
     "Contact",
     "ContactArrays",
     "ContactManifold",
+    "CrowdMember",
     "CubeWorld",
     "Distance",
     "DistanceArrays",

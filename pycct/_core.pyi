@@ -1,15 +1,16 @@
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeAlias, TypedDict, final
+from typing import Any, TypeAlias, TypedDict, final
 
 from typing_extensions import disjoint_base
 
+from pycct._character import Contacts
+from pycct._crowd import CrowdMember
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
-from pycct._pairs import ContactManifold
 from pycct._scene import Actor, Obstacle, Scene, _Quaternion
 from pycct._shapes import Capsule, _Number, _Point, _Vector
 from pycct.explain import Explanation
 
-_Other: TypeAlias = Actor | Obstacle | CharacterController
+_Other: TypeAlias = Actor | Obstacle | CharacterController | CrowdMember
 
 class _Decomposition(TypedDict):
     up_vector: _Point
@@ -31,7 +32,7 @@ class Hit:
     @property
     def actor(self) -> Actor | None: ...
     @property
-    def controller(self) -> CharacterController | None: ...
+    def controller(self) -> CharacterController | CrowdMember | None: ...
     @property
     def obstacle(self) -> Obstacle | None: ...
     @property
@@ -64,7 +65,7 @@ class Ground:
     @property
     def actor(self) -> Actor | None: ...
     @property
-    def controller(self) -> CharacterController | None: ...
+    def controller(self) -> CharacterController | CrowdMember | None: ...
     @property
     def obstacle(self) -> Obstacle | None: ...
     @property
@@ -127,11 +128,6 @@ class MoveStats:
     def mends(self) -> Rules: ...
     @property
     def recoveries(self) -> int: ...
-
-class Contacts(NamedTuple):
-    other: Actor | CharacterController | Obstacle
-    triangle: int | None
-    manifold: ContactManifold
 
 @disjoint_base
 class CharacterController:

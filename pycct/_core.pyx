@@ -3,29 +3,47 @@
 import copy
 import logging
 import weakref
-from typing import NamedTuple
 
 cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.math cimport sqrt
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
+from pycct._character cimport (
+    SEPARATION_SPEED,
+    as_bool,
+    as_time,
+    character_of,
+    contact_reach,
+    contacts_around,
+    cursor,
+    foot_below,
+    gap_to_close,
+    is_walkable,
+    other_of,
+    parameter_set,
+    parameters_bytes,
+    parameters_check,
+    parameters_loaded,
+    snapped,
+    state_bytes,
+    state_forget,
+    state_makes_sense,
+    state_shift,
+    z_to,
+)
 from pycct._convert cimport (
+    FARTHEST,
     as_bits,
-    as_float,
     as_not_negative,
-    as_positive,
     as_unit,
     as_vec3,
-    from_quat,
     from_vec3,
     raise_status,
 )
 from pycct._move cimport (
     CLIMBING_CONSTRAINED,
-    CLIMBING_EASY,
     COLLISION_DOWN,
     COLLISION_SIDES,
     COLLISION_UP,
@@ -33,7 +51,6 @@ from pycct._move cimport (
     IS_MOVING_UP,
     TRACE_HIT,
     NON_WALKABLE_FORCE_SLIDING,
-    NON_WALKABLE_PREVENT_CLIMBING,
     TOUCH_OBSTACLE,
     TOUCH_OTHER_CONTROLLER,
     controller_params,
@@ -65,26 +82,20 @@ from pycct._neighbours cimport (
     shared_update,
 )
 from pycct._scene cimport Scene, Snapshot
-from pycct._shapes cimport Box, Capsule, Shape, Sphere, Triangle
-from pycct._types cimport SHAPE_BOX, SHAPE_CAPSULE, SHAPE_SPHERE, STATUS_NEED_ANSWER, triangle
-from pycct._vec cimport aabb, f_max, v3, v3_add, v3_dot, v3_len, v3_madd, v3_max_abs, v3_reject, v3_scale, v3_sub, vec3
+from pycct._shapes cimport Capsule
+from pycct._types cimport STATUS_NEED_ANSWER
+from pycct._vec cimport aabb, v3, v3_add, v3_len, v3_madd, v3_max_abs, v3_reject, v3_sub, vec3
 from pycct._world cimport (
     ASK_FILTER,
-    GROUP_PLANE,
-    GROUP_TRIANGLES,
     OWNER_ACTOR,
     OWNER_CONTROLLER,
     OWNER_OBSTACLE,
     answer,
     book_add,
-    candidate_group,
-    candidates,
     capsule_bounds,
-    placed,
 )
 
 from pycct import saves
-from pycct._pairs import capsule_contacts
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct.explain import KINDS, Event, Explanation
 
@@ -96,8 +107,6 @@ cdef tuple PASSES = (Pass.UP, Pass.SIDE, Pass.DOWN, Pass.SENSOR)
 # Silent until the program that uses it says where its log goes.
 cdef object logger = logging.getLogger("pycct")
 logger.addHandler(logging.NullHandler())
-# Overlapping characters part no faster than this, m/s (RULES 8).
-cdef double SEPARATION_SPEED = 4.0
 # Moves in a row without the wanted side motion before a character counts as stuck (MOVE 14.7).
 cdef int STUCK_MOVES = 10
 # Motions no longer than this are none (MOVE 1.2 EPSILON_DISTANCE).
@@ -105,13 +114,6 @@ cdef double EPSILON_DISTANCE = 1e-6
 cdef enum:
     WARNED_FAR = 1
     WARNED_STUCK = 2
-cdef dict CLIMBING = {"easy": CLIMBING_EASY, "constrained": CLIMBING_CONSTRAINED}
-cdef dict NON_WALKABLE = {"prevent_climbing": NON_WALKABLE_PREVENT_CLIMBING,
-                          "force_sliding": NON_WALKABLE_FORCE_SLIDING}
-# A displacement or position component may not be larger, metres (see Scene).
-cdef double FARTHEST = 1e12
-# A shorter time would make the velocity overflow, seconds.
-cdef double SHORTEST = 1e-100
 
 
 cdef vec3 _as_place(object value, str name) except *:
@@ -121,47 +123,10 @@ cdef vec3 _as_place(object value, str name) except *:
     return v
 
 
-cdef bint _as_bool(object value, str name) except -1:
-    if value is True or value is False:
-        return value
-    if type(value).__name__ in ("bool", "bool_"):
-        return bool(value)
-    raise TypeError(f"{name} must be True or False, not {value!r}")
-
-
-cdef int _as_mode(object value, dict modes, object enum, str name) except -1:
-    if isinstance(value, enum):
-        value = value.value
-    if not isinstance(value, str) or value not in modes:
-        raise ValueError(f"{name} must be one of {sorted(modes)}, not {value!r}")
-    return modes[value]
-
-
-cdef dict RULE_SETS = {"physx": Rules.PHYSX, "document": Rules.DOCUMENT, "robust": Rules.ROBUST}
-
-
-cdef uint32_t _as_rules(object value) except? 0:
-    if isinstance(value, str):
-        if value not in RULE_SETS:
-            raise ValueError(f"rules must be one of {sorted(RULE_SETS)} or Rules flags, not {value!r}")
-        return <uint32_t>int(RULE_SETS[value])
-    if not isinstance(value, Rules):
-        raise TypeError(f"rules must be one of {sorted(RULE_SETS)} or Rules flags, not {value!r}")
-    return as_bits(value, "rules")
-
-
 cdef object _as_callback(object value, str name):
     if value is not None and not callable(value):
         raise TypeError(f"{name} must be callable or None, not {type(value).__name__}")
     return value
-
-
-cdef int _check(const controller_params* p) except -1:
-    """What must hold between parameters."""
-    if p.step_offset > p.height + 2.0 * p.radius:
-        raise ValueError(f"step_offset must not exceed the character's height {p.height + 2.0 * p.radius}, "
-                         f"got {p.step_offset}")
-    return 0
 
 
 def decompose_movement(displacement, up=(0.0, 0.0, 1.0), step_offset=0.5, standing_on_moving=False):
@@ -186,7 +151,7 @@ def decompose_movement(displacement, up=(0.0, 0.0, 1.0), step_offset=0.5, standi
     """
     cdef decomposition d = decompose(as_vec3(displacement, "displacement"), as_unit(up, "up"),
                                      as_not_negative(step_offset, "step_offset"),
-                                     _as_bool(standing_on_moving, "standing_on_moving"))
+                                     as_bool(standing_on_moving, "standing_on_moving"))
     return {
         "up_vector": from_vec3(d.up_vector),
         "side_vector": from_vec3(d.side_vector),
@@ -531,29 +496,19 @@ cdef class CharacterController:
             raise TypeError(f"scene must be a Scene, not {type(scene).__name__}")
         memset(&p, 0, sizeof(controller_params))
         place = _as_place(position, "position")
-        p.radius = as_positive(radius, "radius")
-        p.height = as_not_negative(height, "height")
-        p.up = as_unit(up, "up")
-        p.step_offset = as_not_negative(step_offset, "step_offset")
-        p.contact_offset = as_not_negative(contact_offset, "contact_offset")
-        p.slope_limit = _as_slope_limit(slope_limit)
-        p.climbing = _as_mode(climbing_mode, CLIMBING, ClimbingMode, "climbing_mode")
-        p.non_walkable = _as_mode(non_walkable_mode, NON_WALKABLE, NonWalkableMode, "non_walkable_mode")
-        p.rules = _as_rules(rules)
-        p.collide = _as_bool(collide, "collide")
-        p.surface = as_bits(surface, "surface")
         p.proxy = -1
-        p.overlap_recovery = _as_bool(overlap_recovery, "overlap_recovery")
-        p.prevent_vertical_sliding = _as_bool(prevent_vertical_sliding, "prevent_vertical_sliding")
-        p.invisible_wall_height = as_not_negative(invisible_wall_height, "invisible_wall_height")
-        p.max_jump_height = as_not_negative(max_jump_height, "max_jump_height")
-        p.layer = as_bits(layer, "layer")
-        p.mask = as_bits(mask, "mask")
+        for name, value in (
+                ("radius", radius), ("height", height), ("up", up), ("step_offset", step_offset),
+                ("contact_offset", contact_offset), ("slope_limit", slope_limit), ("climbing_mode", climbing_mode),
+                ("non_walkable_mode", non_walkable_mode), ("rules", rules), ("collide", collide), ("surface", surface),
+                ("overlap_recovery", overlap_recovery), ("prevent_vertical_sliding", prevent_vertical_sliding),
+                ("invisible_wall_height", invisible_wall_height), ("max_jump_height", max_jump_height),
+                ("layer", layer), ("mask", mask)):
+            parameter_set(&p, name, value)
         on_hit = _as_callback(on_hit, "on_hit")
         behavior = _as_callback(behavior, "behavior")
         filter = _as_callback(filter, "filter")
-        _check_size(&p)
-        _check(&p)
+        parameters_check(&p)
         if self.scene is not None:
             raise RuntimeError("a CharacterController is initialised once")
         self.scene = scene
@@ -564,7 +519,7 @@ cdef class CharacterController:
         self.behavior_ = behavior
         self.filter_ = filter
         self.user_data = user_data
-        _forget(&self.st, place)
+        state_forget(&self.st, place)
         with self.scene.lock:
             self.id = self.scene.next_character
             self.scene.next_character += 1
@@ -573,19 +528,16 @@ cdef class CharacterController:
 
     cdef character as_character(self) noexcept:
         """How others see it."""
-        cdef character c
-        cdef vec3 half = v3_scale(self.params.up, 0.5 * self.params.height)
-        c.id = self.id
-        c.p0 = v3_sub(self.st.position, half)
-        c.p1 = v3_add(self.st.position, half)
-        c.radius = self.params.radius
-        c.layer = self.params.layer
-        c.mask = self.params.mask
-        c.behavior = self.params.surface
-        c.group = 0
-        return c
+        return character_of(&self.params, self.st.position, self.id, 0)
 
     cdef int publish(self) except -1:
+        """Tell others where it is, and let its proxy follow."""
+        self.publish_place()
+        if self.proxy_ is not None:
+            self.lead()
+        return 0
+
+    cdef int publish_place(self) except -1:
         """Tell others where it is."""
         cdef character c = self.as_character()
         if self.params.collide:
@@ -598,8 +550,6 @@ cdef class CharacterController:
         elif self.slot >= 0:
             shared_remove(&self.scene.neighbours.shared, self.slot)
             self.slot = -1
-        if self.proxy_ is not None:
-            self.lead()
         return 0
 
     cdef int lead(self) except -1:
@@ -615,7 +565,7 @@ cdef class CharacterController:
             shape = Capsule(self.params.radius, self.params.height)
             with self.scene.lock:
                 self.proxy_.shape = shape
-        self.proxy_.move_to(from_vec3(self.st.position), _z_to(self.params.up))
+        self.proxy_.move_to(from_vec3(self.st.position), z_to(self.params.up))
         return 0
 
     cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1:
@@ -658,7 +608,7 @@ cdef class CharacterController:
     cdef int ask(self, object filter, object behavior) except -1:
         """Ask the user what the move wants to know; the callbacks are those that it began with."""
         cdef answer a = self.scratch.book.wanted
-        cdef object other = _other(self.scene, a.owner, a.id)
+        cdef object other = other_of(self.scene, a.owner, a.id)
         a.value = 0
         if other is not None:
             if a.question == ASK_FILTER:
@@ -718,60 +668,63 @@ cdef class CharacterController:
         What a callback raises reaches the caller, and the controller stays as it was.
         """
         cdef vec3 d = _as_place(displacement, "displacement")
-        cdef double time = as_not_negative(dt, "dt"), least = as_not_negative(min_distance, "min_distance")
-        cdef Snapshot snap
-        cdef move_world w
-        cdef controller_state trial
-        cdef move_stats cost
-        cdef int status
-        cdef uint32_t bits
-        cdef hit_log swap
-        cdef object on_hit, behavior
-        if 0.0 < time < SHORTEST:
-            raise ValueError(f"dt must be 0 or at least {SHORTEST:g}, got {time}")
-        bits = self.params.mask if mask is None else as_bits(mask, "mask")
+        cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
+        cdef uint32_t bits = self.params.mask if mask is None else as_bits(mask, "mask")
         filter = self.filter_ if filter is None else _as_callback(filter, "filter")
         self.enter()
         try:
-            # A callback may set another one: that is for the next move.
-            on_hit = self.on_hit_
-            behavior = self.behavior_
-            snap = self.scene.snapshot()
-            self.surround(&w, snap, bits, filter)
-            self.scratch.book.n = 0
-            while True:
-                trial = self.st
-                with nogil:
-                    status = move_controller(&self.params, &trial, &w, &self.scratch, d, time, least, &cost)
-                if status != STATUS_NEED_ANSWER:
-                    break
-                self.ask(filter, behavior)
-            raise_status(status)
-            if v3_max_abs(trial.position) > FARTHEST:
-                raise ValueError(f"displacement must not lead beyond {FARTHEST:g} m, to {from_vec3(trial.position)}")
-            if on_hit is not None:
-                for hit in _hits(self.scene, &self.scratch.log):
-                    on_hit(hit)
-            # Readers see the move before or the move after, never one in between.
-            if cost.iterations > 0:
-                self.watch(d, &trial, &cost)
-            with cython.critical_section(self):
-                self.before = self.st
-                self.asked = d
-                self.asked_dt = time
-                self.asked_least = least
-                self.asked_mask = bits
-                self.asked_filter = filter
-                self.st = trial
-                self.last = cost
-                swap = self.log
-                self.log = self.scratch.log
-                self.scratch.log = swap
+            self.advance(self.scene.snapshot(), d, time, least, bits, filter)
             if self.slot >= 0 or self.proxy_ is not None:
                 self.publish()
         finally:
             self.leave()
         return FLAGS[self.st.flags]
+
+    cdef int advance(self, Snapshot snap, vec3 d, double time, double least, uint32_t bits, object filter) except -1:
+        """Move, and let it take effect when all went well; others are not told yet."""
+        cdef move_world w
+        cdef controller_state trial
+        cdef move_stats cost
+        cdef int status
+        # A callback may set another one: that is for the next move.
+        cdef object on_hit = self.on_hit_, behavior = self.behavior_
+        self.surround(&w, snap, bits, filter)
+        self.scratch.book.n = 0
+        while True:
+            trial = self.st
+            with nogil:
+                status = move_controller(&self.params, &trial, &w, &self.scratch, d, time, least, &cost)
+            if status != STATUS_NEED_ANSWER:
+                break
+            self.ask(filter, behavior)
+        raise_status(status)
+        if v3_max_abs(trial.position) > FARTHEST:
+            raise ValueError(f"displacement must not lead beyond {FARTHEST:g} m, to {from_vec3(trial.position)}")
+        if on_hit is not None:
+            for hit in _hits(self.scene, &self.scratch.log):
+                on_hit(hit)
+        return self.commit(&trial, &cost, d, time, least, bits, filter)
+
+    cdef int commit(self, const controller_state* trial, const move_stats* cost, vec3 d, double time, double least,
+                    uint32_t bits, object filter) except -1:
+        """Take over a move whose hits are in the scratch."""
+        cdef hit_log swap
+        if cost.iterations > 0:
+            self.watch(d, trial, cost)
+        # Readers see the move before or the move after, never one in between.
+        with cython.critical_section(self):
+            self.before = self.st
+            self.asked = d
+            self.asked_dt = time
+            self.asked_least = least
+            self.asked_mask = bits
+            self.asked_filter = filter
+            self.st = trial[0]
+            self.last = cost[0]
+            swap = self.log
+            self.log = self.scratch.log
+            self.scratch.log = swap
+        return 0
 
     @property
     def position(self):
@@ -789,20 +742,17 @@ cdef class CharacterController:
         finally:
             self.leave()
 
-    cdef double _foot(self) noexcept:
-        return 0.5 * self.params.height + self.params.radius + self.params.contact_offset
-
     @property
     def foot_position(self):
         """Half the whole height plus the contact offset below the centre, metres. Settable."""
-        return from_vec3(v3_madd(self.st.position, self.params.up, -self._foot()))
+        return from_vec3(v3_madd(self.st.position, self.params.up, -foot_below(&self.params)))
 
     @foot_position.setter
     def foot_position(self, value):
         cdef vec3 p = _as_place(value, "foot_position")
         self.enter()
         try:
-            self.st.position = v3_madd(p, self.params.up, self._foot())
+            self.st.position = v3_madd(p, self.params.up, foot_below(&self.params))
             self.publish()
         finally:
             self.leave()
@@ -814,8 +764,8 @@ cdef class CharacterController:
         self.enter()
         try:
             with cython.critical_section(self):
-                _shift(&self.st, o, self.params.up)
-                _shift(&self.before, o, self.params.up)
+                state_shift(&self.st, o, self.params.up)
+                state_shift(&self.before, o, self.params.up)
                 for i in range(self.log.n):
                     self.log.records[i].position = v3_sub(self.log.records[i].position, o)
             self.publish()
@@ -834,7 +784,7 @@ cdef class CharacterController:
         self.enter()
         try:
             with cython.critical_section(self):
-                _forget(&self.st, p)
+                state_forget(&self.st, p)
                 self.log.n = 0
                 self.asked_dt = -1.0
             self.stuck_moves = 0
@@ -897,18 +847,13 @@ cdef class CharacterController:
         cdef ground_contact found
         cdef double gap
         self.look_down(as_not_negative(max_distance, "max_distance"), &found)
-        if not found.touching or not _is_walkable(&self.params, &found):
-            return False
-        gap = found.distance - self.params.contact_offset
-        # A remainder of rounding is no gap.
-        if gap <= 1e-9:
+        gap = gap_to_close(&self.params, &found)
+        if gap == 0.0:
             return False
         self.enter()
         try:
             with cython.critical_section(self):
-                self.st.position = v3_madd(self.st.position, self.params.up, -gap)
-                self.st.ground = found
-                self.st.ground.distance = self.params.contact_offset
+                snapped(&self.st, &self.params, &found, gap)
             self.publish()
         finally:
             self.leave()
@@ -967,8 +912,7 @@ cdef class CharacterController:
         cdef controller_params p = self.params
         cdef vec3 place
         p.height = as_not_negative(height, "height")
-        _check_size(&p)
-        _check(&p)
+        parameters_check(&p)
         place = v3_madd(self.st.position, p.up, 0.5 * (p.height - self.params.height))
         self.enter()
         try:
@@ -1037,22 +981,10 @@ cdef class CharacterController:
             character), in the order of ids and triangles. Planes are left out: a half
             space has no features.
         """
-        cdef double reach = 1.01 * self.params.contact_offset + 1e-6
+        cdef double reach = contact_reach(&self.params, max_distance)
         cdef Snapshot snap
         cdef move_world w
-        cdef candidates* c = &self.scratch.around
-        cdef const candidate_group* g
-        cdef const triangle* t
-        cdef const placed* item
-        cdef int32_t i, k
         cdef int status
-        cdef list found = [], shapes = [], poses = []
-        if max_distance is not None:
-            reach = as_not_negative(max_distance, "max_distance")
-            # Farther than that it would be a question about the level, not about contacts.
-            if reach > self.params.height + 2.0 * self.params.radius:
-                raise ValueError(f"max_distance must not exceed the character's height "
-                                 f"{self.params.height + 2.0 * self.params.radius}, got {reach}")
         self.enter()
         try:
             snap = self.scene.snapshot()
@@ -1060,33 +992,10 @@ cdef class CharacterController:
             with nogil:
                 status = gather_near(&self.params, &self.st, &w, &self.scratch, reach)
             raise_status(status)
-            for i in range(c.n_groups):
-                g = &c.groups[i]
-                other = _other(self.scene, g.owner, g.id)
-                if other is None or g.kind == GROUP_PLANE:
-                    continue
-                if g.owner == OWNER_CONTROLLER:
-                    found.append(((g.owner, g.id, -1), other))
-                    shapes.append(other.shape)
-                    poses.append(other.pose)
-                elif g.kind == GROUP_TRIANGLES and not g.closed:
-                    for k in range(g.first, g.first + g.count):
-                        t = &c.tris[k]
-                        found.append(((g.owner, g.id, c.source[k]), other))
-                        shapes.append(Triangle(from_vec3(t.a), from_vec3(t.b), from_vec3(t.c)))
-                        poses.append(None)
-                else:
-                    item = &snap.fixed.data.items[g.item] if g.part == 0 else &snap.moving.data.items[g.item]
-                    found.append(((g.owner, g.id, -1), other))
-                    shapes.append(_true_shape(other.shape, item))
-                    poses.append((from_vec3(item.position), from_quat(item.rotation)))
+            return contacts_around(self.scene, snap, &self.params, self.st.position, &self.scratch, reach,
+                                   self.filter_)
         finally:
             self.leave()
-        touching = [(found[n][0], found[n][1], m)
-                    for n, m in capsule_contacts(self.shape, self.pose, shapes, poses, reach)
-                    if self.filter_ is None or self.filter_(found[n][1])]
-        touching.sort(key=_first)
-        return [Contacts(other, key[2] if key[2] >= 0 else None, m) for key, other, m in touching]
 
     def explain(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
         """What that move would do, pass by pass; nothing changes.
@@ -1184,7 +1093,7 @@ cdef class CharacterController:
             actors are remembered by id.
         """
         with cython.critical_section(self):
-            return saves.pack(_params_values(&self.params), _state_values(&self.st))
+            return _save(&self.params, &self.st)
 
     def restore(self, data):
         """Become what `save` told; moves then repeat to the bit in a scene like that of then.
@@ -1196,12 +1105,8 @@ cdef class CharacterController:
         """
         cdef controller_params p
         cdef controller_state st
-        params, state = saves.unpack(data)
-        memset(&p, 0, sizeof(controller_params))
-        memset(&st, 0, sizeof(controller_state))
-        _set_params(&p, params)
+        _restore(&p, &st, data)
         p.proxy = self.params.proxy
-        _set_state(&st, state)
         self.enter()
         try:
             with cython.critical_section(self):
@@ -1293,7 +1198,7 @@ cdef class CharacterController:
         shape = Capsule(self.params.radius, self.params.height)
         self.enter()
         try:
-            self.proxy_ = self.scene.add(shape, from_vec3(self.st.position), _z_to(self.params.up), body="kinematic",
+            self.proxy_ = self.scene.add(shape, from_vec3(self.st.position), z_to(self.params.up), body="kinematic",
                                          layer=layer, user_data=user_data)
             self.params.proxy = self.proxy_.id
             self.scene.characters_[self.id] = _Keep(self)
@@ -1317,7 +1222,7 @@ cdef class CharacterController:
     @property
     def pose(self):
         """(position, rotation) that puts ``shape`` where the character is."""
-        return from_vec3(self.st.position), _z_to(self.params.up)
+        return from_vec3(self.st.position), z_to(self.params.up)
 
     @property
     def collision_flags(self):
@@ -1404,10 +1309,11 @@ cdef class CharacterController:
             r.total_triangles = self.scratch.cache.near.n_tris
         return r
 
-    cdef int _set(self, controller_params p) except -1:
-        """Take over changed parameters."""
-        _check_size(&p)
-        _check(&p)
+    cdef int _set(self, str name, object value) except -1:
+        """Change a parameter."""
+        cdef controller_params p = self.params
+        parameter_set(&p, name, value)
+        parameters_check(&p)
         self.enter()
         try:
             self.params = p
@@ -1424,9 +1330,7 @@ cdef class CharacterController:
 
     @radius.setter
     def radius(self, value):
-        cdef controller_params p = self.params
-        p.radius = as_positive(value, "radius")
-        self._set(p)
+        self._set("radius", value)
 
     @property
     def height(self):
@@ -1435,9 +1339,7 @@ cdef class CharacterController:
 
     @height.setter
     def height(self, value):
-        cdef controller_params p = self.params
-        p.height = as_not_negative(value, "height")
-        self._set(p)
+        self._set("height", value)
 
     @property
     def up(self):
@@ -1446,9 +1348,7 @@ cdef class CharacterController:
 
     @up.setter
     def up(self, value):
-        cdef controller_params p = self.params
-        p.up = as_unit(value, "up")
-        self._set(p)
+        self._set("up", value)
 
     @property
     def step_offset(self):
@@ -1457,9 +1357,7 @@ cdef class CharacterController:
 
     @step_offset.setter
     def step_offset(self, value):
-        cdef controller_params p = self.params
-        p.step_offset = as_not_negative(value, "step_offset")
-        self._set(p)
+        self._set("step_offset", value)
 
     @property
     def contact_offset(self):
@@ -1468,9 +1366,7 @@ cdef class CharacterController:
 
     @contact_offset.setter
     def contact_offset(self, value):
-        cdef controller_params p = self.params
-        p.contact_offset = as_not_negative(value, "contact_offset")
-        self._set(p)
+        self._set("contact_offset", value)
 
     @property
     def slope_limit(self):
@@ -1479,9 +1375,7 @@ cdef class CharacterController:
 
     @slope_limit.setter
     def slope_limit(self, value):
-        cdef controller_params p = self.params
-        p.slope_limit = _as_slope_limit(value)
-        self._set(p)
+        self._set("slope_limit", value)
 
     @property
     def climbing_mode(self):
@@ -1490,9 +1384,7 @@ cdef class CharacterController:
 
     @climbing_mode.setter
     def climbing_mode(self, value):
-        cdef controller_params p = self.params
-        p.climbing = _as_mode(value, CLIMBING, ClimbingMode, "climbing_mode")
-        self._set(p)
+        self._set("climbing_mode", value)
 
     @property
     def non_walkable_mode(self):
@@ -1503,9 +1395,7 @@ cdef class CharacterController:
 
     @non_walkable_mode.setter
     def non_walkable_mode(self, value):
-        cdef controller_params p = self.params
-        p.non_walkable = _as_mode(value, NON_WALKABLE, NonWalkableMode, "non_walkable_mode")
-        self._set(p)
+        self._set("non_walkable_mode", value)
 
     @property
     def rules(self):
@@ -1514,9 +1404,7 @@ cdef class CharacterController:
 
     @rules.setter
     def rules(self, value):
-        cdef controller_params p = self.params
-        p.rules = _as_rules(value)
-        self._set(p)
+        self._set("rules", value)
 
     @property
     def collide(self):
@@ -1525,9 +1413,7 @@ cdef class CharacterController:
 
     @collide.setter
     def collide(self, value):
-        cdef controller_params p = self.params
-        p.collide = _as_bool(value, "collide")
-        self._set(p)
+        self._set("collide", value)
 
     @property
     def surface(self):
@@ -1536,9 +1422,7 @@ cdef class CharacterController:
 
     @surface.setter
     def surface(self, value):
-        cdef controller_params p = self.params
-        p.surface = as_bits(value, "surface")
-        self._set(p)
+        self._set("surface", value)
 
     @property
     def on_hit(self):
@@ -1574,9 +1458,7 @@ cdef class CharacterController:
 
     @overlap_recovery.setter
     def overlap_recovery(self, value):
-        cdef controller_params p = self.params
-        p.overlap_recovery = _as_bool(value, "overlap_recovery")
-        self._set(p)
+        self._set("overlap_recovery", value)
 
     @property
     def prevent_vertical_sliding(self):
@@ -1585,9 +1467,7 @@ cdef class CharacterController:
 
     @prevent_vertical_sliding.setter
     def prevent_vertical_sliding(self, value):
-        cdef controller_params p = self.params
-        p.prevent_vertical_sliding = _as_bool(value, "prevent_vertical_sliding")
-        self._set(p)
+        self._set("prevent_vertical_sliding", value)
 
     @property
     def invisible_wall_height(self):
@@ -1596,9 +1476,7 @@ cdef class CharacterController:
 
     @invisible_wall_height.setter
     def invisible_wall_height(self, value):
-        cdef controller_params p = self.params
-        p.invisible_wall_height = as_not_negative(value, "invisible_wall_height")
-        self._set(p)
+        self._set("invisible_wall_height", value)
 
     @property
     def max_jump_height(self):
@@ -1607,9 +1485,7 @@ cdef class CharacterController:
 
     @max_jump_height.setter
     def max_jump_height(self, value):
-        cdef controller_params p = self.params
-        p.max_jump_height = as_not_negative(value, "max_jump_height")
-        self._set(p)
+        self._set("max_jump_height", value)
 
     @property
     def layer(self):
@@ -1618,9 +1494,7 @@ cdef class CharacterController:
 
     @layer.setter
     def layer(self, value):
-        cdef controller_params p = self.params
-        p.layer = as_bits(value, "layer")
-        self._set(p)
+        self._set("layer", value)
 
     @property
     def mask(self):
@@ -1629,42 +1503,11 @@ cdef class CharacterController:
 
     @mask.setter
     def mask(self, value):
-        cdef controller_params p = self.params
-        p.mask = as_bits(value, "mask")
-        self._set(p)
+        self._set("mask", value)
 
     def __repr__(self):
         return (f"<{type(self).__name__} at {self.position}, radius {self.params.radius}, "
                 f"height {self.params.height}>")
-
-
-cdef void _forget(controller_state* st, vec3 position) noexcept:
-    """The state of a character that has just appeared."""
-    memset(st, 0, sizeof(controller_state))
-    st.position = position
-    st.touched_actor = st.touched_obstacle = st.touched_controller = -1
-    st.ground.id = -1
-    st.ground.triangle = -1
-
-
-cdef void _shift(controller_state* s, vec3 offset, vec3 up) noexcept:
-    """The same state in coordinates whose origin has moved by the offset."""
-    cdef double rise = v3_dot(offset, up)
-    s.position = v3_sub(s.position, offset)
-    s.touched_point = v3_sub(s.touched_point, offset)
-    s.touched_min -= rise
-    s.touched_max -= rise
-    s.contact_height -= rise
-    s.ground.point = v3_sub(s.ground.point, offset)
-
-
-cdef object _other(Scene scene, int32_t owner, int64_t id):
-    """The actor, obstacle or controller of that id, or None."""
-    return scene.character(id) if owner == OWNER_CONTROLLER else scene.actor(id)
-
-
-cdef bint _is_walkable(const controller_params* p, const ground_contact* g) noexcept nogil:
-    return v3_dot(g.face_normal, p.up) >= p.slope_limit
 
 
 cdef Ground _ground(Scene scene, const controller_params* p, const ground_contact* g):
@@ -1673,20 +1516,20 @@ cdef Ground _ground(Scene scene, const controller_params* p, const ground_contac
         return None
     r = Ground.__new__(Ground)
     r.g = g[0]
-    other = _other(scene, g.owner, g.id)
+    other = other_of(scene, g.owner, g.id)
     r.actor = other if g.owner == OWNER_ACTOR else None
     r.controller = other if g.owner == OWNER_CONTROLLER else None
     r.obstacle = other if g.owner == OWNER_OBSTACLE else None
     r.triangle = g.triangle if g.triangle >= 0 else None
     r.data = g.data if g.has_data else None
-    r.walkable = _is_walkable(p, g)
+    r.walkable = is_walkable(p, g)
     return r
 
 
 cdef Hit _hit(Scene scene, const hit_record* record):
     cdef Hit h = Hit.__new__(Hit)
     h.r = record[0]
-    other = _other(scene, h.r.owner, h.r.id)
+    other = other_of(scene, h.r.owner, h.r.id)
     h.actor = other if h.r.owner == OWNER_ACTOR else None
     h.controller = other if h.r.owner == OWNER_CONTROLLER else None
     h.obstacle = other if h.r.owner == OWNER_OBSTACLE else None
@@ -1700,82 +1543,29 @@ cdef list _hits(Scene scene, const hit_log* log):
     return [_hit(scene, &log.records[i]) for i in range(log.n)]
 
 
-cdef list _params_values(const controller_params* p):
-    """All parameters, in the order of saves.PARAMS."""
-    return [p.up.x, p.up.y, p.up.z, p.radius, p.height, p.contact_offset, p.step_offset, p.slope_limit,
-            p.invisible_wall_height, p.max_jump_height, p.climbing, p.non_walkable, bool(p.overlap_recovery),
-            bool(p.prevent_vertical_sliding), bool(p.collide), p.layer, p.mask, p.rules, p.surface]
+cdef bytes _save(controller_params* p, controller_state* st):
+    cdef bytearray body = bytearray(saves.BODY)
+    cdef uint8_t[::1] room = body
+    cdef cursor c
+    c.at = &room[0]
+    c.loads = False
+    parameters_bytes(&c, p)
+    state_bytes(&c, st)
+    return saves.seal(body)
 
 
-cdef int _set_params(controller_params* p, list v) except -1:
-    """The same back, checked as the constructor does."""
-    p.up = v3(v[0], v[1], v[2])
-    p.radius = as_positive(v[3], "data: radius")
-    p.height = as_not_negative(v[4], "data: height")
-    p.contact_offset = as_not_negative(v[5], "data: contact_offset")
-    p.step_offset = as_not_negative(v[6], "data: step_offset")
-    p.slope_limit = _as_slope_limit(v[7])
-    p.invisible_wall_height = as_not_negative(v[8], "data: invisible_wall_height")
-    p.max_jump_height = as_not_negative(v[9], "data: max_jump_height")
-    if not 0.999999 <= v3_len(p.up) <= 1.000001 or v[10] not in (0, 1) or v[11] not in (0, 1):
-        raise ValueError("data is damaged: its parameters make no sense")
-    p.climbing = v[10]
-    p.non_walkable = v[11]
-    p.overlap_recovery = v[12]
-    p.prevent_vertical_sliding = v[13]
-    p.collide = v[14]
-    p.layer = v[15]
-    p.mask = v[16]
-    p.rules = v[17]
-    p.surface = v[18]
-    _check_size(p)
-    _check(p)
-    return 0
-
-
-cdef list _state_values(const controller_state* s):
-    """All of the state, in the order of saves.STATE."""
-    cdef const ground_contact* g = &s.ground
-    cdef vec3 v
-    cdef list r = []
-    for v in (s.position, s.velocity, s.touched_point, s.touched_local, s.platform_delta, s.separation, s.down_normal,
-              s.side_normal, g.normal, g.point, g.face_normal):
-        r += [v.x, v.y, v.z]
-    return r + [s.touched_min, s.touched_max, s.contact_height, s.overlap, g.distance, s.steep_climb, s.flags, s.marks,
-                s.touched_actor, s.touched_obstacle, s.touched_controller, bool(g.touching), g.owner, g.id,
-                g.triangle, bool(g.has_data), g.data, bool(g.has_face)]
-
-
-cdef int _set_state(controller_state* s, list v) except -1:
-    cdef ground_contact* g = &s.ground
-    for x in v[:39]:
-        as_float(x, "data")
-    s.position = _as_place(tuple(v[0:3]), "data: position")
-    s.velocity = v3(v[3], v[4], v[5])
-    s.touched_point = v3(v[6], v[7], v[8])
-    s.touched_local = v3(v[9], v[10], v[11])
-    s.platform_delta = v3(v[12], v[13], v[14])
-    s.separation = v3(v[15], v[16], v[17])
-    s.down_normal = v3(v[18], v[19], v[20])
-    s.side_normal = v3(v[21], v[22], v[23])
-    g.normal = v3(v[24], v[25], v[26])
-    g.point = v3(v[27], v[28], v[29])
-    g.face_normal = v3(v[30], v[31], v[32])
-    s.touched_min, s.touched_max, s.contact_height, s.overlap, g.distance, s.steep_climb = v[33:39]
-    if not 0 <= v[39] <= 7 or not 0 <= v[45] <= 2:
+cdef int _restore(controller_params* p, controller_state* st, object data) except -1:
+    cdef const uint8_t[::1] body = saves.unseal(data)
+    cdef cursor c
+    memset(p, 0, sizeof(controller_params))
+    memset(st, 0, sizeof(controller_state))
+    c.at = <uint8_t*>&body[0]
+    c.loads = True
+    parameters_bytes(&c, p)
+    state_bytes(&c, st)
+    parameters_loaded(p)
+    if not state_makes_sense(st):
         raise ValueError("data is damaged: its state makes no sense")
-    s.flags = v[39]
-    s.marks = v[40]
-    s.touched_actor = v[41]
-    s.touched_obstacle = v[42]
-    s.touched_controller = v[43]
-    g.touching = v[44]
-    g.owner = v[45]
-    g.id = v[46]
-    g.triangle = v[47]
-    g.has_data = v[48]
-    g.data = v[49]
-    g.has_face = v[50]
     return 0
 
 
@@ -1856,41 +1646,6 @@ def _rebuild(cls, scene, data, proxy):
     return hero
 
 
-def _first(row):
-    return row[0]
-
-
-cdef object _true_shape(object shape, const placed* item):
-    """A solid shape with the scale of its actor in it."""
-    cdef vec3 k = item.scale
-    if item.plain:
-        return shape
-    if item.kind == SHAPE_SPHERE:
-        return Sphere(item.radius)
-    if item.kind == SHAPE_CAPSULE:
-        return Capsule(item.radius, (<Shape>shape).height_ * k.x)
-    if item.kind == SHAPE_BOX:
-        return Box((item.a.x * abs(k.x), item.a.y * abs(k.y), item.a.z * abs(k.z)))
-    return shape.scaled(from_vec3(k))
-
-
-class Contacts(NamedTuple):
-    """Where a character touches one thing."""
-
-    other: object
-    triangle: object
-    manifold: object
-
-
-cdef tuple _z_to(vec3 up):
-    """Shortest rotation (x, y, z, w) that turns z to the unit vector up."""
-    cdef double w = 1.0 + up.z, m
-    if w < 1e-9:
-        return (1.0, 0.0, 0.0, 0.0)
-    m = sqrt(up.x * up.x + up.y * up.y + w * w)
-    return (-up.y / m, up.x / m, 0.0, w / m)
-
-
 class _Unlist:
     """Takes a dead controller off its scene's list; holds neither alive."""
 
@@ -1920,18 +1675,3 @@ class _Keep:
 
 cdef _unlist(Scene scene, int64_t id):
     scene.characters_.pop(id, None)
-
-
-cdef double _as_slope_limit(object value) except? -1.0:
-    cdef double x = as_float(value, "slope_limit")
-    if not 0.0 <= x <= 1.0:
-        raise ValueError(f"slope_limit must be a cosine from 0 to 1, got {x}")
-    return x
-
-
-cdef int _check_size(const controller_params* p) except -1:
-    cdef double size = f_max(f_max(p.radius, p.height), f_max(p.contact_offset, p.invisible_wall_height))
-    if f_max(size, p.max_jump_height) > FARTHEST:
-        raise ValueError(f"radius, height, contact_offset, invisible_wall_height and max_jump_height "
-                         f"must not exceed {FARTHEST:g} m")
-    return 0

@@ -1,6 +1,6 @@
 # cython: language_level=3
 """Characters among characters: a spatial hash of capsules that move all the time."""
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pycct._vec cimport aabb, vec3
 
@@ -43,6 +43,8 @@ cdef void grid_free(neighbour_grid* g) noexcept nogil
 cdef int32_t grid_add(neighbour_grid* g, const character* who) noexcept nogil
 cdef int grid_update(neighbour_grid* g, int32_t slot, const character* who) noexcept nogil
 cdef void grid_remove(neighbour_grid* g, int32_t slot) noexcept nogil
+# The same characters in the same slots; memory is only taken when ``to`` is too small.
+cdef int grid_copy(neighbour_grid* to, const neighbour_grid* g) noexcept nogil
 # Characters whose boxes touch ``box`` and that ``self`` may meet, in the order of ids;
 # writes at most ``room`` of them and returns how many there are.
 cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* self, character* out,
@@ -53,11 +55,13 @@ cdef vec3 separation(const character* self, const character* others, int32_t n, 
 cdef bint characters_meet(const character* a, const character* b) noexcept nogil
 
 
-# The grid of a scene's single controllers, which many threads use: behind a spin
-# lock, held for the time of one short walk.
+# The grid of a scene's characters, which many threads use: behind a spin lock, held
+# for the time of one short walk. A frozen one is a picture for readers only, unlocked.
 cdef struct shared_grid:
     neighbour_grid grid
     long lock
+    uint64_t version        # counts changes; of a frozen one: that of what it is a picture of
+    bint frozen
 
 
 cdef int32_t shared_add(shared_grid* g, const character* who) noexcept nogil
@@ -65,6 +69,10 @@ cdef int shared_update(shared_grid* g, int32_t slot, const character* who) noexc
 cdef void shared_remove(shared_grid* g, int32_t slot) noexcept nogil
 cdef int32_t shared_collect(shared_grid* g, aabb box, const character* self, character* out,
                             int32_t room) noexcept nogil
+
+
+# Makes ``to`` a picture of ``g`` as it is now, unless it is one already.
+cdef int shared_freeze(shared_grid* to, shared_grid* g) noexcept nogil
 
 
 # Owns the memory.

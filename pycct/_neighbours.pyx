@@ -3,9 +3,11 @@
 from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy
 
 cimport cython
 
+from pycct._atomic cimport spin_lock, spin_unlock
 from pycct._closest cimport segment_segment
 from pycct._types cimport STATUS_NO_MEMORY, STATUS_OK
 from pycct._vec cimport (
@@ -27,31 +29,6 @@ from pycct._vec cimport (
     v3_sub,
     v3_unit,
 )
-
-cdef extern from *:
-    """
-    #if defined(_MSC_VER)
-        #include <intrin.h>
-        #include <windows.h>
-        static void pycct_spin_lock(volatile long *lock) {
-            while (_InterlockedExchange(lock, 1)) SwitchToThread();
-        }
-        static void pycct_spin_unlock(volatile long *lock) { _InterlockedExchange(lock, 0); }
-    #else
-        #include <sched.h>
-        static void pycct_spin_lock(long *lock) {
-            int turns = 0;
-            while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)) {
-                /* Whoever holds it may have lost its core. */
-                if (++turns > 100) { sched_yield(); turns = 0; }
-            }
-        }
-        static void pycct_spin_unlock(long *lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
-    #endif
-    """
-    void spin_lock "pycct_spin_lock"(long* lock) noexcept nogil
-    void spin_unlock "pycct_spin_unlock"(long* lock) noexcept nogil
-
 
 # Cells are no smaller than this, metres.
 cdef double SMALLEST_CELL = 2.0
@@ -86,8 +63,9 @@ cdef inline int64_t _floor_cell(double x, double size) noexcept nogil:
     return i - 1 if q < <double>i else i
 
 
-cdef inline int32_t _bucket(int64_t x, int64_t y, int64_t z, int32_t n) noexcept nogil:
-    cdef uint64_t h = <uint64_t>x * 73856093u
+cdef inline int32_t _bucket(int64_t x, int64_t y, int64_t z, int32_t group, int32_t n) noexcept nogil:
+    """Each group has cells of its own: thousands may stand in one place."""
+    cdef uint64_t h = <uint64_t>x * 73856093u ^ <uint64_t>group * 0x9E3779B97F4A7C15u
     h ^= <uint64_t>y * 19349663u
     h ^= <uint64_t>z * 83492791u
     h ^= h >> 17
@@ -101,7 +79,7 @@ cdef inline aabb _bounds(const character* c) noexcept nogil:
 cdef inline int32_t _bucket_of(const neighbour_grid* g, const character* c) noexcept nogil:
     cdef vec3 p = v3_scale(v3_add(c.p0, c.p1), 0.5)
     return _bucket(_floor_cell(p.x, g.cell_size), _floor_cell(p.y, g.cell_size), _floor_cell(p.z, g.cell_size),
-                   g.n_heads)
+                   c.group, g.n_heads)
 
 
 cdef inline void _link(neighbour_grid* g, int32_t slot) noexcept nogil:
@@ -184,6 +162,9 @@ cdef int32_t grid_add(neighbour_grid* g, const character* who) noexcept nogil:
 
 cdef int grid_update(neighbour_grid* g, int32_t slot, const character* who) noexcept nogil:
     _fit(g, who)
+    if _bucket_of(g, who) == g.slots[slot].cell:
+        g.slots[slot].who = who[0]
+        return STATUS_OK
     _unlink(g, slot)
     g.slots[slot].who = who[0]
     _link(g, slot)
@@ -196,6 +177,32 @@ cdef void grid_remove(neighbour_grid* g, int32_t slot) noexcept nogil:
     g.slots[slot].next = g.free_slot
     g.free_slot = slot
     g.count -= 1
+
+
+cdef int grid_copy(neighbour_grid* to, const neighbour_grid* g) noexcept nogil:
+    cdef void* p
+    if to.room < g.n_slots:
+        p = realloc(to.slots, <size_t>g.room * sizeof(neighbour_slot))
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        to.slots = <neighbour_slot*>p
+        to.room = g.room
+    if to.n_heads != g.n_heads:
+        p = malloc(<size_t>g.n_heads * sizeof(int32_t)) if g.n_heads > 0 else NULL
+        if p == NULL and g.n_heads > 0:
+            return STATUS_NO_MEMORY
+        free(to.heads)
+        to.heads = <int32_t*>p
+        to.n_heads = g.n_heads
+    if g.n_slots > 0:
+        memcpy(to.slots, g.slots, <size_t>g.n_slots * sizeof(neighbour_slot))
+        memcpy(to.heads, g.heads, <size_t>g.n_heads * sizeof(int32_t))
+    to.n_slots = g.n_slots
+    to.free_slot = g.free_slot
+    to.count = g.count
+    to.cell_size = g.cell_size
+    to.largest = g.largest
+    return STATUS_OK
 
 
 cdef bint characters_meet(const character* a, const character* b) noexcept nogil:
@@ -265,7 +272,7 @@ cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* se
     for z in range(z0, z1 + 1):
         for y in range(y0, y1 + 1):
             for x in range(x0, x1 + 1):
-                cell = _bucket(x, y, z, g.n_heads)
+                cell = _bucket(x, y, z, self.group, g.n_heads)
                 slot = g.heads[cell]
                 while slot >= 0:
                     # Two cells may share a bucket: take each character in its own cell only.
@@ -284,6 +291,7 @@ cdef inline bint _in_cell(const neighbour_grid* g, const character* c, int64_t x
 cdef int32_t shared_add(shared_grid* g, const character* who) noexcept nogil:
     cdef int32_t r
     spin_lock(&g.lock)
+    g.version += 1
     r = grid_add(&g.grid, who)
     spin_unlock(&g.lock)
     return r
@@ -292,6 +300,7 @@ cdef int32_t shared_add(shared_grid* g, const character* who) noexcept nogil:
 cdef int shared_update(shared_grid* g, int32_t slot, const character* who) noexcept nogil:
     cdef int r
     spin_lock(&g.lock)
+    g.version += 1
     r = grid_update(&g.grid, slot, who)
     spin_unlock(&g.lock)
     return r
@@ -299,6 +308,7 @@ cdef int shared_update(shared_grid* g, int32_t slot, const character* who) noexc
 
 cdef void shared_remove(shared_grid* g, int32_t slot) noexcept nogil:
     spin_lock(&g.lock)
+    g.version += 1
     grid_remove(&g.grid, slot)
     spin_unlock(&g.lock)
 
@@ -306,10 +316,25 @@ cdef void shared_remove(shared_grid* g, int32_t slot) noexcept nogil:
 cdef int32_t shared_collect(shared_grid* g, aabb box, const character* self, character* out,
                             int32_t room) noexcept nogil:
     cdef int32_t r
+    if g.frozen:
+        return grid_collect(&g.grid, box, self, out, room)
     spin_lock(&g.lock)
     r = grid_collect(&g.grid, box, self, out, room)
     spin_unlock(&g.lock)
     return r
+
+
+cdef int shared_freeze(shared_grid* to, shared_grid* g) noexcept nogil:
+    cdef int status = STATUS_OK
+    spin_lock(&g.lock)
+    if not to.frozen or to.version != g.version:
+        to.frozen = True
+        to.version = g.version
+        status = grid_copy(&to.grid, &g.grid)
+        if status != STATUS_OK:
+            to.frozen = False
+    spin_unlock(&g.lock)
+    return status
 
 
 @cython.final
@@ -317,6 +342,8 @@ cdef class Neighbours:
     def __cinit__(self):
         grid_init(&self.shared.grid)
         self.shared.lock = 0
+        self.shared.version = 0
+        self.shared.frozen = False
 
     def __dealloc__(self):
         grid_free(&self.shared.grid)

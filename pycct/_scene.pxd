@@ -69,7 +69,8 @@ cdef class Scene:
     cdef int64_t next_id
     cdef readonly Neighbours neighbours     # characters that others meet
     cdef dict characters_       # id -> weak reference to a CharacterController
-    cdef int64_t next_character
+    cdef object crowds_         # weak set of Crowds
+    cdef int64_t next_character     # of controllers and crowds alike
     cdef Snapshot current
     cdef readonly uint64_t timestamp    # counts changes of static actors
     cdef int count_edits(self, int change) except -1

@@ -1,5 +1,7 @@
 # cython: language_level=3
 """The scene: actors under a lock, and the immutable pictures of them that moves read."""
+from weakref import WeakSet
+
 import numpy as np
 
 cimport cython
@@ -520,6 +522,7 @@ cdef class Scene:
         self.editing = 0
         self.neighbours = Neighbours()
         self.characters_ = {}
+        self.crowds_ = WeakSet()
         self.next_character = 0
         self.next_id = 0
         self.current = None
@@ -765,14 +768,25 @@ cdef class Scene:
 
     @property
     def characters(self):
-        """The living controllers of this scene, in the order of their making."""
+        """The living controllers of this scene, in the order of their making; not those of crowds."""
         found = [r() for r in list(self.characters_.values())]
         return [c for c in found if c is not None]
 
     def character(self, id):
-        """The living controller of that id, or None."""
+        """The living controller or member of a crowd of that id, or None."""
         r = self.characters_.get(id)
-        return None if r is None else r()
+        if r is not None:
+            return r()
+        for crowd in list(self.crowds_):
+            member = crowd.member(id)
+            if member is not None:
+                return member
+        return None
+
+    @property
+    def crowds(self):
+        """The living crowds of this scene."""
+        return list(self.crowds_)
 
     def actor(self, id):
         """The actor or obstacle of that id, or None."""
@@ -959,6 +973,10 @@ cdef class Scene:
                 p = v3_sub(as_vec3(follower.position, "position"), o)
                 if v3_max_abs(p) > FARTHEST:
                     raise ValueError(f"offset must leave every character within {FARTHEST:g} m of the origin")
+            crowds = self.crowds
+            for crowd in crowds:
+                crowd._check_shift(from_vec3(o))
+            followers += crowds
             shifted = []
             try:
                 for follower in followers:

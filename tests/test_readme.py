@@ -10,8 +10,8 @@ README = Path(__file__).resolve().parent.parent / "README.md"
 pytestmark = pytest.mark.skipif(not README.exists(), reason="README.md is not here")
 
 
-def test_the_example_runs(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+def test_the_examples_run(capsys):
+    code, many = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
     scope = {}
     exec(compile(code, "README.md", "exec"), scope)
@@ -19,6 +19,10 @@ def test_the_example_runs(capsys):
     assert hero.position == pytest.approx((3, 0, 0.91 + 0.3), abs=1e-6)
     assert hero.grounded and hero.ground.actor is scope["scene"].actors[1]
     assert str(hero.position) in capsys.readouterr().out
+    exec(compile(many, "README.md", "exec"), scope)
+    crowd, walkers = scope["crowd"], scope["walkers"]
+    assert len(crowd) == 1000 and crowd.grounded.mean() > 0.99 and hex(crowd.state_hash()) in capsys.readouterr().out
+    assert all(w.position[0] == pytest.approx(0.05) for w in walkers)
 
 
 def table():

@@ -9,9 +9,10 @@ Not here: rays, questions about many things at once or by other shapes than sphe
 capsules, contact manifolds, the cube world, level files, threads.
 """
 
+from pycct._crowd_records import GroundArrays
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct.reference.core import CharacterController, Ground, Hit, State, decompose_movement, separate
-from pycct.reference.crowd import Crowd
+from pycct.reference.crowd import Crowd, move_many
 from pycct.reference.move import MoveStats
 from pycct.reference.scene import Actor, Obstacle, Penetration, Scene, SceneHit
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
@@ -27,6 +28,7 @@ __all__ = [
     "ConvexHull",
     "Crowd",
     "Ground",
+    "GroundArrays",
     "Heightfield",
     "Hit",
     "Mesh",
@@ -45,5 +47,6 @@ __all__ = [
     "State",
     "Triangle",
     "decompose_movement",
+    "move_many",
     "separate",
 ]

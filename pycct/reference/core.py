@@ -421,10 +421,7 @@ def separate(controllers, dt):
             stack.enter_context(hero._mine())
         for hero in heroes:
             if hero.collide:
-                this = hero._as_character()
-                others = [c for c in hero._others(hero.mask) if box_overlap(c.bounds, this.bounds)]
-                push = separation(this, others, hero.up, limit)
-                hero._memory = replace(hero._memory, separation=add(hero._memory.separation, push))
+                hero._memory = replace(hero._memory, separation=add(hero._memory.separation, hero._push(limit)))
 
 
 def _rebuild(cls, scene, data, on_hit, behavior, filter, user_data):
@@ -548,6 +545,7 @@ class CharacterController:
         self._scene = scene
         self._proxy = None
         self._removed = self._busy = False
+        self._group = 0  # see Crowd
         self._stats = MoveStats()
         self._warned = set()
         self.user_data = user_data
@@ -589,7 +587,7 @@ class CharacterController:
         p = self._params
         half = scale(p.up, 0.5 * p.height)
         ends = (sub(self.position, half), add(self.position, half))
-        return Character(self.id, *ends, p.radius, p.layer, p.mask, int(p.surface))
+        return Character(self.id, *ends, p.radius, p.layer, p.mask, int(p.surface), self._group)
 
     id = property(lambda self: self._id, doc="Number among the controllers of the scene.")
     scene = property(lambda self: self._scene, doc="The world.")
@@ -712,6 +710,12 @@ class CharacterController:
         this.mask = mask
         others = [c._as_character() for c in self._scene.characters if c.collide]
         return [c for c in others if c.meets(this)]
+
+    def _push(self, limit):
+        """Half of what it must be moved to overlap no other (RULES 8)."""
+        this = self._as_character()
+        others = [c for c in self._others(self.mask) if box_overlap(c.bounds, this.bounds)]
+        return separation(this, others, self.up, limit)
 
     def _asked(self, callback, item, convert):
         """What a callback says of a thing; 0 of what is gone."""

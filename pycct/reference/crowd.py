@@ -1,19 +1,124 @@
 """Many characters, one after another in a loop."""
 
+import inspect
+import operator
+import struct
+from dataclasses import replace
+
 import numpy as np
 
+from pycct import saves
+from pycct._crowd_records import GROUND, HITS, STATS, ground_arrays
+from pycct._version import RESULTS_VERSION
 from pycct.reference.convert import as_bool, as_float, as_not_negative, as_place
-from pycct.reference.core import SHORTEST, CharacterController, separate
+from pycct.reference.core import (
+    CONVERT,
+    SEPARATION_SPEED,
+    SHORTEST,
+    CharacterController,
+    Params,
+    _checked,
+    _memory_of,
+    _memory_values,
+    _params_of,
+    _params_values,
+)
 from pycct.reference.scene import Scene
+from pycct.reference.types import ACTOR, CONTROLLER, OBSTACLE
+from pycct.reference.vec import madd
 
 ORDERS = ("simultaneous", "sequential")
+PASSES = ("UP", "SIDE", "DOWN", "SENSOR")
+DEFAULTS = {name: p.default for name, p in inspect.signature(CharacterController).parameters.items()}
 
 
-def _each(value, n):
-    """One value for each of n characters: an array or list of n, or the same one for all."""
-    if isinstance(value, (list, np.ndarray)) and len(value) == n:
-        return list(value)
-    return [value] * n
+def _each(value, name, n):
+    """One value for each of n, or None when it is one for all."""
+    if isinstance(value, np.ndarray):
+        if value.ndim == (1 if name == "up" else 0):
+            return None
+        value = value.tolist()
+    elif not isinstance(value, (list, tuple)):
+        return None
+    elif name == "up" and len(value) == 3 and not isinstance(value[0], (list, tuple, np.ndarray)):
+        return None
+    if len(value) != n:
+        raise ValueError(f"{name} must be one value or {n} of them, one a character, got {len(value)}")
+    return list(value)
+
+
+def _group(value):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"group must be an integer, not {value!r}")
+    if not 0 <= value < 2**31:
+        raise ValueError(f"group must be from 0 to 2**31 - 1, got {value}")
+    return int(value)
+
+
+def _numbers(values, name):
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be an array of numbers") from None
+    if array.dtype.kind not in "fiu" and array.size:
+        raise TypeError(f"{name} must be an array of floats, not of {array.dtype}")
+    return array.astype(np.float64)
+
+
+def _vectors(values, name, n):
+    """Rows of three floats."""
+    rows = _numbers(values, name)
+    if rows.shape == (0,) and not n:
+        rows = rows.reshape(0, 3)
+    if rows.ndim != 2 or rows.shape[1] != 3 or (n is not None and len(rows) != n):
+        raise ValueError(f"{name} must have shape ({'n' if n is None else n}, 3), got {rows.shape}")
+    return [as_place(tuple(as_float(x, name) for x in row), name) for row in rows.tolist()]
+
+
+def _places(values, n):
+    """So many positions, or one for all."""
+    rows = _numbers(values, "positions")
+    return _vectors(np.broadcast_to(rows, (n, 3)) if rows.shape == (3,) else rows, "positions", n)
+
+
+def _time(dt):
+    dt = as_not_negative(dt, "dt")
+    if 0.0 < dt < SHORTEST:
+        raise ValueError(f"dt must be 0 or at least {SHORTEST:g}, got {dt}")
+    return dt
+
+
+def _check_threads(threads):
+    try:
+        number = operator.index(threads)
+    except TypeError:
+        raise TypeError(f"threads must be an integer, not {type(threads).__name__}") from None
+    if isinstance(threads, bool):
+        raise TypeError("threads must be an integer, not bool")
+    if number < 1:
+        raise ValueError(f"threads must be at least 1, got {number}")
+
+
+def _check_out(out, n):
+    if not isinstance(out, np.ndarray) or out.dtype != np.uint8:
+        raise TypeError("out must be a NumPy array of uint8")
+    if out.shape != (n,):
+        raise ValueError(f"out must have shape ({n},), got {out.shape}")
+    if not out.flags.writeable:
+        raise ValueError("out must be writeable")
+
+
+def _mix(h, x):
+    """One-to-one in each argument (the finaliser of splitmix64)."""
+    h = ((h ^ x) + 0x9E3779B97F4A7C15) % 2**64
+    h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    h = (h ^ (h >> 27)) * 0x94D049BB133111EB % 2**64
+    return h ^ (h >> 31)
+
+
+def _who(met, kind):
+    """The id of what was met when it is of that kind, else -1."""
+    return met.id if met.owner == kind else -1
 
 
 class Crowd:
@@ -25,66 +130,117 @@ class Crowd:
         The world.
     positions : (n, 3) array of floats
         Centres of the capsules, metres.
-    collide : bool
-        The characters meet one another.
     order : {'simultaneous', 'sequential'}
         Each sees the others where the step began, and those that then overlap are pushed
         apart in the next step (RULES 8); or each sees the others where they are, in the order
         of their ids, as in PhysX.
+    group : int or (n,) of them
+        Characters of different groups never meet; single controllers are of group 0.
     **parameters
-        Of `CharacterController`: one value, or a list or array of one per character.
+        Of `CharacterController`, but callbacks: one value, or a list, tuple or array of one per
+        character.
     """
 
-    def __init__(self, scene, positions, *, collide=False, order="simultaneous", **parameters):
+    def __init__(self, scene, positions, *, order="simultaneous", group=0, **parameters):
         if not isinstance(scene, Scene):
             raise TypeError(f"scene must be a Scene, not {type(scene).__name__}")
-        if order not in ORDERS:
+        if not isinstance(order, str) or order not in ORDERS:
             raise ValueError(f"order must be one of {sorted(ORDERS)}, not {order!r}")
         self.scene = scene
         self.order = order
-        self._collide = as_bool(collide, "collide")
-        self._parameters = parameters
+        places = _vectors(positions, "positions", None)
+        # What is the same for all is so for those to come.
+        self._usual = Params(**{name: convert(DEFAULTS[name], name) for name, convert in CONVERT.items()})
+        self._usual_group = 0
+        for name, value in parameters.items():
+            if name in CONVERT and _each(value, name, len(places)) is None:
+                self._usual = replace(self._usual, **{name: CONVERT[name](value, name)})
+        if _each(group, "group", len(places)) is None:
+            self._usual_group = _group(group)
         self.controllers = []
         self._flags = np.zeros(0, np.uint8)
-        self.add(positions)
+        self._costs = self._hits = None
+        self.add(np.array(places).reshape(-1, 3), group=group, **parameters)
+        scene._crowds.add(self)
 
-    def add(self, positions, **parameters):
-        """Add characters; their parameters are the crowd's, but for those that are given.
+    def add(self, positions, *, group=None, **parameters):
+        """Add characters; what is not given is as the crowd was made.
 
         Parameters
         ----------
         positions : (m, 3) array of floats
             Metres.
-        **parameters
+        group, **parameters
             As for `Crowd`.
 
         Returns
         -------
-        list of int
+        (m,) array of int64
             Their ids.
         """
-        places = self._vectors(positions, "positions", None)
-        given = self._parameters | parameters
-        columns = {name: _each(value, len(places)) for name, value in given.items()}
-        fresh = [
-            CharacterController(
-                self.scene, place, collide=self._collide, **{name: values[k] for name, values in columns.items()}
-            )
-            for k, place in enumerate(places)
-        ]
+        places = _vectors(positions, "positions", None)
+        for name in parameters:
+            if name not in CONVERT:
+                raise TypeError(f"unexpected keyword argument {name!r}")
+        columns = {name: _each(value, name, len(places)) for name, value in parameters.items()}
+        rows = []
+        for k in range(len(places)):
+            given = {
+                name: CONVERT[name](parameters[name] if values is None else values[k], name)
+                for name, values in columns.items()
+            }
+            rows.append(_checked(replace(self._usual, **given)))
+        groups = None if group is None else _each(group, "group", len(places))
+        if groups is None:
+            groups = [self._usual_group if group is None else group] * len(places)
+        groups = [_group(g) for g in groups]
+        fresh = [self._made(*made) for made in zip(places, rows, groups, strict=True)]
         self.controllers += fresh
         self._flags = np.append(self._flags, np.zeros(len(fresh), np.uint8))
-        return [hero.id for hero in fresh]
+        self._costs = self._hits = None
+        return np.array([hero.id for hero in fresh], np.int64)
+
+    def _made(self, place, params, group):
+        hero = CharacterController(self.scene, place)
+        hero._params = params
+        hero._group = group
+        return hero
+
+    def _indices(self, values):
+        """Different indices of characters."""
+        array = np.asarray(values)
+        if array.ndim > 1:
+            raise ValueError(f"indices must be one integer or have shape (k,), got shape {array.shape}")
+        if array.dtype.kind not in "iu" and array.size:
+            raise TypeError(f"indices must be integers, not {array.dtype}")
+        numbers = [int(i) for i in np.atleast_1d(array)]
+        if not all(0 <= i < len(self) for i in numbers):
+            raise ValueError(f"indices must be from 0 to {len(self) - 1}, got {array.tolist()}")
+        if len(set(numbers)) != len(numbers):
+            raise ValueError("indices must be different from one another")
+        return numbers
 
     def remove(self, indices):
         """Take characters out; the others keep their order and ids."""
-        gone = {int(i) for i in np.atleast_1d(indices)}
+        gone = self._indices(indices)
         for i in gone:
             self.controllers[i].remove()
         self.controllers = [c for i, c in enumerate(self.controllers) if i not in gone]
         self._flags = np.delete(self._flags, sorted(gone))
+        self._costs = self._hits = None
 
-    def move(self, displacements, dt, active=None, *, min_distance=0.0):
+    def move(
+        self,
+        displacements,
+        dt,
+        active=None,
+        threads=1,
+        record_hits=False,
+        out=None,
+        *,
+        min_distance=0.0,
+        record_stats=False,
+    ):
         """Move all characters, or those that are active.
 
         Parameters
@@ -95,6 +251,12 @@ class Crowd:
             Seconds, >= 0.
         active : (n,) array of bool, optional
             Who moves.
+        threads : int
+            Of no use here.
+        record_hits, record_stats : bool
+            Remember collisions and costs for `hits` and `stats`.
+        out : (n,) array of uint8, optional
+            Where to write the flags.
         min_distance : float
             A motion no longer than this is not begun, metres.
 
@@ -103,99 +265,314 @@ class Crowd:
         (n,) array of uint8
             Collision flags; 0 for those that did not move.
         """
-        ways = self._vectors(displacements, "displacements", len(self))
-        dt = as_not_negative(dt, "dt")
-        if 0.0 < dt < SHORTEST:
-            raise ValueError(f"dt must be 0 or at least {SHORTEST:g}, got {dt}")
+        dt = _time(dt)
         min_distance = as_not_negative(min_distance, "min_distance")
-        moves = [True] * len(self) if active is None else [bool(x) for x in np.asarray(active)]
-        if len(moves) != len(self):
-            raise ValueError(f"active must have shape ({len(self)},), got ({len(moves)},)")
+        ways = _vectors(displacements, "displacements", len(self))
+        moves = [True] * len(self)
+        if active is not None:
+            active = np.asarray(active)
+            if active.dtype != np.bool_ and active.size:
+                raise TypeError(f"active must be an array of bool, not of {active.dtype}")
+            if active.shape != (len(self),):
+                raise ValueError(f"active must have shape ({len(self)},), got {active.shape}")
+            moves = active.tolist()
+        if out is not None:
+            _check_out(out, len(self))
+        _check_threads(threads)
+        record_hits = as_bool(record_hits, "record_hits")
+        record_stats = as_bool(record_stats, "record_stats")
+        before = [c._memory for c in self.controllers]
         simultaneous = self.order == "simultaneous"
         began = [c._others(c.mask) for c in self.controllers] if simultaneous else [None] * len(self)
-        self._flags = np.zeros(len(self), np.uint8)
-        for k, hero in enumerate(self.controllers):
-            if moves[k]:
-                self._flags[k] = hero._advance(ways[k], dt, min_distance, hero.mask, hero.filter, began[k])
-        if simultaneous and self._collide:
-            separate(self.controllers, dt)
-        return self._flags.copy()
+        flags = np.zeros(len(self), np.uint8)
+        try:
+            for k, hero in enumerate(self.controllers):
+                if moves[k]:
+                    flags[k] = hero._advance(ways[k], dt, min_distance, hero.mask, None, began[k])
+        except ValueError:
+            for hero, memory in zip(self.controllers, before, strict=True):
+                hero._memory = memory
+            raise
+        self._flags = flags
+        self._hits = [hero._hits if moves[k] and record_hits else [] for k, hero in enumerate(self.controllers)]
+        if record_stats:
+            self._costs = np.zeros(len(self), STATS)
+            for k, hero in enumerate(self.controllers):
+                for name in STATS.names if moves[k] else ():
+                    self._costs[name][k] = int(getattr(hero._stats, name))
+        if simultaneous:
+            self.separate(dt)
+        if out is None:
+            return flags.copy()
+        out[:] = flags
+        return out
 
-    def run(self, displacements, dt):
+    def separate(self, dt):
+        """Push overlapping characters apart in their next move, half the overlap each (RULES 8)."""
+        limit = SEPARATION_SPEED * as_not_negative(dt, "dt")
+        pushes = [c._push(limit) if c.collide else c._memory.separation for c in self.controllers]
+        for hero, push in zip(self.controllers, pushes, strict=True):
+            hero._memory = replace(hero._memory, separation=push)
+
+    def run(self, displacements, dt, threads=1, *, min_distance=0.0):
         """Move T times.
 
         Parameters
         ----------
         displacements : (T, n, 3) array of floats
             Metres.
-        dt : float
-            Seconds, >= 0.
+        dt, threads, min_distance
+            As for `move`.
 
         Returns
         -------
         (T, n, 3) array of floats
             Positions after each step, metres.
         """
-        path = []
-        for step in displacements:
-            self.move(step, dt)
-            path.append(self.positions)
-        return np.array(path).reshape(len(path), len(self), 3)
+        ways = _numbers(displacements, "displacements")
+        if ways.ndim != 3 or ways.shape[1:] != (len(self), 3):
+            raise ValueError(f"displacements must have shape (T, {len(self)}, 3), got {ways.shape}")
+        _check_threads(threads)
+        for step in ways:
+            _vectors(step, "displacements", len(self))
+        path = np.empty(ways.shape)
+        for k, step in enumerate(ways):
+            self.move(step, dt, min_distance=min_distance)
+            path[k] = self.positions
+        return path
+
+    def hits(self):
+        """Collisions of the last move, if it was to record them: (k,) structured array."""
+        found = [(k, hero, r) for k, hero in enumerate(self.controllers) for r in (self._hits or [[]] * len(self))[k]]
+        rows = np.zeros(len(found), HITS)
+        for row, (k, hero, r) in zip(rows, found, strict=True):
+            row["index"], row["id"] = k, hero.id
+            row["actor"], row["controller"], row["obstacle"] = (_who(r, kind) for kind in (ACTOR, CONTROLLER, OBSTACLE))
+            row["triangle"] = -1 if r.triangle is None else r.triangle
+            row["has_data"], row["data"] = r.data is not None, r.data or 0
+            row["position"], row["normal"], row["direction"] = r.position, r.normal, r.direction
+            row["length"], row["distance"], row["along"] = r.length, r.distance, r.along
+            row["pass_"], row["dynamic"] = PASSES.index(r.sweep_pass.name), r.dynamic
+        return rows
+
+    def stats(self):
+        """What the last move with ``record_stats=True`` cost: (n,) structured array."""
+        return np.zeros(len(self), STATS) if self._costs is None else self._costs.copy()
 
     def teleport(self, indices, positions):
         """Put characters elsewhere; they forget what they stand on."""
-        numbers = [int(i) for i in np.atleast_1d(indices)]
-        for i, place in zip(numbers, self._vectors(positions, "positions", len(numbers)), strict=True):
+        numbers = self._indices(indices)
+        for i, place in zip(numbers, _places(positions, len(numbers)), strict=True):
             self.controllers[i].teleport(place)
+            self._flags[i] = 0
 
     def set(self, indices, **parameters):
-        """Set parameters of characters: one value, or a list or array of one per index."""
-        numbers = [int(i) for i in np.atleast_1d(indices)]
-        for name, value in parameters.items():
-            for i, x in zip(numbers, _each(value, len(numbers)), strict=True):
-                setattr(self.controllers[i], name, x)
+        """Change parameters of characters, ``group`` and ``position`` too: one value, or one per index."""
+        numbers = self._indices(indices)
+        n = len(numbers)
+        groups = places = None
+        if "group" in parameters:
+            group = parameters.pop("group")
+            groups = _each(group, "group", n)
+            groups = [_group(g) for g in ([group] * n if groups is None else groups)]
+        if "position" in parameters:
+            places = _places(parameters.pop("position"), n)
+        for name in parameters:
+            if name not in CONVERT:
+                raise TypeError(f"unexpected keyword argument {name!r}")
+        columns = {name: _each(value, name, n) for name, value in parameters.items()}
+        fresh = []
+        for k, i in enumerate(numbers):
+            given = {
+                name: CONVERT[name](parameters[name] if values is None else values[k], name)
+                for name, values in columns.items()
+            }
+            fresh.append(_checked(replace(self.controllers[i]._params, **given)))
+        for k, i in enumerate(numbers):
+            hero = self.controllers[i]
+            hero._params = fresh[k]
+            if groups is not None:
+                hero._group = groups[k]
+            if places is not None:
+                hero._memory = replace(hero._memory, position=places[k])
 
-    def probe_ground(self, max_distance):
-        """What is below each character (list of Ground or None), see `CharacterController.probe_ground`."""
-        return [c.probe_ground(max_distance) for c in self.controllers]
+    def get(self, name):
+        """Values of a parameter: (n,) array, (n, 3) for ``up``."""
+        if name == "group":
+            return np.array([c._group for c in self.controllers], np.int64)
+        if not isinstance(name, str) or name not in CONVERT:
+            raise ValueError(f"name must be 'group' or one of {sorted(CONVERT)}, not {name!r}")
+        values = [getattr(c._params, name) for c in self.controllers]
+        if name == "up":
+            return np.array(values, np.float64).reshape(-1, 3)
+        kind = type(getattr(self._usual, name))
+        column = np.empty(len(self), kind if kind in (float, bool, int) else object)
+        column[:] = values
+        return column
 
-    def snap_to_ground(self, max_distance):
-        """Whether each was moved down onto walkable ground, (n,) array of bool."""
-        return np.array([c.snap_to_ground(max_distance) for c in self.controllers], bool)
+    def resize(self, indices, height):
+        """Change heights, the feet where they are; whether there is room or not."""
+        numbers = self._indices(indices)
+        heights = _each(height, "height", len(numbers)) or [height] * len(numbers)
+        for i, h in zip(numbers, heights, strict=True):
+            # To find what is wrong before anything changes.
+            _checked(replace(self.controllers[i]._params, height=as_not_negative(h, "height")))
+        for i, h in zip(numbers, heights, strict=True):
+            self.controllers[i].resize(h)
 
-    def can_resize(self, height):
+    def _grounds(self, contacts, reach):
+        rows = np.zeros(len(self), GROUND)
+        for row, hero, c in zip(rows, self.controllers, contacts, strict=True):
+            row["actor"] = row["controller"] = row["obstacle"] = row["triangle"] = -1
+            row["distance"] = reach
+            if c is None:
+                continue
+            row["hit"] = True
+            row["actor"], row["controller"], row["obstacle"] = (_who(c, kind) for kind in (ACTOR, CONTROLLER, OBSTACLE))
+            row["triangle"] = -1 if c.triangle is None else c.triangle
+            row["has_data"], row["data"] = c.data is not None, c.data or 0
+            row["normal"], row["face_normal"], row["point"] = c.normal, c.face_normal, c.point
+            row["distance"] = c.distance
+            up = hero._params.up
+            n = c.face_normal
+            row["walkable"] = n[0] * up[0] + n[1] * up[1] + n[2] * up[2] >= hero.slope_limit
+        return ground_arrays(rows)
+
+    def _below(self, reach):
+        grounds = [c.probe_ground(reach) for c in self.controllers]
+        return [None if g is None else g._contact for g in grounds]
+
+    def probe_ground(self, max_distance, threads=1):
+        """What is below each character (GroundArrays), see `CharacterController.probe_ground`."""
+        reach = as_not_negative(max_distance, "max_distance")
+        _check_threads(threads)
+        return self._grounds(self._below(reach), reach)
+
+    def grounds(self):
+        """What each character's last move ended on (GroundArrays)."""
+        return self._grounds([c._memory.ground for c in self.controllers], 0.0)
+
+    def snap_to_ground(self, max_distance, threads=1):
+        """Whether each was moved down onto walkable ground, (n,) array of bool; all look where the call begins."""
+        reach = as_not_negative(max_distance, "max_distance")
+        _check_threads(threads)
+        contacts = self._below(reach)
+        found = self._grounds(contacts, reach)
+        done = np.zeros(len(self), bool)
+        for k, (hero, contact) in enumerate(zip(self.controllers, contacts, strict=True)):
+            gap = found.distance[k] - hero.contact_offset
+            # A remainder of rounding is no gap.
+            if found.hit[k] and found.walkable[k] and gap > 1e-9:
+                place = madd(hero.position, hero.up, -float(gap))
+                hero._memory = replace(
+                    hero._memory, position=place, ground=replace(contact, distance=hero.contact_offset)
+                )
+                done[k] = True
+        return done
+
+    def can_resize(self, height, threads=1):
         """Whether each has room to become that high, (n,) array of bool."""
+        _check_threads(threads)
+        height = as_not_negative(height, "height")
         return np.array([c.can_resize(height) for c in self.controllers], bool)
 
-    def _vectors(self, values, name, n):
-        """Rows of three floats."""
-        rows = np.array(values, dtype=np.float64)
-        if rows.ndim != 2 or rows.shape[1] != 3 or (n is not None and len(rows) != n):
-            raise ValueError(f"{name} must have shape ({'n' if n is None else n}, 3), got {rows.shape}")
-        return [as_place(tuple(as_float(x, name) for x in row), name) for row in rows.tolist()]
+    def member(self, id):
+        """The character of that id, or None."""
+        return next((c for c in self.controllers if c.id == id), None)
+
+    def state_hash(self):
+        """64 bits over every position and flag, and the results version; the compiled package's too."""
+        h = _mix(RESULTS_VERSION, len(self))
+        for hero, flags in zip(self.controllers, self._flags.tolist(), strict=True):
+            for word in struct.unpack("<3Q", struct.pack("<3d", *hero.position)):
+                h = _mix(h, word)
+            h = _mix(h, flags)
+        return h
+
+    def save(self):
+        """Everything the crowd is, as bytes: the compiled package's too."""
+        rows = {}
+        for hero in self.controllers:
+            rows.setdefault(saves.PARAMS.pack(*_params_values(hero._params)), len(rows))
+        body = saves.CROWD_HEAD.pack(ORDERS.index(self.order), len(rows), self._usual_group, len(self))
+        body += saves.PARAMS.pack(*_params_values(self._usual)) + b"".join(rows)
+        for hero, flags in zip(self.controllers, self._flags.tolist(), strict=True):
+            row = rows[saves.PARAMS.pack(*_params_values(hero._params))]
+            body += saves.CROWD_EACH.pack(hero.id, row, hero._group, flags)
+            body += saves.STATE.pack(*_memory_values(hero._memory))
+        return saves.seal(body, saves.CROWD_MAGIC)
+
+    def restore(self, data):
+        """Become what `save` told; ids come back too."""
+        body = saves.unseal(data, saves.CROWD_MAGIC)
+        damaged = ValueError("data is damaged: it makes no sense")
+        if len(body) < saves.CROWD_HEAD.size + saves.PARAMS.size:
+            raise damaged
+        order, n_rows, group, n = saves.CROWD_HEAD.unpack_from(body)
+        each = saves.CROWD_EACH.size + saves.STATE.size
+        first = saves.CROWD_HEAD.size + saves.PARAMS.size * (1 + n_rows)
+        if order not in (0, 1) or group < 0 or not 0 <= n_rows <= n or first + n * each != len(body):
+            raise damaged
+        params = [
+            list(saves.PARAMS.unpack_from(body, saves.CROWD_HEAD.size + saves.PARAMS.size * k))
+            for k in range(n_rows + 1)
+        ]
+        usual, *rows = params
+        rows = [_params_of(row) for row in rows]
+        found = []
+        for at in range(first, len(body), each):
+            id, row, its_group, flags = saves.CROWD_EACH.unpack_from(body, at)
+            memory = _memory_of(list(saves.STATE.unpack_from(body, at + saves.CROWD_EACH.size)))
+            if not 0 <= row < n_rows or its_group < 0 or flags > 7 or id < 0 or (found and id <= found[-1][0]):
+                raise damaged
+            found.append((id, rows[row], its_group, flags, memory))
+        mine = {c.id for c in self.controllers}
+        if any(id not in mine and self.scene.character(id) is not None for id, *_ in found):
+            raise ValueError("data has ids that belong to other characters of this scene")
+        number = self.scene._next_character
+        for hero in self.controllers:
+            hero.remove()
+        self.order, self._usual_group = ORDERS[order], group
+        self._usual = replace(_usual_of(usual), proxy=-1)
+        self.controllers = []
+        for id, row, its_group, _, memory in found:
+            self.scene._next_character = id
+            hero = self._made(memory.position, row, its_group)
+            hero._memory = memory
+            self.controllers.append(hero)
+        self.scene._next_character = max([number, *(id + 1 for id, *_ in found)])
+        self._flags = np.array([flags for _, _, _, flags, _ in found], np.uint8)
+        self._costs = self._hits = None
 
     def _array(self, values, dtype=np.float64):
-        return np.array(values, dtype)
+        array = np.array(values, dtype)
+        array.flags.writeable = False
+        return array
+
+    def _rows(self, values):
+        array = np.array(values, np.float64).reshape(-1, 3)
+        array.flags.writeable = False
+        return array
 
     @property
     def positions(self):
         """Centres of the capsules, (n, 3) array, metres."""
-        return self._array([c.position for c in self.controllers]).reshape(-1, 3)
+        return self._rows([c.position for c in self.controllers])
 
     @property
     def foot_positions(self):
         """Foot positions, (n, 3) array, metres."""
-        return self._array([c.foot_position for c in self.controllers]).reshape(-1, 3)
+        return self._rows([c.foot_position for c in self.controllers])
 
     @property
     def velocities(self):
         """What was really travelled / dt, (n, 3) array, m/s."""
-        return self._array([c.velocity for c in self.controllers]).reshape(-1, 3)
+        return self._rows([c.velocity for c in self.controllers])
 
     @property
     def flags(self):
-        """Collision flags of the last move, (n,) array of uint8."""
-        return self._flags.copy()
+        """Collision flags of the last move, (n,) array of uint8; 0 for who did not move."""
+        return self._array(self._flags, np.uint8)
 
     @property
     def grounded(self):
@@ -206,12 +583,15 @@ class Crowd:
     def ground_normals(self):
         """Normals of what is below, (n, 3) array; zero for who is not grounded."""
         grounds = [c.ground for c in self.controllers]
-        return self._array([(0.0, 0.0, 0.0) if g is None else g.normal for g in grounds]).reshape(-1, 3)
+        return self._rows([(0.0, 0.0, 0.0) if g is None else g.normal for g in grounds])
 
     @property
     def standing_on(self):
-        """Ids of the actors that carry the characters, (n,) array; -1: none."""
-        return self._array([c._memory.touched_actor for c in self.controllers], np.int64)
+        """Ids of the actors or obstacles that the characters stand on, (n,) array; -1: none."""
+        memories = [c._memory for c in self.controllers]
+        return self._array(
+            [m.touched_actor if m.touched_actor >= 0 else m.touched_obstacle for m in memories], np.int64
+        )
 
     @property
     def ids(self):
@@ -223,3 +603,53 @@ class Crowd:
 
     def __repr__(self):
         return f"<Crowd of {len(self)}>"
+
+
+def _usual_of(values):
+    """Parameters for characters to come, which need not fit together."""
+    height = values[4]
+    params = _params_of([*values[:4], max(height, values[6]), *values[5:]])
+    return replace(params, height=height)
+
+
+def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distance=0.0):
+    """Move many controllers, one after another.
+
+    Parameters
+    ----------
+    controllers : list or tuple of CharacterController
+        Different ones.
+    displacements : (n, 3) array of floats
+        Metres.
+    dt : float
+        Seconds, >= 0.
+    threads : int
+        Of no use here.
+    out : (n,) array of uint8, optional
+        Where to write the flags.
+    min_distance : float
+        A motion no longer than this is not begun, metres.
+
+    Returns
+    -------
+    (n,) array of uint8
+        Collision flags.
+    """
+    dt = _time(dt)
+    min_distance = as_not_negative(min_distance, "min_distance")
+    if not isinstance(controllers, (list, tuple)):
+        raise TypeError(f"controllers must be a list or tuple, not {type(controllers).__name__}")
+    for hero in controllers:
+        if not isinstance(hero, CharacterController):
+            raise TypeError(f"controllers must be CharacterControllers, not {type(hero).__name__}")
+    if len({id(hero) for hero in controllers}) != len(controllers):
+        raise ValueError("controllers must be different from one another")
+    ways = _vectors(displacements, "displacements", len(controllers))
+    _check_threads(threads)
+    if out is None:
+        out = np.zeros(len(controllers), np.uint8)
+    else:
+        _check_out(out, len(controllers))
+    for k, (hero, way) in enumerate(zip(controllers, ways, strict=True)):
+        out[k] = CharacterController.move(hero, way, dt, min_distance=min_distance)
+    return out

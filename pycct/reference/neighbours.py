@@ -16,7 +16,7 @@ class Character:
     recovered_as = USER_GEOMETRY
     closed = two_sided = False
 
-    def __init__(self, id, p0, p1, radius, layer, mask, behavior):
+    def __init__(self, id, p0, p1, radius, layer, mask, behavior, group):
         self.id = id
         self.q0 = p0
         self.q1 = p1
@@ -24,11 +24,14 @@ class Character:
         self.layer = layer
         self.mask = mask
         self.behavior = behavior  # what others may do on it
+        self.group = group
         self.bounds = box_grow((vmin(p0, p1), vmax(p0, p1)), radius)
 
     def meets(self, other):
-        """Each one's layer meets the other's mask; not the same one (RULES 8)."""
-        return self.id != other.id and self.layer & other.mask != 0 and other.layer & self.mask != 0
+        """Each one's layer meets the other's mask; same group; not the same one (RULES 8)."""
+        if self.id == other.id or self.group != other.group:
+            return False
+        return self.layer & other.mask != 0 and other.layer & self.mask != 0
 
     def data_of(self, triangle):
         """No triangle, no number."""

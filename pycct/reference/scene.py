@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 from threading import RLock
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 
@@ -196,6 +196,7 @@ class Scene:
         self._actors = {}  # id -> Actor, in the order of adding
         self._next_id = 0
         self._characters = WeakValueDictionary()  # id -> CharacterController
+        self._crowds = WeakSet()
         self._with_proxy = {}  # those that have an actor here: kept alive
         self._next_character = 0
         self._timestamp = 0
@@ -438,6 +439,11 @@ class Scene:
     def characters(self):
         """The living controllers of this scene, in the order of their making."""
         return list(self._characters.values())
+
+    @property
+    def crowds(self):
+        """The living crowds of this scene."""
+        return list(self._crowds)
 
     def character(self, id):
         """The living controller of that id, or None."""

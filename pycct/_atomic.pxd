@@ -1,0 +1,62 @@
+# cython: language_level=3
+"""Words that threads share without a lock, and a spin lock made of one."""
+
+
+cdef extern from * nogil:
+    """
+    #ifndef PYCCT_ATOMIC
+    #define PYCCT_ATOMIC
+    #if defined(_MSC_VER)
+        #include <intrin.h>
+        #include <windows.h>
+        static long pycct_load(long *p) { return _InterlockedOr(p, 0); }
+        static void pycct_store(long *p, long x) { _InterlockedExchange(p, x); }
+        static long pycct_exchange(long *p, long x) { return _InterlockedExchange(p, x); }
+        static int pycct_swap(long *p, long from, long to) {
+            return _InterlockedCompareExchange(p, to, from) == from;
+        }
+        static long long pycct_add(long long *p, long long x) { return _InterlockedExchangeAdd64(p, x); }
+        static void pycct_pause(void) { YieldProcessor(); }
+        static void pycct_yield(void) { SwitchToThread(); }
+    #else
+        #include <sched.h>
+        static inline long pycct_load(long *p) { return __atomic_load_n(p, __ATOMIC_SEQ_CST); }
+        static inline void pycct_store(long *p, long x) { __atomic_store_n(p, x, __ATOMIC_SEQ_CST); }
+        static inline long pycct_exchange(long *p, long x) { return __atomic_exchange_n(p, x, __ATOMIC_SEQ_CST); }
+        static inline int pycct_swap(long *p, long from, long to) {
+            return __atomic_compare_exchange_n(p, &from, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        }
+        static inline long long pycct_add(long long *p, long long x) {
+            return __atomic_fetch_add(p, x, __ATOMIC_SEQ_CST);
+        }
+        static inline void pycct_pause(void) {
+        #if defined(__x86_64__) || defined(__i386__)
+            __builtin_ia32_pause();
+        #elif defined(__aarch64__)
+            __asm__ __volatile__("yield");
+        #endif
+        }
+        static inline void pycct_yield(void) { sched_yield(); }
+    #endif
+    static inline void pycct_spin_lock(long *lock) {
+        int turns = 0;
+        while (pycct_exchange(lock, 1)) {
+            pycct_pause();
+            /* Whoever holds it may have lost its core. */
+            if (++turns > 100) { pycct_yield(); turns = 0; }
+        }
+    }
+    static inline void pycct_spin_unlock(long *lock) { pycct_store(lock, 0); }
+    #endif
+    """
+    long atomic_load "pycct_load"(long* p) noexcept
+    void atomic_store "pycct_store"(long* p, long x) noexcept
+    long atomic_exchange "pycct_exchange"(long* p, long x) noexcept
+    # True: it was ``old`` and is ``new`` now.
+    bint atomic_swap "pycct_swap"(long* p, long old, long new) noexcept
+    # What it was before.
+    long long atomic_add "pycct_add"(long long* p, long long x) noexcept
+    void cpu_pause "pycct_pause"() noexcept
+    void cpu_yield "pycct_yield"() noexcept
+    void spin_lock "pycct_spin_lock"(long* lock) noexcept
+    void spin_unlock "pycct_spin_unlock"(long* lock) noexcept

@@ -1,0 +1,25 @@
+# cython: language_level=3
+"""Threads that wait for work: one pool for the process, made on first use.
+
+They never touch Python. Work is a range of numbers handed out in chunks, so what
+comes out must not depend on who does which.
+"""
+from libc.stdint cimport int64_t
+
+# Does numbers first to last - 1; worker 0 is the caller, the others count up from 1.
+ctypedef void (*pool_task)(void* context, int worker, int64_t first, int64_t last) noexcept nogil
+
+# No call has more threads than this.
+cdef enum:
+    MOST_THREADS = 256
+
+
+# Checks the argument ``threads`` and starts threads that are missing; returns how many may work at once, the caller
+# among them. Hold the GIL.
+cdef int pool_threads(object threads) except -1
+# How many of ``threads`` a call of n pieces is worth, in chunks of ``chunk``.
+cdef int pool_worth(int64_t n, int64_t chunk, int threads) noexcept nogil
+# Does 0 to n - 1 on at most so many threads, the caller's among them, and returns when all is done. When another
+# caller has the pool, the caller's thread does all. Each thread computes with the default floating-point
+# environment meanwhile. Not from within a task.
+cdef void pool_run(pool_task task, void* context, int64_t n, int64_t chunk, int threads) noexcept nogil

@@ -1,0 +1,236 @@
+# cython: language_level=3
+"""Threads that wait for work. See the header."""
+import operator
+import os
+
+from libc.stdint cimport int64_t
+
+from pycct._atomic cimport atomic_add, atomic_exchange, atomic_load, atomic_store, atomic_swap, cpu_pause, cpu_yield
+
+
+cdef extern from "pythread.h" nogil:
+    ctypedef void* PyThread_type_lock
+    unsigned long PyThread_start_new_thread(void (*f)(void*) noexcept nogil, void* argument) noexcept
+    unsigned long PYTHREAD_INVALID_THREAD_ID
+    PyThread_type_lock PyThread_allocate_lock() noexcept
+    void PyThread_free_lock(PyThread_type_lock lock) noexcept
+    int PyThread_acquire_lock(PyThread_type_lock lock, int wait) noexcept
+    void PyThread_release_lock(PyThread_type_lock lock) noexcept
+
+
+cdef extern from "fenv.h" nogil:
+    ctypedef struct fenv_t:
+        pass
+    const fenv_t* FE_DFL_ENV
+    int fegetenv(fenv_t* env) noexcept
+    int fesetenv(const fenv_t* env) noexcept
+
+
+cdef extern from * nogil:
+    """
+    #if defined(_WIN32)
+        static int pycct_at_fork(void (*child)(void)) { (void)child; return 0; }
+        static void pycct_no_signals(void) {}
+    #else
+        #include <pthread.h>
+        #include <signal.h>
+        static int pycct_at_fork(void (*child)(void)) { return pthread_atfork(NULL, NULL, child); }
+        /* Signals are for the threads of the program; faults stay where they happen. */
+        static void pycct_no_signals(void) {
+            sigset_t set;
+            sigfillset(&set);
+            sigdelset(&set, SIGSEGV); sigdelset(&set, SIGBUS); sigdelset(&set, SIGFPE);
+            sigdelset(&set, SIGILL); sigdelset(&set, SIGABRT);
+            pthread_sigmask(SIG_SETMASK, &set, NULL);
+        }
+    #endif
+    """
+    int at_fork "pycct_at_fork"(void (*child)() noexcept nogil) noexcept
+    void no_signals "pycct_no_signals"() noexcept
+
+
+# Turns of waiting for more work before a thread goes to sleep: some 50 us, longer than Python takes between two calls
+# in a loop, shorter than a frame.
+cdef int SPIN = 1000
+# A worker ...
+cdef enum:
+    IDLE = 0        # has nothing to do
+    OFFERED = 1     # may take the batch; the caller may take it back
+    RUNNING = 2     # works
+
+
+cdef struct batch:
+    pool_task task
+    void* context
+    int64_t n
+    int64_t chunk
+    long long next              # first number that nobody has taken
+
+
+cdef struct pool_worker:
+    PyThread_type_lock wake     # held, but for the moment of waking
+    long state
+    long asleep
+    batch* work
+    int number
+
+
+cdef pool_worker workers[MOST_THREADS - 1]
+cdef int n_workers = 0          # changed by who has the pool
+cdef long taken = 0             # somebody has the pool
+cdef int spin = SPIN if (os.cpu_count() or 1) > 1 else 0
+
+
+cdef void _work(batch* b, int number) noexcept nogil:
+    cdef fenv_t before
+    cdef int64_t first, last
+    fegetenv(&before)
+    fesetenv(FE_DFL_ENV)
+    while True:
+        first = atomic_add(&b.next, b.chunk)
+        if first >= b.n:
+            break
+        last = first + b.chunk
+        b.task(b.context, number, first, last if last < b.n else b.n)
+    fesetenv(&before)
+
+
+cdef void _live(void* argument) noexcept nogil:
+    """A thread of the pool."""
+    cdef pool_worker* me = <pool_worker*>argument
+    cdef int turns
+    no_signals()
+    while True:
+        turns = 0
+        while atomic_load(&me.state) != OFFERED:
+            if turns < spin:
+                turns += 1
+                cpu_pause()
+                continue
+            atomic_store(&me.asleep, 1)
+            # Whoever offers looks at ``asleep`` afterwards: one of both sees the other.
+            if atomic_load(&me.state) == OFFERED and atomic_exchange(&me.asleep, 0) == 1:
+                break
+            PyThread_acquire_lock(me.wake, 1)
+            turns = 0
+        if atomic_swap(&me.state, OFFERED, RUNNING):
+            _work(me.work, me.number)
+            atomic_store(&me.state, IDLE)
+
+
+cdef void _forget() noexcept nogil:
+    """In a forked child, which has none of the threads."""
+    global n_workers
+    n_workers = 0
+    atomic_store(&taken, 0)
+
+
+cdef int pool_threads(object threads) except -1:
+    global n_workers
+    cdef int wanted
+    cdef pool_worker* w
+    try:
+        number = operator.index(threads)
+    except TypeError:
+        raise TypeError(f"threads must be an integer, not {type(threads).__name__}") from None
+    if isinstance(threads, bool):
+        raise TypeError("threads must be an integer, not bool")
+    if number < 1:
+        raise ValueError(f"threads must be at least 1, got {number}")
+    wanted = <int>min(number, MOST_THREADS)
+    if wanted == 1 or wanted - 1 <= n_workers or atomic_exchange(&taken, 1):
+        return wanted
+    while n_workers < wanted - 1:
+        w = &workers[n_workers]
+        w.state = IDLE
+        w.asleep = 0
+        w.work = NULL
+        w.number = n_workers + 1
+        w.wake = PyThread_allocate_lock()
+        if w.wake == NULL:
+            break
+        PyThread_acquire_lock(w.wake, 1)
+        if PyThread_start_new_thread(_live, w) == PYTHREAD_INVALID_THREAD_ID:
+            # The system has no more: those that there are will do.
+            PyThread_release_lock(w.wake)
+            PyThread_free_lock(w.wake)
+            break
+        n_workers += 1
+    atomic_store(&taken, 0)
+    return wanted
+
+
+cdef int pool_worth(int64_t n, int64_t chunk, int threads) noexcept nogil:
+    cdef int64_t chunks = (n + chunk - 1) // chunk
+    return <int>chunks if chunks < threads else threads
+
+
+cdef void pool_run(pool_task task, void* context, int64_t n, int64_t chunk, int threads) noexcept nogil:
+    cdef batch b
+    cdef pool_worker* w
+    cdef int helpers = pool_worth(n, chunk, threads) - 1, i, turns
+    b.task = task
+    b.context = context
+    b.n = n
+    b.chunk = chunk
+    b.next = 0
+    if helpers < 1 or atomic_exchange(&taken, 1):
+        b.chunk = n if n > 0 else 1
+        _work(&b, 0)
+        return
+    if helpers > n_workers:
+        helpers = n_workers
+    for i in range(helpers):
+        w = &workers[i]
+        w.work = &b
+        atomic_store(&w.state, OFFERED)
+        if atomic_exchange(&w.asleep, 0):
+            PyThread_release_lock(w.wake)
+    _work(&b, 0)
+    for i in range(helpers):
+        w = &workers[i]
+        # Who has not begun by now need not.
+        if atomic_swap(&w.state, OFFERED, IDLE):
+            continue
+        turns = 0
+        while atomic_load(&w.state) != IDLE:
+            turns += 1
+            if turns > 1000:
+                cpu_yield()
+            else:
+                cpu_pause()
+    atomic_store(&taken, 0)
+
+
+cdef struct counting:
+    double* sums
+    double rest
+
+
+cdef void _count(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    cdef counting* c = <counting*>context
+    cdef int64_t i
+    for i in range(first, last):
+        # A subnormal number, which flush-to-zero would lose.
+        c.sums[i] = <double>i + (1.0 if c.rest * 0.5 > 0.0 else 0.0)
+
+
+def _selftest(n, chunk, threads):
+    """For tests: i + 1 for each of n numbers, or i where subnormal numbers are lost; and how many threads there are."""
+    cdef counting c
+    cdef int64_t total = n, part = chunk
+    cdef int many = pool_threads(threads)
+    cdef double[::1] sums
+    import numpy as np
+
+    out = np.zeros(n)
+    sums = out
+    c.sums = &sums[0] if n else NULL
+    c.rest = 1e-310
+    with nogil:
+        pool_run(_count, &c, total, part, many)
+    return out, n_workers
+
+
+if at_fork(_forget) != 0:
+    raise MemoryError("pycct: out of memory")
