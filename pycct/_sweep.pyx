@@ -483,6 +483,8 @@ cdef double REACH_ROUNDING = 1e-14
 # Tests that only rule things out leave this share of a squared distance, and of that to the corners.
 cdef double SURELY = 1.000001
 cdef double SURELY_FAR = 1e-18
+# Squared sine below which a motion goes along an edge for those tests.
+cdef double ALONG2 = 1e-8
 # How far behind the leading sphere's surface a triangle is still seen when the axis
 # is parallel to the motion (RULES 3).
 cdef double TRAILING_SLACK = 0.002
@@ -550,19 +552,23 @@ cdef double latest_candidate(double first) noexcept nogil:
     return first / (1.0 - CANDIDATE_WINDOW) * 1.000001
 
 
-cdef inline bint _beyond_edge(const capsule_cast* q, vec3 a, vec3 c, vec3 m, double radius2) noexcept nogil:
-    """Whether all of the axis lies surely farther than a radius out along m, where the edge from a lies outermost
-    and c is the corner across from it (which by rounding need not hold for slivers)."""
+cdef inline bint _beyond_edge(const capsule_cast* q, vec3 a, vec3 b, vec3 c, vec3 m, double radius2) noexcept nogil:
+    """Whether all of the axis lies surely farther than a radius out along m than any of the corners.
+
+    m is to be across the edge ab, away from c: by rounding it may be anything, which makes no answer wrong."""
     cdef vec3 rel = v3_sub(q.p0, a)
     cdef double s = v3_dot(m, rel)
+    cdef double least = (radius2 * SURELY + SURELY_FAR * v3_len2(rel)) * v3_len2(m)
     s = f_min(s, s + v3_dot(m, q.axis))
-    return (s > 0.0 and s * s > (radius2 * SURELY + SURELY_FAR * v3_len2(rel)) * v3_len2(m)
-            and v3_dot(m, v3_sub(c, a)) <= 0.0)
+    if s <= 0.0 or s * s <= least:
+        return False
+    s -= f_max(0.0, f_max(v3_dot(m, v3_sub(b, a)), v3_dot(m, v3_sub(c, a))))
+    return s > 0.0 and s * s > least
 
 
 cdef inline bint _clear_of_edge(const capsule_cast* q, vec3 a, vec3 b, vec3 c, vec3 n, double low2) noexcept nogil:
     """Whether the axis is surely no nearer than the radius to a triangle by this edge; low2: its height's square."""
-    return _beyond_edge(q, a, c, v3_cross(v3_sub(b, a), n), q.radius * q.radius - low2)
+    return _beyond_edge(q, a, b, c, v3_cross(v3_sub(b, a), n), q.radius * q.radius - low2)
 
 
 cdef bint _overlaps(const capsule_cast* q, const triangle* t, double inside, closest_pair* near) noexcept nogil:
@@ -581,7 +587,9 @@ cdef bint _overlaps(const capsule_cast* q, const triangle* t, double inside, clo
 
 cdef inline bint _passes_edge(const capsule_cast* q, vec3 a, vec3 b, vec3 c) noexcept nogil:
     """Whether the motion surely keeps clear of a triangle that faces it, by this edge."""
-    return _beyond_edge(q, a, c, v3_cross(q.dir, v3_sub(b, a)), q.radius * q.radius)
+    cdef vec3 e = v3_sub(b, a), m = v3_cross(q.dir, e)
+    # Nearly along the edge m is rounding, and no more across the motion.
+    return v3_len2(m) > ALONG2 * v3_len2(e) and _beyond_edge(q, a, b, c, m, q.radius * q.radius)
 
 
 cdef inline bint _behind(const capsule_cast* q, const triangle* t, const closest_pair* near) noexcept nogil:
