@@ -12,7 +12,6 @@ from pycct._vec cimport (
     v3_len2,
     v3_lerp,
     v3_madd,
-    v3_neg,
     v3_sub,
     vec3,
 )
@@ -28,6 +27,9 @@ cdef double DEGENERATE = 1e-12
 # Below this ratio of cross product to longest edge squared a triangle's plain cross
 # product has lost too many digits.
 cdef double SLIVER = 1e-3
+
+# 2 ** 27 + 1 cuts a double into halves whose products are exact.
+cdef double SPLIT = 134217729.0
 
 
 cdef inline closest_pair _pair(vec3 on_a, vec3 on_b, double s, double t) noexcept nogil:
@@ -109,36 +111,85 @@ cdef closest_pair segment_segment(vec3 p0, vec3 p1, vec3 q0, vec3 q1) noexcept n
     return best
 
 
+cdef struct _exact:     # hi + lo, with hi the nearest double
+    double hi
+    double lo
+
+
+cdef inline _exact _difference(double a, double b) noexcept nogil:
+    """a - b without rounding (Knuth's two-sum)."""
+    cdef _exact r
+    cdef double t
+    r.hi = a - b
+    t = r.hi - a
+    r.lo = (a - (r.hi - t)) - (b + t)
+    return r
+
+
+cdef inline _exact _product(double a, double b) noexcept nogil:
+    """a * b without rounding (Dekker's product)."""
+    cdef _exact r
+    cdef double t = SPLIT * a, a1 = t - (t - a), a2 = a - a1, b1, b2
+    t = SPLIT * b
+    b1 = t - (t - b)
+    b2 = b - b1
+    r.hi = a * b
+    r.lo = a2 * b2 - (((r.hi - a1 * b1) - a2 * b1) - a1 * b2)
+    return r
+
+
+cdef inline double _determinant(_exact a, _exact b, _exact c, _exact d) noexcept nogil:
+    """a * b - c * d, right to the last digits however much of it cancels."""
+    cdef _exact p = _product(a.hi, b.hi), q = _product(c.hi, d.hi), r = _difference(p.hi, q.hi)
+    return r.hi + (r.lo + (p.lo - q.lo) + (a.hi * b.lo + a.lo * b.hi) - (c.hi * d.lo + c.lo * d.hi))
+
+
+cdef vec3 _sliver_cross(vec3 a, vec3 b, vec3 c) noexcept nogil:
+    """Cross product of b - a and c - a with the digits that plain doubles lose where they are nearly parallel."""
+    cdef _exact ux = _difference(b.x, a.x), uy = _difference(b.y, a.y), uz = _difference(b.z, a.z)
+    cdef _exact vx = _difference(c.x, a.x), vy = _difference(c.y, a.y), vz = _difference(c.z, a.z)
+    return v3(_determinant(uy, vz, uz, vy), _determinant(uz, vx, ux, vz), _determinant(ux, vy, uy, vx))
+
+
 cdef vec3 triangle_normal(vec3 a, vec3 b, vec3 c) noexcept nogil:
     cdef vec3 u = v3_sub(b, a)
     cdef vec3 v = v3_sub(c, a)
-    cdef vec3 w = v3_sub(c, b)
-    cdef double u2 = v3_len2(u)
-    cdef double v2 = v3_len2(v)
-    cdef double longest2 = f_max(u2, f_max(v2, v3_len2(w)))
+    cdef double longest2 = f_max(v3_len2(u), f_max(v3_len2(v), v3_dist2(c, b)))
     cdef vec3 n = v3_cross(u, v)
     cdef double m = sqrt(v3_len2(n))
     if m <= DEGENERATE * longest2 or m == 0.0:
         return v3(0.0, 0.0, 0.0)
     if m < SLIVER * longest2:
-        # Exactly across the longest edge, however thin the triangle.
-        if u2 == longest2:
-            w = u
-        else:
-            if v2 == longest2:
-                w = v
-            v = v3_neg(u)
-        # Here v leads from w to the third vertex, up to a multiple of w.
-        n = v3_cross(w, v3_madd(v, w, -v3_dot(v, w) / longest2))
+        n = _sliver_cross(a, b, c)
         m = sqrt(v3_len2(n))
+        if m == 0.0:
+            return n
     return v3(n.x / m, n.y / m, n.z / m)
 
 
 cdef inline bint _inside(vec3 x, vec3 a, vec3 b, vec3 c, vec3 n) noexcept nogil:
     """True when x, taken along n, falls into the triangle."""
-    return (v3_dot(v3_cross(v3_sub(b, a), v3_sub(x, a)), n) >= 0.0
-            and v3_dot(v3_cross(v3_sub(c, b), v3_sub(x, b)), n) >= 0.0
-            and v3_dot(v3_cross(v3_sub(a, c), v3_sub(x, c)), n) >= 0.0)
+    cdef vec3 u = v3_sub(b, a)
+    cdef vec3 v = v3_sub(c, b)
+    cdef vec3 w = v3_sub(a, c)
+    cdef double u2, v2, w2, along
+    if not (v3_dot(v3_cross(u, v3_sub(x, a)), n) >= 0.0
+            and v3_dot(v3_cross(v, v3_sub(x, b)), n) >= 0.0
+            and v3_dot(v3_cross(w, v3_sub(x, c)), n) >= 0.0):
+        return False
+    # Beyond the sharp end of a sliver two edges are as good as one line to these
+    # products; the ends of the longest edge are the true ones.
+    u2 = v3_len2(u)
+    v2 = v3_len2(v)
+    w2 = v3_len2(w)
+    if u2 >= v2 and u2 >= w2:
+        along = v3_dot(v3_sub(x, a), u)
+        return 0.0 <= along <= u2
+    if v2 >= w2:
+        along = v3_dot(v3_sub(x, b), v)
+        return 0.0 <= along <= v2
+    along = v3_dot(v3_sub(x, c), w)
+    return 0.0 <= along <= w2
 
 
 cdef vec3 point_triangle(vec3 p, vec3 a, vec3 b, vec3 c) noexcept nogil:
@@ -204,64 +255,81 @@ cdef inline double _excess(double x, double h) noexcept nogil:
     return x - h if x > h else (x + h if x < -h else 0.0)
 
 
-cdef inline double _slope(vec3 p0, vec3 d, double t, vec3 half) noexcept nogil:
-    """Half the derivative by t of the squared distance from p0 + d t to the box."""
-    return (d.x * _excess(p0.x + d.x * t, half.x) + d.y * _excess(p0.y + d.y * t, half.y)
-            + d.z * _excess(p0.z + d.z * t, half.z))
+cdef inline double _slope(vec3 p, vec3 d, vec3 half, int face) noexcept nogil:
+    """Half the rate at which the squared distance to the box grows at p along d; p lies in a face across this axis.
+
+    Not in any: -1. That axis is left out: the rounding of p would outweigh what the others say."""
+    return ((0.0 if face == 0 else d.x * _excess(p.x, half.x)) + (0.0 if face == 1 else d.y * _excess(p.y, half.y))
+            + (0.0 if face == 2 else d.z * _excess(p.z, half.z)))
 
 
-cdef inline int _breaks(double* ts, int n, double x, double d, double h) noexcept nogil:
+cdef struct _break:
+    double t
+    int face    # the axis across the face
+
+
+cdef inline int _breaks(_break* ts, int n, double x, double d, double h, int face) noexcept nogil:
     """Add the parameters in (0, 1) at which x + d t crosses -h and h."""
     cdef double t
     if d != 0.0:
         t = (h - x) / d
         if 0.0 < t < 1.0:
-            ts[n] = t
+            ts[n].t = t
+            ts[n].face = face
             n += 1
         t = (-h - x) / d
         if 0.0 < t < 1.0:
-            ts[n] = t
+            ts[n].t = t
+            ts[n].face = face
             n += 1
     return n
+
+
+cdef inline void _add_part(double x, double d, double middle, double h, double* way, double* bend) noexcept nogil:
+    """Add one axis to the quotient that solves a piece, if it counts where x + d t passes middle."""
+    if middle > h:
+        way[0] += d * (h - x)
+        bend[0] += d * d
+    elif middle < -h:
+        way[0] += d * (-h - x)
+        bend[0] += d * d
 
 
 cdef closest_pair segment_box(vec3 p0, vec3 p1, vec3 half) noexcept nogil:
     # The squared distance is convex and piecewise quadratic in t: find the piece
     # on which its slope changes sign, and solve there.
     cdef vec3 d = v3_sub(p1, p0)
-    cdef double[7] ts
-    cdef int n = 0, i, j
-    cdef double lo = 0.0, g_lo, g, t, x
+    cdef _break[6] ts
+    cdef _break b
+    cdef int n, i, j
+    cdef double lo = 0.0, hi = 1.0, middle, t, way = 0.0, bend = 0.0
     cdef vec3 on_a
-    g_lo = _slope(p0, d, 0.0, half)
-    if g_lo >= 0.0:
+    if _slope(p0, d, half, -1) >= 0.0:
         t = 0.0
-    elif _slope(p0, d, 1.0, half) <= 0.0:
+    elif _slope(p1, d, half, -1) < 0.0:
         t = 1.0
-        # Inside the box the slope is zero over a whole stretch: take its start.
-        if v3_dist2(p1, point_box(p1, half)) == 0.0:
-            n = -1
     else:
-        n = -1
-    if n == -1:
-        n = _breaks(ts, 0, p0.x, d.x, half.x)
-        n = _breaks(ts, n, p0.y, d.y, half.y)
-        n = _breaks(ts, n, p0.z, d.z, half.z)
+        n = _breaks(ts, 0, p0.x, d.x, half.x, 0)
+        n = _breaks(ts, n, p0.y, d.y, half.y, 1)
+        n = _breaks(ts, n, p0.z, d.z, half.z, 2)
         for i in range(1, n):
-            x = ts[i]
+            b = ts[i]
             j = i - 1
-            while j >= 0 and ts[j] > x:
+            while j >= 0 and ts[j].t > b.t:
                 ts[j + 1] = ts[j]
                 j -= 1
-            ts[j + 1] = x
-        ts[n] = 1.0
-        t = 1.0
-        for i in range(n + 1):
-            g = _slope(p0, d, ts[i], half)
-            if g >= 0.0:
-                t = lo + (ts[i] - lo) * (g_lo / (g_lo - g))
+            ts[j + 1] = b
+        for i in range(n):
+            if _slope(v3_madd(p0, d, ts[i].t), d, half, ts[i].face) >= 0.0:
+                hi = ts[i].t
                 break
-            lo = ts[i]
-            g_lo = g
+            lo = ts[i].t
+        # From the faces that count on the piece: slopes at its ends may be all rounding.
+        middle = 0.5 * (lo + hi)
+        _add_part(p0.x, d.x, p0.x + d.x * middle, half.x, &way, &bend)
+        _add_part(p0.y, d.y, p0.y + d.y * middle, half.y, &way, &bend)
+        _add_part(p0.z, d.z, p0.z + d.z * middle, half.z, &way, &bend)
+        # Inside the box the slope is zero over a whole stretch, whose start is wanted.
+        t = f_clamp(way / bend, lo, hi) if bend > 0.0 else lo
     on_a = v3_madd(p0, d, t)
     return _pair(on_a, point_box(on_a, half), t, 0.0)

@@ -281,14 +281,19 @@ cdef double capsule_triangle_time(vec3 p0, vec3 p1, double radius, vec3 dir, con
     return _capsule_triangle(p0, p1, axis, _is_parallel(axis, dir), False, radius, dir, t, limit)
 
 
-cdef inline bint _beyond_edge(vec3 p0, vec3 axis, vec3 a, vec3 c, vec3 m, double m2, double radius2) noexcept nogil:
-    """Whether all of an axis lies surely farther than a radius out along m, where the edge from a lies outermost
-    and c is the corner across from it (which by rounding need not hold for slivers)."""
+cdef inline bint _beyond_edge(vec3 p0, vec3 axis, vec3 a, vec3 b, vec3 c, vec3 m, double m2,
+                              double radius2) noexcept nogil:
+    """Whether all of an axis lies surely farther than a radius out along m than any of the corners.
+
+    m is to be across the edge ab, away from c: by rounding it may be anything, which makes no answer wrong."""
     cdef vec3 rel = v3_sub(p0, a)
     cdef double s = v3_dot(m, rel)
+    cdef double least = (radius2 * SURELY + SURELY_FAR * v3_len2(rel)) * m2
     s = f_min(s, s + v3_dot(m, axis))
-    return (s > 0.0 and s * s > (radius2 * SURELY + SURELY_FAR * v3_len2(rel)) * m2
-            and v3_dot(m, v3_sub(c, a)) <= 0.0)
+    if s <= 0.0 or s * s <= least:
+        return False
+    s -= f_max(0.0, f_max(v3_dot(m, v3_sub(b, a)), v3_dot(m, v3_sub(c, a))))
+    return s > 0.0 and s * s > least
 
 
 cdef inline bint _passes_edge(vec3 p0, vec3 axis, double radius2, vec3 dir, vec3 a, vec3 b, vec3 c) noexcept nogil:
@@ -296,7 +301,8 @@ cdef inline bint _passes_edge(vec3 p0, vec3 axis, double radius2, vec3 dir, vec3
     cdef vec3 e = v3_sub(b, a)
     cdef vec3 m = v3_cross(dir, e)
     cdef double m2 = v3_len2(m)
-    return m2 > CROSSING2 * v3_len2(e) and _beyond_edge(p0, axis, a, c, m, m2, radius2)
+    # Nearly along the edge m is rounding, and no more across the motion.
+    return m2 > CROSSING2 * v3_len2(e) and _beyond_edge(p0, axis, a, b, c, m, m2, radius2)
 
 
 cdef inline bint _passes_by(vec3 p0, vec3 axis, double radius, vec3 dir, const triangle* t) noexcept nogil:
@@ -559,7 +565,7 @@ cdef double latest_candidate(double first) noexcept nogil:
 cdef inline bint _clear_of_edge(const capsule_cast* q, vec3 a, vec3 b, vec3 c, vec3 n, double low2) noexcept nogil:
     """Whether the axis is surely no nearer than the radius to a triangle by this edge; low2: its height's square."""
     cdef vec3 m = v3_cross(v3_sub(b, a), n)
-    return _beyond_edge(q.p0, q.axis, a, c, m, v3_len2(m), q.radius * q.radius - low2)
+    return _beyond_edge(q.p0, q.axis, a, b, c, m, v3_len2(m), q.radius * q.radius - low2)
 
 
 cdef bint _overlaps(const capsule_cast* q, const triangle* t, closest_pair* near) noexcept nogil:

@@ -180,6 +180,49 @@ def test_nearly_parallel_segments_that_cross():
             assert r.distance < 1e-12
 
 
+# Segments that graze an edge of a box or lie in a face of it, within 1e-8: p0, p1, half extents. In the last the
+# segment crosses two planes at parameters that are one and the same double.
+GRAZING = [
+    ((-19.55660114078648, 5.737575412066055e-06, 22.871558951730968),
+     (65.09659376779966, -5.710107211075745e-06, 22.871555228442006), (22.871557085619553,) * 3),
+    ((3.1766183997281326e-07, -2.251297337904986e-06, -3.5244447886869783e-14),
+     (3.176618509511219e-07, 2.747579232423516e-07, 1.491849664096868e-14),
+     (3.176618476861648e-07, 4.764927715292472e-07, 0.0)),
+    ((2.708698418366254e-08, -0.2500000199297172, -2.2956265147801953),
+     (-9.417835894997769e-09, -0.24999999307066434, 1.808929651199564), (0.25, 0.25, 0.75)),
+    ((0.009459672535669383, -0.7501515936869454, -9.955691376506757e-07),
+     (0.00945967065183549, 0.492443456240627, -1.0023426003884824e-06),
+     (0.009459670676642072, 0.4760807937242124, 1.0022534064995702e-06)),
+    ((-6.967668265372047e-09, -0.29312786119805934, -0.8178515830828555),
+     (1.6781804885676495e-09, -0.29312785184047396, 1.2881669293487312), (0.0, 0.29312785365680427, 0.8793835609704128)),
+]
+
+
+@pytest.mark.parametrize("row", range(len(GRAZING)))
+def test_segments_that_graze_an_edge_of_a_box(row):
+    p0, p1, half = np.array(GRAZING[row])[:, None]
+    check("segment_box", [p0, p1, half])
+    check("segment_box", [p1, p0, half])
+
+
+def test_point_beyond_the_sharp_end_of_a_sliver_is_not_on_it():
+    points = np.array([[1.956379404440998e-09, 7.683640010431329e-09, 1.0186441310198468e-07],
+                       [-7.16386142914087e-09, 5.03478097137498e-09, 4.01400334319785e-08],
+                       [-6.276014481857322e-10, 6.9331553288178615e-09, 8.437643026053607e-08],
+                       [-2.1822363154190147e-08, 7.774035500475076e-10, -5.906643925058313e-08],
+                       [-2.7523670633422097e-08, -8.78469545226313e-10, -9.765200618519969e-08]])[:, None]
+    check("segment_triangle", list(points))
+    rng = np.random.default_rng(11)
+    for _ in range(20):
+        a, e = rng.normal(size=(2, 3))
+        b = a + e + rng.normal(size=3) * 1e-10
+        # Some 1e-9 beyond the end at a, in the line of both long edges.
+        p = a - e * rng.uniform(1e-9, 1e-8, (200, 1))
+        ends = [np.broadcast_to(v, p.shape) for v in (a, a + e, b)]
+        check("point_triangle", [p, *ends])
+        check("segment_triangle", [p + np.cross(e, rng.normal(size=3)), p - np.cross(e, rng.normal(size=3)), *ends])
+
+
 def test_empty_batches():
     assert k.segment_segment_many(np.zeros((0, 3)), (0, 0, 0), (1, 0, 0), (2, 0, 0)).point_a.shape == (0, 3)
 

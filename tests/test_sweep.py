@@ -273,6 +273,35 @@ def test_slivers_keep_their_plane(aspect):
         assert hit.normal @ n == pytest.approx(1, abs=1e-9)
 
 
+# Slivers a few 1e-9 as wide as long, almost but not quite edge-on: p0, p1, radius, motion, corners.
+NEARLY_EDGE_ON = [
+    ((0.010070484786738403, -0.03810742235533326, 0.024090759957191142),
+     (0.010725720299686641, -0.037712193827594304, 0.023984797214822603), 0.03671863350694008,
+     (-0.00035430352045891694, 0.004208386435413264, 0.00697462670529363),
+     (-0.009947759329729442, -0.00797723697511185, 0.0140106145705319),
+     (0.012222336969258308, 0.005395442537715521, 0.01042533239947691),
+     (0.011245652694675224, 0.004806320845085698, 0.01058327896135064)),
+    ((-1.2474308149890167e-06, -9.523346159762067e-07, 1.5843752864366673e-07),
+     (-1.2317650103826388e-06, -9.342762711729514e-07, 1.4867138586191795e-07), 2.824523288849042e-07,
+     (2.0125343810283602e-06, 2.3198961492357817e-06, -1.254624234895639e-06),
+     (-1.8621351762643782e-07, 4.123064400106935e-07, -9.527162408237576e-07),
+     (-8.640868973700944e-07, 3.4385366171659026e-08, 6.80343472386925e-08),
+     (-1.823329227860503e-07, 4.1446991255947117e-07, -9.585596871036826e-07)),
+    ((-0.06667125059009113, -0.941096464798409, -0.09124861724642146),
+     (-0.05075914507948481, -0.9196946765868825, -0.07647077456497345), 1.3472217945306548,
+     (-0.3931695120758817, -0.2762841543063614, -0.1599037537579751),
+     (-1.2673832621167633, -1.4613409636864754, -2.066786603678444),
+     (1.1962459455982064, 1.8522412960654944, 0.22122769039249623),
+     (-0.7239074310844082, -0.7303656986722891, -1.5620513211380822)),
+]
+
+
+def test_slivers_that_are_nearly_edge_on_are_met():
+    check_rows(NEARLY_EDGE_ON, k.TriangleAt, lambda a, b, c: lambda x, y: oracle.segment_triangle(x, y, a.T, b.T, c.T))
+    for p0, p1, radius, motion, *corners in NEARLY_EDGE_ON:
+        assert k.sweep(k.CapsuleAt(p0, p1, radius), motion, k.TriangleAt(*corners)) is not None
+
+
 # RULES 2 and 3.
 
 def test_culling_drops_triangles_that_look_along_the_motion_and_no_others():
@@ -280,8 +309,7 @@ def test_culling_drops_triangles_that_look_along_the_motion_and_no_others():
     a, b, c = (np.asarray(v, LONG) for v in case.target)
     n = np.cross(b - a, c - a)
     along = (unit(n) * unit(case.motion)).sum(1)
-    # A sliver's normal is as good as its coordinates are.
-    unsure = 1e-9 + 1e-15 * case.size**2 / np.maximum(length(n), 1e-300)
+    unsure = 1.01e-9
     axis = case.p1 - case.p0
     parallel = length(np.cross(axis, case.motion)) <= 1.01e-9 * length(axis) * length(case.motion)
     free = k.sweep_many(case.capsule, case.motion, case.target)

@@ -1,6 +1,7 @@
 """The toolbox: formulas against their definitions, corrected mistakes, one and many."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -186,6 +187,22 @@ def test_triangles():
     assert toolbox.closest_on_segment((3e-6, 1, 0), a, (1e-5, 0, 0)) == (3e-6, 0, 0)
     assert toolbox.closest_on_segment((3, 1, 0), a, a) == a
     assert toolbox.triangle_normal(a, (1e-5, 0, 0), (0, 1e-5, 0)) == (0, 0, 1)
+
+
+@pytest.mark.parametrize("aspect", [1e-2, 1e-5, 1e-9, 1e-11])
+def test_normal_of_a_sliver_has_all_its_digits(aspect):
+    rng = np.random.default_rng(5)
+    a, e, w = rng.normal(size=(3, 200, 3))
+    w = np.cross(e, w / np.linalg.norm(np.cross(e, w), axis=1)[:, None])
+    b = a + e
+    c = a + e * rng.uniform(0, 1, (200, 1)) + w * aspect
+    found = np.asarray(toolbox.triangle_normal(a, b, c))
+    for i in range(200):
+        x, y, z = ([Fraction(float(v)) for v in p[i]] for p in (a, b, c))
+        u, v = [q - p for p, q in zip(x, y, strict=True)], [q - p for p, q in zip(x, z, strict=True)]
+        n = np.array([float(u[1] * v[2] - u[2] * v[1]), float(u[2] * v[0] - u[0] * v[2]),
+                      float(u[0] * v[1] - u[1] * v[0])])
+        assert abs(found[i] - n / np.linalg.norm(n)).max() < 1e-13
 
 
 def test_tolerances():

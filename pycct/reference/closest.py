@@ -18,7 +18,6 @@ from pycct.reference.vec import (
     len2,
     lerp,
     madd,
-    neg,
     sub,
 )
 
@@ -31,6 +30,8 @@ DEGENERATE = 1e-12
 # Below this ratio of cross product to longest edge squared a triangle's plain cross
 # product has lost too many digits.
 SLIVER = 1e-3
+# 2 ** 27 + 1 cuts a double into halves whose products are exact.
+SPLIT = 134217729.0
 
 
 class Pair(NamedTuple):
@@ -112,39 +113,78 @@ def segment_segment(p0, p1, q0, q1):
     return _nearer(best, _pair(lerp(p0, p1, s), q1, s, 1.0))
 
 
+def _difference(a, b):
+    """a - b without rounding (Knuth's two-sum), as the nearest double and the rest."""
+    hi = a - b
+    t = hi - a
+    return hi, (a - (hi - t)) - (b + t)
+
+
+def _product(a, b):
+    """a * b without rounding (Dekker's product), as the nearest double and the rest."""
+    t = SPLIT * a
+    a1 = t - (t - a)
+    a2 = a - a1
+    t = SPLIT * b
+    b1 = t - (t - b)
+    b2 = b - b1
+    hi = a * b
+    return hi, a2 * b2 - (((hi - a1 * b1) - a2 * b1) - a1 * b2)
+
+
+def _determinant(a, b, c, d):
+    """a * b - c * d, right to the last digits however much of it cancels."""
+    p, p_lo = _product(a[0], b[0])
+    q, q_lo = _product(c[0], d[0])
+    r, r_lo = _difference(p, q)
+    return r + (r_lo + (p_lo - q_lo) + (a[0] * b[1] + a[1] * b[0]) - (c[0] * d[1] + c[1] * d[0]))
+
+
+def _sliver_cross(a, b, c):
+    """Cross product of b - a and c - a with the digits that plain doubles lose where they are nearly parallel."""
+    ux, uy, uz = (_difference(x, y) for x, y in zip(b, a, strict=True))
+    vx, vy, vz = (_difference(x, y) for x, y in zip(c, a, strict=True))
+    return (_determinant(uy, vz, uz, vy), _determinant(uz, vx, ux, vz), _determinant(ux, vy, uy, vx))
+
+
 def triangle_normal(a, b, c):
     """Unit normal of a triangle, zero when it is degenerate (RULES 3; SWEEP A.1 divides by zero)."""
     u = sub(b, a)
     v = sub(c, a)
-    w = sub(c, b)
-    u2 = len2(u)
-    v2 = len2(v)
-    longest2 = f_max(u2, f_max(v2, len2(w)))
+    longest2 = f_max(len2(u), f_max(len2(v), dist2(c, b)))
     n = cross(u, v)
     m = sqrt(len2(n))
     if m <= DEGENERATE * longest2 or m == 0.0:
         return ZERO
     if m < SLIVER * longest2:
-        # Exactly across the longest edge, however thin the triangle.
-        if u2 == longest2:
-            w = u
-        else:
-            if v2 == longest2:
-                w = v
-            v = neg(u)
-        # Here v leads from w to the third vertex, up to a multiple of w.
-        n = cross(w, madd(v, w, -dot(v, w) / longest2))
+        n = _sliver_cross(a, b, c)
         m = sqrt(len2(n))
+        if m == 0.0:
+            return n
     return (n[0] / m, n[1] / m, n[2] / m)
 
 
 def _inside(x, a, b, c, n):
     """True when x, taken along n, falls into the triangle."""
-    return (
-        dot(cross(sub(b, a), sub(x, a)), n) >= 0.0
-        and dot(cross(sub(c, b), sub(x, b)), n) >= 0.0
-        and dot(cross(sub(a, c), sub(x, c)), n) >= 0.0
-    )
+    u = sub(b, a)
+    v = sub(c, b)
+    w = sub(a, c)
+    if not (
+        dot(cross(u, sub(x, a)), n) >= 0.0
+        and dot(cross(v, sub(x, b)), n) >= 0.0
+        and dot(cross(w, sub(x, c)), n) >= 0.0
+    ):
+        return False
+    # Beyond the sharp end of a sliver two edges are as good as one line to these
+    # products; the ends of the longest edge are the true ones.
+    u2 = len2(u)
+    v2 = len2(v)
+    w2 = len2(w)
+    if u2 >= v2 and u2 >= w2:
+        return 0.0 <= dot(sub(x, a), u) <= u2
+    if v2 >= w2:
+        return 0.0 <= dot(sub(x, b), v) <= v2
+    return 0.0 <= dot(sub(x, c), w) <= w2
 
 
 def point_triangle(p, a, b, c):
@@ -203,13 +243,13 @@ def _excess(x, h):
     return x - h if x > h else (x + h if x < -h else 0.0)
 
 
-def _slope(p0, d, t, half):
-    """Half the derivative by t of the squared distance from p0 + d t to the box."""
-    return (
-        d[0] * _excess(p0[0] + d[0] * t, half[0])
-        + d[1] * _excess(p0[1] + d[1] * t, half[1])
-        + d[2] * _excess(p0[2] + d[2] * t, half[2])
-    )
+def _slope(p, d, half, face):
+    """Half the rate at which the squared distance to the box grows at p along d; p lies in a face across this axis.
+
+    Not in any: None. That axis is left out: the rounding of p would outweigh what the others say.
+    """
+    parts = [0.0 if i == face else d[i] * _excess(p[i], half[i]) for i in range(3)]
+    return parts[0] + parts[1] + parts[2]
 
 
 def segment_box(p0, p1, half):
@@ -219,32 +259,32 @@ def segment_box(p0, p1, half):
     piece on which its slope changes sign, and solve there.
     """
     d = sub(p1, p0)
-    slope_lo = _slope(p0, d, 0.0, half)
-    by_pieces = False
-    t = 0.0
-    if slope_lo < 0.0:
-        if _slope(p0, d, 1.0, half) <= 0.0:
-            t = 1.0
-            # Inside the box the slope is zero over a whole stretch: take its start.
-            by_pieces = dist2(p1, point_box(p1, half)) == 0.0
-        else:
-            by_pieces = True
-    if by_pieces:
+    if _slope(p0, d, half, None) >= 0.0:
+        t = 0.0
+    elif _slope(p1, d, half, None) < 0.0:
+        t = 1.0
+    else:
         # Where the segment crosses the planes of the faces.
         ends = []
         for i in range(3):
             if d[i] != 0.0:
-                ends += [x for x in ((half[i] - p0[i]) / d[i], (-half[i] - p0[i]) / d[i]) if 0.0 < x < 1.0]
-        ends.sort()
-        ends.append(1.0)
-        t = 1.0
+                ends += [(x, i) for x in ((half[i] - p0[i]) / d[i], (-half[i] - p0[i]) / d[i]) if 0.0 < x < 1.0]
         lo = 0.0
-        for end in ends:
-            slope = _slope(p0, d, end, half)
-            if slope >= 0.0:
-                t = lo + (end - lo) * (slope_lo / (slope_lo - slope))
+        hi = 1.0
+        for end, face in sorted(ends):
+            if _slope(madd(p0, d, end), d, half, face) >= 0.0:
+                hi = end
                 break
             lo = end
-            slope_lo = slope
+        # From the faces that count on the piece: slopes at its ends may be all rounding.
+        middle = 0.5 * (lo + hi)
+        way = bend = 0.0
+        for i in range(3):
+            x = p0[i] + d[i] * middle
+            if x > half[i] or x < -half[i]:
+                way += d[i] * ((half[i] if x > half[i] else -half[i]) - p0[i])
+                bend += d[i] * d[i]
+        # Inside the box the slope is zero over a whole stretch, whose start is wanted.
+        t = f_clamp(way / bend, lo, hi) if bend > 0.0 else lo
     on_a = madd(p0, d, t)
     return _pair(on_a, point_box(on_a, half), t, 0.0)
