@@ -17,8 +17,16 @@ cdef struct character:
     int32_t group       # characters of different groups never meet
 
 
+# Number of a cell along each axis.
+cdef struct cell_place:
+    int32_t x
+    int32_t y
+    int32_t z
+
+
 cdef struct neighbour_slot:
     character who
+    cell_place place
     int32_t cell        # index in heads, -1: slot is free
     int32_t next
     int32_t previous    # -1: first of its cell
@@ -33,8 +41,8 @@ cdef struct neighbour_grid:
     int32_t count               # used
     int32_t* heads              # first slot of each cell
     int32_t n_heads             # power of two
-    double cell_size
-    double largest              # largest half extent of any character so far
+    vec3 cell_size
+    vec3 largest                # largest half extents of any character so far
 
 
 cdef void grid_init(neighbour_grid* g) noexcept nogil

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Characters among characters. See the header."""
 from libc.math cimport sqrt
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
@@ -16,12 +16,12 @@ from pycct._vec cimport (
     box_overlap,
     f_min,
     v3,
+    v3_abs,
     v3_across,
     v3_add,
     v3_is_zero,
     v3_madd,
     v3_max,
-    v3_max_abs,
     v3_min,
     v3_neg,
     v3_reject,
@@ -41,8 +41,8 @@ cdef void grid_init(neighbour_grid* g) noexcept nogil:
     g.heads = NULL
     g.n_slots = g.room = g.count = g.n_heads = 0
     g.free_slot = -1
-    g.cell_size = SMALLEST_CELL
-    g.largest = 0.0
+    g.cell_size = v3(SMALLEST_CELL, SMALLEST_CELL, SMALLEST_CELL)
+    g.largest = v3(0.0, 0.0, 0.0)
 
 
 cdef void grid_free(neighbour_grid* g) noexcept nogil:
@@ -51,23 +51,36 @@ cdef void grid_free(neighbour_grid* g) noexcept nogil:
     grid_init(g)
 
 
-cdef inline int64_t _floor_cell(double x, double size) noexcept nogil:
+cdef inline int32_t _floor_cell(double x, double size) noexcept nogil:
     cdef double q = x / size
-    cdef int64_t i
+    cdef int32_t i
     # Far out all characters share the outermost cells; the box test decides.
     if q > 1e9:
         q = 1e9
     elif q < -1e9:
         q = -1e9
-    i = <int64_t>q
+    i = <int32_t>q
     return i - 1 if q < <double>i else i
 
 
-cdef inline int32_t _bucket(int64_t x, int64_t y, int64_t z, int32_t group, int32_t n) noexcept nogil:
+cdef inline cell_place _place_of(const neighbour_grid* g, vec3 p) noexcept nogil:
+    cdef cell_place c
+    c.x = _floor_cell(p.x, g.cell_size.x)
+    c.y = _floor_cell(p.y, g.cell_size.y)
+    c.z = _floor_cell(p.z, g.cell_size.z)
+    return c
+
+
+cdef inline bint _same_place(cell_place a, cell_place b) noexcept nogil:
+    return a.x == b.x and a.y == b.y and a.z == b.z
+
+
+cdef inline int32_t _bucket(cell_place c, int32_t group, int32_t n) noexcept nogil:
     """Each group has cells of its own: thousands may stand in one place."""
-    cdef uint64_t h = <uint64_t>x * 73856093u ^ <uint64_t>group * 0x9E3779B97F4A7C15u
-    h ^= <uint64_t>y * 19349663u
-    h ^= <uint64_t>z * 83492791u
+    cdef uint64_t h = <uint64_t>group * 0x9E3779B97F4A7C15u
+    h ^= <uint64_t>c.x * 73856093u
+    h ^= <uint64_t>c.y * 19349663u
+    h ^= <uint64_t>c.z * 83492791u
     h ^= h >> 17
     return <int32_t>(h & <uint64_t>(n - 1))
 
@@ -76,15 +89,15 @@ cdef inline aabb _bounds(const character* c) noexcept nogil:
     return box_grow(box_of(v3_min(c.p0, c.p1), v3_max(c.p0, c.p1)), c.radius)
 
 
-cdef inline int32_t _bucket_of(const neighbour_grid* g, const character* c) noexcept nogil:
-    cdef vec3 p = v3_scale(v3_add(c.p0, c.p1), 0.5)
-    return _bucket(_floor_cell(p.x, g.cell_size), _floor_cell(p.y, g.cell_size), _floor_cell(p.z, g.cell_size),
-                   c.group, g.n_heads)
+cdef inline cell_place _cell_of(const neighbour_grid* g, const character* c) noexcept nogil:
+    return _place_of(g, v3_scale(v3_add(c.p0, c.p1), 0.5))
 
 
 cdef inline void _link(neighbour_grid* g, int32_t slot) noexcept nogil:
-    cdef int32_t cell = _bucket_of(g, &g.slots[slot].who)
+    cdef cell_place place = _cell_of(g, &g.slots[slot].who)
+    cdef int32_t cell = _bucket(place, g.slots[slot].who.group, g.n_heads)
     cdef int32_t first = g.heads[cell]
+    g.slots[slot].place = place
     g.slots[slot].cell = cell
     g.slots[slot].next = first
     g.slots[slot].previous = -1
@@ -113,18 +126,24 @@ cdef void _relink(neighbour_grid* g) noexcept nogil:
             _link(g, i)
 
 
-cdef inline double _half_extent(const character* c) noexcept nogil:
-    return 0.5 * v3_max_abs(v3_sub(c.p1, c.p0)) + c.radius
+cdef inline bint _fit_axis(double half, double* size, double* largest) noexcept nogil:
+    """Make cells large enough along one axis; True when they have changed."""
+    if half > largest[0]:
+        largest[0] = half
+        if size[0] < 3.0 * half:
+            size[0] = 4.0 * half
+            return True
+    return False
 
 
 cdef void _fit(neighbour_grid* g, const character* who) noexcept nogil:
     """Make the cells large enough for a character."""
-    cdef double h = _half_extent(who)
-    if h > g.largest:
-        g.largest = h
-        if g.cell_size < 2.0 * h:
-            g.cell_size = 4.0 * h
-            _relink(g)
+    cdef vec3 half = v3_scale(v3_abs(v3_sub(who.p1, who.p0)), 0.5)
+    cdef bint x = _fit_axis(half.x + who.radius, &g.cell_size.x, &g.largest.x)
+    cdef bint y = _fit_axis(half.y + who.radius, &g.cell_size.y, &g.largest.y)
+    cdef bint z = _fit_axis(half.z + who.radius, &g.cell_size.z, &g.largest.z)
+    if x or y or z:
+        _relink(g)
 
 
 cdef int32_t grid_add(neighbour_grid* g, const character* who) noexcept nogil:
@@ -162,7 +181,7 @@ cdef int32_t grid_add(neighbour_grid* g, const character* who) noexcept nogil:
 
 cdef int grid_update(neighbour_grid* g, int32_t slot, const character* who) noexcept nogil:
     _fit(g, who)
-    if _bucket_of(g, who) == g.slots[slot].cell:
+    if who.group == g.slots[slot].who.group and _same_place(_cell_of(g, who), g.slots[slot].place):
         g.slots[slot].who = who[0]
         return STATUS_OK
     _unlink(g, slot)
@@ -250,42 +269,29 @@ cdef inline int32_t _take(const character* c, aabb box, const character* self, c
 
 cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* self, character* out,
                           int32_t room) noexcept nogil:
-    cdef int32_t found = 0, slot, cell
-    cdef int64_t x, y, z, x0, x1, y0, y1, z0, z1
-    cdef aabb reach
+    cdef int32_t found = 0, slot
+    cdef cell_place c, lo, hi
     cdef double cells
     if g.count == 0:
         return 0
-    reach = box_grow(box, g.largest)
-    x0 = _floor_cell(reach.lo.x, g.cell_size)
-    x1 = _floor_cell(reach.hi.x, g.cell_size)
-    y0 = _floor_cell(reach.lo.y, g.cell_size)
-    y1 = _floor_cell(reach.hi.y, g.cell_size)
-    z0 = _floor_cell(reach.lo.z, g.cell_size)
-    z1 = _floor_cell(reach.hi.z, g.cell_size)
-    cells = (x1 - x0 + 1.0) * (y1 - y0 + 1.0) * (z1 - z0 + 1.0)
+    lo = _place_of(g, v3_sub(box.lo, g.largest))
+    hi = _place_of(g, v3_add(box.hi, g.largest))
+    cells = (<double>hi.x - lo.x + 1.0) * (<double>hi.y - lo.y + 1.0) * (<double>hi.z - lo.z + 1.0)
     if cells > MANY_CELLS or cells > 2.0 * g.n_slots + 64.0:
         for slot in range(g.n_slots):
             if g.slots[slot].cell >= 0:
                 found = _take(&g.slots[slot].who, box, self, out, found, room)
         return found
-    for z in range(z0, z1 + 1):
-        for y in range(y0, y1 + 1):
-            for x in range(x0, x1 + 1):
-                cell = _bucket(x, y, z, self.group, g.n_heads)
-                slot = g.heads[cell]
+    for c.z in range(lo.z, hi.z + 1):
+        for c.y in range(lo.y, hi.y + 1):
+            for c.x in range(lo.x, hi.x + 1):
+                slot = g.heads[_bucket(c, self.group, g.n_heads)]
                 while slot >= 0:
                     # Two cells may share a bucket: take each character in its own cell only.
-                    if _in_cell(g, &g.slots[slot].who, x, y, z):
+                    if _same_place(g.slots[slot].place, c):
                         found = _take(&g.slots[slot].who, box, self, out, found, room)
                     slot = g.slots[slot].next
     return found
-
-
-cdef inline bint _in_cell(const neighbour_grid* g, const character* c, int64_t x, int64_t y, int64_t z) noexcept nogil:
-    cdef vec3 p = v3_scale(v3_add(c.p0, c.p1), 0.5)
-    return (_floor_cell(p.x, g.cell_size) == x and _floor_cell(p.y, g.cell_size) == y
-            and _floor_cell(p.z, g.cell_size) == z)
 
 
 cdef int32_t shared_add(shared_grid* g, const character* who) noexcept nogil:
