@@ -1,7 +1,8 @@
 # Every target sets up what it needs. The commands meant for people:
 #   make demo    characters walk through a level; picture, numbers and summary in demo-out/
-#   make test    the tests, on the ordinary build and on the checked build
-#   make test-slow   the long ones: millions of figures, all recordings in the reference, every report at length
+#   make test    all tests on the ordinary build, and those that are not marked slow on the checked build
+#   make test-fast   those that are not marked slow, on the ordinary build
+#   make test-slow   the rest: millions of figures, all recordings in the reference, every report at length
 #   make bench   speed beside other character controllers, in one run
 #   make lint    ruff, cython-lint, mypy, stubtest
 #   make docs    the documentation as a site in docs-out/html; warnings are errors
@@ -12,7 +13,7 @@
 #   make wheels  wheels for every interpreter found, each tested in an empty environment
 #   make package sdist, wheel and empty environments, for each interpreter in PYTHONS
 #   make clean   removes all that the others made
-# PYTHON=... names the interpreter to make the environments from, ARGS=... adds arguments to demo, test-fast and bench.
+# PYTHON=... names the interpreter to make the environments from, ARGS=... adds arguments to demo, bench and all tests but the checked ones.
 
 VENV ?= .venv
 DEBUG_VENV := .venv-debug
@@ -32,13 +33,16 @@ PYTEST_JOBS := -n $(JOBS) --dist worksteal
 COMPILED := pyproject.toml setup.py $(wildcard pycct/*.pyx pycct/*.pxd)
 PURE := $(wildcard pycct/*.py pycct/*.pyi pycct/*/*.py)
 
-.PHONY: demo test test-slow test-debug test-fast bench docs docs-pictures lint package clean sanitize soak fuzz determinism wheels
+.PHONY: demo test test-all test-slow test-debug test-fast bench docs docs-pictures lint package clean sanitize soak fuzz determinism wheels
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/python -m pycct demo --out $(DEMO_OUT) $(ARGS)
 
-test: test-fast test-debug
+test: test-all test-debug
+
+test-all: $(VENV)/.dev
+	$(VENV)/bin/pytest $(PYTEST_JOBS) tests $(ARGS)
 
 test-slow: $(VENV)/.dev
 	$(VENV)/bin/pytest $(PYTEST_JOBS) -m slow tests $(ARGS)

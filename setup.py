@@ -31,7 +31,8 @@ if sys.platform == "win32":
 else:
     CFLAGS = ["-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"]
     CFLAGS += ["-Wno-unused-function", "-Wno-unreachable-code"]
-    CFLAGS += ["-O1", "-g"] if DEBUG else ["-O3", "-g0"]
+    # -g1: lines for the sanitizer's reports. Variables too would be half of the compiler's work.
+    CFLAGS += ["-O1", "-g1"] if DEBUG else ["-O3", "-g0"]
     if DEBUG and sys.platform == "linux":
         SANITIZE = ["-fsanitize=undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
         CFLAGS += SANITIZE
@@ -86,6 +87,10 @@ class BuildExt(build_ext):
         super().build_extensions()
 
 
+JOBS = min(4, os.cpu_count() or 1)
+# Cython's own processes start by fork, or they would run this file once more each.
+TRANSLATORS = JOBS if sys.platform == "linux" and sys.version_info < (3, 14) else 0
+
 extensions = [
     Extension(
         "pycct." + path.stem,
@@ -104,8 +109,8 @@ setup(
         # The coverage plugin needs each .c beside its .pyx.
         build_dir=None if COVERAGE else build_base() + "/cython",
         emit_linenums=LINES,
-        nthreads=0,
+        nthreads=TRANSLATORS,
     ),
     cmdclass={"build_ext": BuildExt},
-    options={"build": {"build_base": build_base()}, "build_ext": {"parallel": min(4, os.cpu_count() or 1)}},
+    options={"build": {"build_base": build_base()}, "build_ext": {"parallel": JOBS}},
 )
