@@ -16,10 +16,6 @@ from pycct._vec cimport (
     vec3,
 )
 
-# Below this squared sine two segments count as nearly parallel and their end
-# points are tried as well: the interior solution has lost half its digits.
-cdef double NEARLY_PARALLEL2 = 1e-6
-
 # A triangle is degenerate when its cross product is no longer than this times
 # its longest edge squared (RULES 3).
 cdef double DEGENERATE = 1e-12
@@ -32,65 +28,26 @@ cdef double SLIVER = 1e-3
 cdef double SPLIT = 134217729.0
 
 
-cdef inline closest_pair _pair(vec3 on_a, vec3 on_b, double s, double t) noexcept nogil:
-    cdef closest_pair r
-    r.on_a = on_a
-    r.on_b = on_b
-    r.dist2 = v3_dist2(on_a, on_b)
-    r.s = s
-    r.t = t
-    return r
-
-
-cdef double point_segment_parameter(vec3 p, vec3 a, vec3 b) noexcept nogil:
-    cdef vec3 d = v3_sub(b, a)
-    cdef double l2 = v3_len2(d)
-    if l2 <= 0.0:
-        return 0.0
-    return f_clamp(v3_dot(v3_sub(p, a), d) / l2, 0.0, 1.0)
-
-
 cdef closest_pair point_segment(vec3 p, vec3 a, vec3 b) noexcept nogil:
     cdef double t = point_segment_parameter(p, a, b)
     return _pair(p, v3_lerp(a, b, t), 0.0, t)
 
 
 cdef closest_pair segment_segment(vec3 p0, vec3 p1, vec3 q0, vec3 q1) noexcept nogil:
+    return segment_segment_here(p0, p1, q0, q1)
+
+
+cdef closest_pair nearly_parallel(vec3 p0, vec3 p1, vec3 q0, vec3 q1, closest_pair best) noexcept nogil:
+    # The same by cross products, which lose half as many digits to the small angle.
     cdef vec3 d1 = v3_sub(p1, p0)
     cdef vec3 d2 = v3_sub(q1, q0)
     cdef vec3 r = v3_sub(p0, q0)
-    cdef vec3 m
-    cdef double a = v3_len2(d1)
-    cdef double e = v3_len2(d2)
-    cdef double b, c, f, s, t, denom
-    cdef closest_pair best, other
-    if a <= 0.0:
-        t = point_segment_parameter(p0, q0, q1)
-        return _pair(p0, v3_lerp(q0, q1, t), 0.0, t)
-    if e <= 0.0:
-        s = point_segment_parameter(q0, p0, p1)
-        return _pair(v3_lerp(p0, p1, s), q0, s, 0.0)
-    b = v3_dot(d1, d2)
-    c = v3_dot(d1, r)
-    f = v3_dot(d2, r)
-    denom = a * e - b * b
-    s = f_clamp((b * f - c * e) / denom, 0.0, 1.0) if denom > 0.0 else 0.0
-    t = (b * s + f) / e
-    if t < 0.0:
-        t = 0.0
-        s = f_clamp(-c / a, 0.0, 1.0)
-    elif t > 1.0:
-        t = 1.0
-        s = f_clamp((b - c) / a, 0.0, 1.0)
-    best = _pair(v3_madd(p0, d1, s), v3_madd(q0, d2, t), s, t)
-    if denom > NEARLY_PARALLEL2 * a * e:
-        return best
-    # The same by cross products, which lose half as many digits to the small angle.
-    m = v3_cross(d1, d2)
-    denom = v3_len2(m)
+    cdef vec3 m = v3_cross(d1, d2)
+    cdef double s, t, denom = v3_len2(m)
+    cdef closest_pair other
     if denom > 0.0:
         s = f_clamp(v3_dot(m, v3_cross(d2, r)) / denom, 0.0, 1.0)
-        t = f_clamp((b * s + f) / e, 0.0, 1.0)
+        t = f_clamp((v3_dot(d1, d2) * s + v3_dot(d2, r)) / v3_len2(d2), 0.0, 1.0)
         best = _pair(v3_madd(p0, d1, s), v3_madd(q0, d2, t), s, t)
     t = point_segment_parameter(p0, q0, q1)
     other = _pair(p0, v3_lerp(q0, q1, t), 0.0, t)

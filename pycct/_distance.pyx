@@ -2,10 +2,10 @@
 from libc.math cimport fabs, sqrt
 from libc.stdint cimport int32_t
 
-from pycct._closest cimport closest_pair, point_segment_parameter, segment_segment
+from pycct._closest cimport closest_pair, point_segment_parameter, segment_segment, segment_segment_here
 from pycct._polytope cimport (
     FEATURE_EDGE, FEATURE_FACE, FEATURE_INDEX, FEATURE_VERTEX, convex_shape, edge_ends, edge_sides, face_normal,
-    face_offset, feature_normal, feature_of, polytope, polytope_load, pose, public_feature, support, vertex_at,
+    face_planes, feature_normal, feature_of, polytope, polytope_load, pose, public_feature, support, vertex_at,
 )
 from pycct._types cimport SHAPE_CAPSULE, SHAPE_SPHERE
 from pycct._vec cimport (
@@ -273,14 +273,11 @@ cdef void _face_axes(const polytope* p, const polytope* q, bint p_is_a, double t
     if p.n_faces == 0:
         return
     order[0], order[1], order[2], order[3], order[4], order[5] = 1, 4, 2, 5, 0, 3
+    face_planes(p, work.normal, work.offset)
     for i in range(p.n_faces):
         f = order[i] if p.boxlike else i
-        m = face_normal(p, f)
-        d = face_offset(p, f, m)
-        work.normal[f] = m
-        work.offset[f] = d
         work.deepest[f] = -1
-        depth = d - v3_dot(m, q.centre)
+        depth = work.offset[f] - v3_dot(work.normal[f], q.centre)
         work.centre_depth[f] = depth
         if depth < least - tie:
             least = depth
@@ -347,10 +344,15 @@ cdef void _edge_axes(const polytope* a, const polytope* b, double scale, best_ax
                      const axis_work* wb) noexcept nogil:
     cdef int32_t[MAX_EDGES] ea
     cdef int32_t[MAX_EDGES] eb
+    # Of B's edges: direction, and the normals of the faces beside it.
     cdef vec3[MAX_EDGES] dbs
+    cdef vec3[MAX_EDGES] nbl
+    cdef vec3[MAX_EDGES] nbr
     cdef int32_t na, nb, i, j, u, v, al, ar, bl, br
     cdef vec3 da, db, pa, pb, n, nal, nar, zero = v3(0.0, 0.0, 0.0)
-    cdef double left, right, x, y, m, depth, slack, sign, tie = TIE * scale
+    cdef double left, right, m, depth, slack, sign, tie = TIE * scale
+    cdef bint b_has_sides = True
+    cdef int up, down
     na = _edges_worth_trying(a, b, wa, best.depth, ea)
     nb = _edges_worth_trying(b, a, wb, best.depth, eb)
     # A looser test only lets more axes in; each is measured in full before it counts.
@@ -358,6 +360,12 @@ cdef void _edge_axes(const polytope* a, const polytope* b, double scale, best_ax
     for j in range(nb):
         edge_ends(b, eb[j], &u, &v)
         dbs[j] = v3_sub(vertex_at(b, v), vertex_at(b, u))
+        edge_sides(b, eb[j], &bl, &br)
+        if bl >= 0:
+            nbl[j] = wb.normal[bl]
+            nbr[j] = wb.normal[br]
+        else:
+            b_has_sides = False
     for i in range(na):
         edge_ends(a, ea[i], &u, &v)
         edge_sides(a, ea[i], &al, &ar)
@@ -368,20 +376,19 @@ cdef void _edge_axes(const polytope* a, const polytope* b, double scale, best_ax
         for j in range(nb):
             db = dbs[j]
             # da x db is an outward axis of both edges when it lies between the normals of the
-            # faces beside each; here that is a matter of signs.
+            # faces beside each; here that is a matter of signs. One branch for all of them.
             left = v3_dot(nal, db)
             right = v3_dot(nar, db)
-            if not ((left >= -slack and right <= slack) or (left <= slack and right >= -slack)):
+            up = (left >= -slack) & (right <= slack)
+            down = (left <= slack) & (right >= -slack)
+            if b_has_sides:
+                left = v3_dot(nbl[j], da)
+                right = v3_dot(nbr[j], da)
+                up &= (left >= -slack) & (right <= slack)
+                down &= (left <= slack) & (right >= -slack)
+            if not (up | down):
                 continue
-            edge_sides(b, eb[j], &bl, &br)
-            sign = 1.0 if left >= -slack and right <= slack else -1.0
-            if bl >= 0:
-                x = v3_dot(wb.normal[bl], da)
-                y = v3_dot(wb.normal[br], da)
-                if not (left >= -slack and right <= slack and x >= -slack and y <= slack):
-                    if not (left <= slack and right >= -slack and x <= slack and y >= -slack):
-                        continue
-                    sign = -1.0
+            sign = 1.0 if up else -1.0
             n = v3_cross(da, db)
             m = v3_len2(n)
             if m <= 1e-28 * v3_len2(da) * v3_len2(db) or m <= 0.0:
@@ -615,35 +622,53 @@ cdef vec3 _axis_of_touching_lines(vec3 da, vec3 db, vec3 towards_a) noexcept nog
     return v3_across(da if v3_len2(da) >= v3_len2(db) else db)
 
 
-cdef inline void _segments(vec3 a0, vec3 a1, int32_t na, vec3 b0, vec3 b1, int32_t nb, core_pair* out) noexcept nogil:
-    """Cores of one or two points."""
-    cdef closest_pair p
-    cdef vec3 v
-    cdef double m, scale
-    if na == 1 or nb == 1:
-        # A point needs no more than its projection; two points not even that.
-        p.s = 0.0 if na == 1 else point_segment_parameter(b0, a0, a1)
-        p.t = 0.0 if nb == 1 else point_segment_parameter(a0, b0, b1)
-        p.on_a = a0 if na == 1 else v3_lerp(a0, a1, p.s)
-        p.on_b = b0 if nb == 1 else v3_lerp(b0, b1, p.t)
-    else:
-        p = segment_segment(a0, a1, b0, b1)
+cdef inline bint _surely_apart(double v2, vec3 da, vec3 db) noexcept nogil:
+    """Whether two points at the squared distance v2 on segments of these directions are no touch: a quick test."""
+    return v2 > 8.0 * TOUCHING * TOUCHING * (v3_len2(da) + v3_len2(db)) and v2 > 1e-280
+
+
+cdef inline void _from_nearest(closest_pair p, vec3 a0, vec3 a1, vec3 b0, vec3 b1, core_pair* out) noexcept nogil:
+    """Distance, direction and features of two segments or points that are nearest at p; s and t of a point are 0."""
+    cdef vec3 v = v3_sub(p.on_a, p.on_b)
+    cdef double v2 = v3_len2(v)
+    cdef double m = sqrt(v2)
     out.on_a = p.on_a
     out.on_b = p.on_b
-    v = v3_sub(p.on_a, p.on_b)
-    m = sqrt(v3_len2(v))
-    scale = v3_max_abs(v3_sub(a1, a0)) + v3_max_abs(v3_sub(b1, b0))
     out.distance = m
-    out.feature_a = FEATURE_VERTEX | (1 if na > 1 and p.s == 1.0 else 0)
-    if na > 1 and 0.0 < p.s < 1.0:
-        out.feature_a = FEATURE_EDGE
-    out.feature_b = FEATURE_VERTEX | (1 if nb > 1 and p.t == 1.0 else 0)
-    if nb > 1 and 0.0 < p.t < 1.0:
-        out.feature_b = FEATURE_EDGE
-    if m > TOUCHING * scale and m > 1e-150:
+    # Vertex 0 or 1 at the ends, the edge between them; no branch for what no one can guess.
+    out.feature_a = ((p.s > 0.0) & (p.s < 1.0)) * FEATURE_EDGE | FEATURE_VERTEX | (p.s == 1.0)
+    out.feature_b = ((p.t > 0.0) & (p.t < 1.0)) * FEATURE_EDGE | FEATURE_VERTEX | (p.t == 1.0)
+    if _surely_apart(v2, v3_sub(a1, a0), v3_sub(b1, b0)):
         out.n = v3_scale(v, 1.0 / m)
-        return
-    out.n = _axis_of_touching_lines(v3_sub(a1, a0), v3_sub(b1, b0), v3_sub(v3_add(a0, a1), v3_add(b0, b1)))
+    else:
+        out.n = _direction_of_near(v, m, a0, a1, b0, b1)
+
+
+cdef vec3 _direction_of_near(vec3 v, double m, vec3 a0, vec3 a1, vec3 b0, vec3 b1) noexcept nogil:
+    cdef double scale = v3_max_abs(v3_sub(a1, a0)) + v3_max_abs(v3_sub(b1, b0))
+    if m > TOUCHING * scale and m > 1e-150:
+        return v3_scale(v, 1.0 / m)
+    return _axis_of_touching_lines(v3_sub(a1, a0), v3_sub(b1, b0), v3_sub(v3_add(a0, a1), v3_add(b0, b1)))
+
+
+cdef inline closest_pair _nearest(vec3 a0, vec3 a1, int32_t na, vec3 b0, vec3 b1, int32_t nb) noexcept nogil:
+    cdef closest_pair p
+    # A point needs no more than its projection; two points not even that.
+    p.s = 0.0 if na == 1 else point_segment_parameter(b0, a0, a1)
+    p.t = 0.0 if nb == 1 else point_segment_parameter(a0, b0, b1)
+    p.on_a = a0 if na == 1 else v3_lerp(a0, a1, p.s)
+    p.on_b = b0 if nb == 1 else v3_lerp(b0, b1, p.t)
+    p.dist2 = 0.0
+    return p
+
+
+cdef void _segments(const polytope* a, const polytope* b, core_pair* out) noexcept nogil:
+    """Cores of one or two points."""
+    cdef vec3 a0 = vertex_at(a, 0), a1 = vertex_at(a, a.n - 1), b0 = vertex_at(b, 0), b1 = vertex_at(b, b.n - 1)
+    if a.n == 1 or b.n == 1:
+        _from_nearest(_nearest(a0, a1, a.n, b0, b1, b.n), a0, a1, b0, b1, out)
+    else:
+        _from_nearest(segment_segment(a0, a1, b0, b1), a0, a1, b0, b1, out)
 
 
 cdef void core_distance(const polytope* a, const polytope* b, double limit, core_pair* out) noexcept nogil:
@@ -653,7 +678,7 @@ cdef void core_distance(const polytope* a, const polytope* b, double limit, core
     cdef int status
     out.beyond = False
     if a.n <= 2 and b.n <= 2:
-        _segments(vertex_at(a, 0), vertex_at(a, a.n - 1), a.n, vertex_at(b, 0), vertex_at(b, b.n - 1), b.n, out)
+        _segments(a, b, out)
         out.beyond = out.distance > limit
         return
     if a.boxlike and b.boxlike:
@@ -761,15 +786,12 @@ cdef inline bint _opposite(vec3 a, vec3 b) noexcept nogil:
     return a.x == -b.x and a.y == -b.y and a.z == -b.z
 
 
-cdef void round_distance(const convex_shape* a, const pose* pa, const convex_shape* b, const pose* pb,
-                         distance_result* out) noexcept nogil:
+cdef inline void _round_in_order(const convex_shape* a, const pose* pa, const convex_shape* b, const pose* pb,
+                                 distance_result* out) noexcept nogil:
     cdef core_pair core
+    cdef closest_pair p
     cdef vec3 a0, a1, b0, b1, t
     cdef int32_t na = 2, nb = 2
-    if swapped_order(a, pa, b, pb):
-        round_distance(b, pb, a, pa, out)
-        swap_result(out)
-        return
     # Seen from A's centre, axes of the world.
     t = v3_sub(pb.position, pa.position)
     if a.kind == SHAPE_SPHERE:
@@ -786,7 +808,11 @@ cdef void round_distance(const convex_shape* a, const pose* pa, const convex_sha
         b0 = v3_neg(b1) if _opposite(b.a, b.b) else q_rotate(pb.rotation, b.a)
         b0 = v3_add(b0, t)
         b1 = v3_add(b1, t)
-    _segments(a0, a1, na, b0, b1, nb, &core)
+    if na == 1 or nb == 1:
+        p = _nearest(a0, a1, na, b0, b1, nb)
+    else:
+        p = segment_segment_here(a0, a1, b0, b1)
+    _from_nearest(p, a0, a1, b0, b1, &core)
     out.distance = core.distance - a.radius - b.radius
     out.point_a = v3_add(v3_madd(core.on_a, core.n, -a.radius), pa.position)
     out.point_b = v3_add(v3_madd(core.on_b, core.n, b.radius), pa.position)
@@ -795,6 +821,15 @@ cdef void round_distance(const convex_shape* a, const pose* pa, const convex_sha
     out.normal_b = core.n
     out.feature_a = core.feature_a
     out.feature_b = core.feature_b
+
+
+cdef void round_distance(const convex_shape* a, const pose* pa, const convex_shape* b, const pose* pb,
+                         distance_result* out) noexcept nogil:
+    cdef bint swapped = swapped_order(a, pa, b, pb)
+    # One call with the pointers exchanged, so that the code above is here once.
+    _round_in_order(b if swapped else a, pb if swapped else pa, a if swapped else b, pa if swapped else pb, out)
+    if swapped:
+        swap_result(out)
 
 
 cdef bint shape_distance(const convex_shape* a, const pose* pa, const convex_shape* b, const pose* pb,

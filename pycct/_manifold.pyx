@@ -12,6 +12,7 @@ from libc.stdint cimport int32_t
 from pycct._distance cimport (
     core_distance, finish, load_pair, round_distance, swap_result, swapped_order,
 )
+from pycct._hull cimport HULL_MAX_VERTICES
 from pycct._outline cimport outline_build, outline_item
 from pycct._polytope cimport best_face_at, face_corner, face_normal, face_offset, face_size, vertex_at
 from pycct._types cimport SHAPE_CAPSULE
@@ -31,6 +32,7 @@ cdef double ON_EDGE = 1e-9
 # Of the scale: contacts this near are one; edges that cross at a flat angle spread ON_EDGE that far.
 cdef double SAME_POINT = 1e-7
 cdef enum:
+    MAX_CORNERS = HULL_MAX_VERTICES + 1
     MAX_WORK = 512      # two 255-gons give 510 at most
 
 
@@ -47,6 +49,10 @@ cdef struct face_sides:
     vec3 normal
     double offset
     double facing       # cosine between its normal and the direction to the other shape
+    # By _raise: corners, and the planes that stand on the sides along the direction.
+    vec3[MAX_CORNERS + 1] corner    # the first once more at the end
+    vec3[MAX_CORNERS] side          # outward
+    double[MAX_CORNERS] length      # of side
 
 
 cdef inline void _add(contact_work* w, vec3 point, double distance) noexcept nogil:
@@ -58,20 +64,27 @@ cdef inline void _add(contact_work* w, vec3 point, double distance) noexcept nog
         w.n += 1
 
 
-cdef face_sides _sides(const polytope* p, vec3 direction, int32_t feature) noexcept nogil:
-    """The face at the feature that looks most along the direction."""
-    cdef face_sides s
+cdef void _find(face_sides* s, const polytope* p, vec3 direction, int32_t feature) noexcept nogil:
+    """The face at the feature that looks most along the direction, and its corners."""
+    cdef int32_t k
     s.p = p
     s.face = best_face_at(p, direction, feature)
     s.size = face_size(p, s.face)
     s.normal = face_normal(p, s.face)
     s.offset = face_offset(p, s.face, s.normal)
     s.facing = v3_dot(s.normal, direction)
-    return s
+    for k in range(s.size):
+        s.corner[k] = vertex_at(p, face_corner(p, s.face, k))
+    s.corner[s.size] = s.corner[0]
 
 
-cdef inline vec3 _corner(const face_sides* s, int32_t k) noexcept nogil:
-    return vertex_at(s.p, face_corner(s.p, s.face, k if k < s.size else 0))
+cdef void _raise(face_sides* s, vec3 direction) noexcept nogil:
+    """Planes on the sides of the face, for _clip and _projects_inside."""
+    cdef int32_t k
+    for k in range(s.size):
+        # Outward, since corners run counter-clockwise around the face's normal.
+        s.side[k] = v3_cross(v3_sub(s.corner[k + 1], s.corner[k]), direction)
+        s.length[k] = v3_len(s.side[k])
 
 
 cdef inline double _height(const face_sides* s, vec3 p) noexcept nogil:
@@ -79,23 +92,16 @@ cdef inline double _height(const face_sides* s, vec3 p) noexcept nogil:
     return (v3_dot(s.normal, p) - s.offset) / s.facing
 
 
-cdef bint _clip(const face_sides* s, vec3 direction, vec3 p, vec3 q, double tolerance, double* enter,
-                double* exit) noexcept nogil:
-    """Part of segment pq that projects onto the face along the direction, as fractions."""
+cdef bint _clip(const face_sides* s, vec3 p, vec3 q, double tolerance, double* enter, double* exit) noexcept nogil:
+    """Part of segment pq that projects onto the raised face, as fractions."""
     cdef int32_t k
-    cdef vec3 u, v, side
     cdef double dp, dq, t, limit
     enter[0] = 0.0
     exit[0] = 1.0
-    u = _corner(s, 0)
     for k in range(s.size):
-        v = _corner(s, k + 1)
-        # Outward, since corners run counter-clockwise around the face's normal.
-        side = v3_cross(v3_sub(v, u), direction)
-        limit = tolerance * v3_len(side)
-        dp = v3_dot(side, v3_sub(p, u))
-        dq = v3_dot(side, v3_sub(q, u))
-        u = v
+        limit = tolerance * s.length[k]
+        dp = v3_dot(s.side[k], v3_sub(p, s.corner[k]))
+        dq = v3_dot(s.side[k], v3_sub(q, s.corner[k]))
         if dp <= limit:
             if dq > limit:
                 t = dp / (dp - dq)
@@ -110,16 +116,12 @@ cdef bint _clip(const face_sides* s, vec3 direction, vec3 p, vec3 q, double tole
     return enter[0] < exit[0] or (enter[0] == exit[0] and v3_dist2(p, q) <= 0.0)
 
 
-cdef bint _projects_inside(const face_sides* s, vec3 direction, vec3 p, double tolerance) noexcept nogil:
-    """p falls into the face, and not onto its rim (the other face's edges find that one)."""
+cdef bint _projects_inside(const face_sides* s, vec3 p, double tolerance) noexcept nogil:
+    """p falls into the raised face, and not onto its rim (the other face's edges find that one)."""
     cdef int32_t k
-    cdef vec3 u = _corner(s, 0), v, side
     for k in range(s.size):
-        v = _corner(s, k + 1)
-        side = v3_cross(v3_sub(v, u), direction)
-        if v3_dot(side, v3_sub(p, u)) > -tolerance * v3_len(side):
+        if v3_dot(s.side[k], v3_sub(p, s.corner[k])) > -tolerance * s.length[k]:
             return False
-        u = v
     return True
 
 
@@ -146,11 +148,15 @@ cdef double _axis_to_surface(vec3 s0, vec3 s1, double radius, vec3 p, vec3 direc
 cdef void _segment_face(const polytope* p, const polytope* segment, vec3 direction, int32_t feature, bint face_on_b,
                         double tolerance, contact_work* w) noexcept nogil:
     """A segment with a radius against the face of p; direction: from p to the segment."""
-    cdef face_sides s = _sides(p, direction, feature)
+    cdef face_sides s
     cdef vec3 s0 = vertex_at(segment, 0), s1 = vertex_at(segment, 1), x
     cdef double enter, exit, h, reach
     cdef int k
-    if s.facing < NEARLY_PARALLEL or not _clip(&s, direction, s0, s1, tolerance, &enter, &exit):
+    _find(&s, p, direction, feature)
+    if s.facing < NEARLY_PARALLEL:
+        return
+    _raise(&s, direction)
+    if not _clip(&s, s0, s1, tolerance, &enter, &exit):
         return
     for k in range(2):
         x = v3_lerp(s0, s1, enter if k == 0 else exit)
@@ -162,36 +168,39 @@ cdef void _segment_face(const polytope* p, const polytope* segment, vec3 directi
 cdef void _face_face(const polytope* a, const polytope* b, const core_pair* core, double tolerance,
                      contact_work* w) noexcept nogil:
     cdef vec3 n = core.n, to_b = v3_neg(core.n), p, q
-    cdef face_sides fa = _sides(a, to_b, core.feature_a), fb = _sides(b, n, core.feature_b)
+    cdef face_sides fa, fb
     cdef double enter, exit, h
     cdef int32_t k
+    _find(&fa, a, to_b, core.feature_a)
+    _find(&fb, b, n, core.feature_b)
+    if fa.facing >= NEARLY_PARALLEL:
+        _raise(&fa, to_b)
     if fb.facing >= NEARLY_PARALLEL:
-        p = _corner(&fa, 0)
+        _raise(&fb, n)
         for k in range(fa.size):
-            q = _corner(&fa, k + 1)
-            if _clip(&fb, n, p, q, tolerance, &enter, &exit):
+            p = fa.corner[k]
+            q = fa.corner[k + 1]
+            if _clip(&fb, p, q, tolerance, &enter, &exit):
                 h = _height(&fb, v3_lerp(p, q, enter))
                 _add(w, v3_madd(v3_lerp(p, q, enter), n, -h), h)
                 # The end of an edge is the start of the next.
                 if exit < 1.0:
                     h = _height(&fb, v3_lerp(p, q, exit))
                     _add(w, v3_madd(v3_lerp(p, q, exit), n, -h), h)
-            p = q
         if fa.facing >= NEARLY_PARALLEL:
             for k in range(fb.size):
-                p = _corner(&fb, k)
-                if _projects_inside(&fa, to_b, p, tolerance):
+                p = fb.corner[k]
+                if _projects_inside(&fa, p, tolerance):
                     _add(w, p, _height(&fa, p))
     elif fa.facing >= NEARLY_PARALLEL:
         # Roles reversed: B's face stands on edge, its edges are clipped against A's face.
-        p = _corner(&fb, 0)
         for k in range(fb.size):
-            q = _corner(&fb, k + 1)
-            if _clip(&fa, to_b, p, q, tolerance, &enter, &exit):
+            p = fb.corner[k]
+            q = fb.corner[k + 1]
+            if _clip(&fa, p, q, tolerance, &enter, &exit):
                 _add(w, v3_lerp(p, q, enter), _height(&fa, v3_lerp(p, q, enter)))
                 if exit < 1.0:
                     _add(w, v3_lerp(p, q, exit), _height(&fa, v3_lerp(p, q, exit)))
-            p = q
 
 
 cdef void _drop_repeated(contact_work* w, double tolerance) noexcept nogil:

@@ -272,6 +272,13 @@ cdef double face_offset(const polytope* p, int32_t f, vec3 normal) noexcept nogi
     return best
 
 
+cdef void face_planes(const polytope* p, vec3* normals, double* offsets) noexcept nogil:
+    cdef int32_t f
+    for f in range(p.n_faces):
+        normals[f] = face_normal(p, f)
+        offsets[f] = face_offset(p, f, normals[f])
+
+
 cdef int32_t best_face(const polytope* p, vec3 direction) noexcept nogil:
     cdef int32_t f, best = -1
     cdef double d, best_d = -2.0
