@@ -10,7 +10,7 @@ Characters
 Many characters
     `Crowd` with `CrowdMember` and `GroundArrays`; `move_many`.
 Shape against shape
-    `distance_between`, `contacts_between`, each with a ``_many`` twin; `ContactManifold`.
+    `distance_between`, `contacts_between`, each with a ``_many`` twin; `ContactManifold`; `HullTables`.
 Block worlds
     `CubeWorld`, `SweepSlideController`, `step_many`.
 This build
@@ -36,6 +36,7 @@ if TYPE_CHECKING or not PURE:
     from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement, separate
     from pycct._crowd import Crowd, CrowdMember
     from pycct._cubes import CubeWorld
+    from pycct._hull import HullTables
     from pycct._outline import expanding_polygon
     from pycct._pairs import (
         Contact,
@@ -108,6 +109,7 @@ __all__ = [
     "Heightfield",
     "Hit",
     "HitArrays",
+    "HullTables",
     "LevelReport",
     "Mesh",
     "MoveStats",
@@ -155,6 +157,7 @@ _COMPILED = {
     "DistanceArrays",
     "Feature",
     "HitArrays",
+    "HullTables",
     "LevelReport",
     "SweepSlideController",
     "TouchArrays",

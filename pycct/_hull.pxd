@@ -26,8 +26,8 @@ cdef struct hull_extra:
 cdef class HullTables:
     cdef hull_data data
     cdef hull_extra extra
-    cdef readonly double extent         # diagonal of the bounding box of the points
-    cdef readonly double volume         # m^3, 0 below dimension 3
+    cdef double extent_                 # diagonal of the bounding box of the points
+    cdef double volume_                 # m^3, 0 below dimension 3
     cdef void* _block
     cdef int _fill(self, double[:, ::1] points, int dimension, list faces, list rest, object extent) except -1
 

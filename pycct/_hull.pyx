@@ -623,9 +623,19 @@ cdef class HullTables:
         self.extra.outline_start[0] = 0
         for k3 in range(3):
             self.extra.outline_start[k3 + 1] = self.extra.outline_start[k3] + <int32_t>len(outlines[k3])
-        self.extent = _diagonal(&points[0, 0], points.shape[0]) if extent is None else extent
-        self.volume = _volume(&self.data) if dimension == 3 else 0.0
+        self.extent_ = _diagonal(&points[0, 0], points.shape[0]) if extent is None else extent
+        self.volume_ = _volume(&self.data) if dimension == 3 else 0.0
         return 0
+
+    @property
+    def extent(self):
+        """Diagonal of the bounding box of the points (m)."""
+        return self.extent_
+
+    @property
+    def volume(self):
+        """Volume (m^3), 0 below dimension 3."""
+        return self.volume_
 
     @property
     def dimension(self):
@@ -696,7 +706,7 @@ cdef tuple hull_record(HullTables tables):
     cdef const hull_data* h = &tables.data
     starts = _ints(h.face_start, h.n_faces + 1, 1)[:, 0]
     return (h.dimension, tables.vertices, tables.planes, starts, _ints(h.face_vertices, starts[h.n_faces], 1)[:, 0],
-            tables.extent)
+            tables.extent_)
 
 
 cdef HullTables hull_again(int dimension, object vertices, object planes, object starts, object corners, double extent):

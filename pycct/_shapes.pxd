@@ -72,7 +72,7 @@ cdef class Plane(Shape):
 
 
 cdef class ConvexHull(Shape):
-    cdef object tables          # HullTables, shared by scaled copies
+    cdef readonly object tables     # HullTables, shared by scaled copies
     cdef vec3 scale_
     cdef int _set(self, HullTables tables, vec3 scale) except -1
     cdef const hull_data* _tables(self) except NULL

@@ -326,11 +326,36 @@ cdef class ConvexHull(Shape):
     ----------
     points : (n, 3) array of floats
         Metres. The hull may have at most 255 vertices.
+    solid : bool, default False
+        Refuse points that span no solid. Otherwise they make a polygon, a segment or a point,
+        which can be met and asked about like any hull, from both sides.
+
+    Attributes
+    ----------
+    tables : HullTables
+        Corners, edges, faces and who meets whom: of the hull at scale 1, shared by all its scales.
+
+    Raises
+    ------
+    ValueError
+        When `points` is empty, not (n, 3), not finite, too large or has more than 255 corners; with
+        `solid`, when they all coincide, lie on one line or lie in one plane.
+
+    Examples
+    --------
+    >>> from pycct import ConvexHull
+    >>> hull = ConvexHull([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0.1, 0.1, 0.1)], solid=True)
+    >>> len(hull.vertices), hull.dimension, hull.tables.faces[0]
+    (4, 3, (0, 1, 2))
     """
 
-    def __init__(self, points):
+    def __init__(self, points, solid=False):
+        cdef HullTables tables = build_hull(points)
+        if solid and tables.data.dimension < 3:
+            how = ("all coincide", "lie on one line", "lie in one plane")[tables.data.dimension]
+            raise ValueError(f"points must span a solid, but they {how}")
         self.fresh()
-        self._set(build_hull(points), v3(1.0, 1.0, 1.0))
+        self._set(tables, v3(1.0, 1.0, 1.0))
         _sized(v3_max_abs(v3_max(v3_neg(self.bounds_.lo), self.bounds_.hi)), "points")
 
     cdef int _set(self, HullTables tables, vec3 scale) except -1:
@@ -378,6 +403,11 @@ cdef class ConvexHull(Shape):
     def scale(self):
         """Factors along the axes."""
         return from_vec3(self.scale_)
+
+    @property
+    def dimension(self):
+        """0 point, 1 segment, 2 polygon, 3 solid; a factor of zero counts in `scale`, not here."""
+        return self._tables().dimension
 
     @property
     def vertices(self):

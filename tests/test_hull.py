@@ -4,7 +4,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pycct._hull import HullTables
+from pycct import ConvexHull, HullTables, reference
 
 CUBE = np.array(list(itertools.product((-0.5, 0.5), repeat=3)))
 
@@ -297,3 +297,28 @@ def test_outlines_are_the_flattened_hull():
 def test_bad_points_are_named(bad):
     with pytest.raises(ValueError, match="points"):
         HullTables(bad)
+
+
+@pytest.mark.parametrize(("points", "dimension", "how"), [
+    ([(1, 2, 3)] * 5, 0, "all coincide"),
+    ([(0, 0, 0), (1, 1, 1), (0.25, 0.25, 0.25), (1, 1, 1)], 1, "lie on one line"),
+    ([(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0), (0.5, 0.5, 0)], 2, "lie in one plane"),
+    ([(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 1e-12)], 2, "lie in one plane"),
+])
+@pytest.mark.parametrize("hull_type", [ConvexHull, reference.ConvexHull])
+def test_a_solid_on_demand(points, dimension, how, hull_type):
+    assert hull_type(points).dimension == dimension
+    with pytest.raises(ValueError, match=f"^points must span a solid, but they {how}$"):
+        hull_type(points, solid=True)
+    assert hull_type(CUBE, solid=True).dimension == 3
+
+
+def test_tables_of_a_shape_are_shared_by_its_scales():
+    hull = ConvexHull(CUBE)
+    tables = hull.tables
+    assert isinstance(tables, HullTables) and signature(tables) == signature(HullTables(CUBE))
+    check(tables, CUBE)
+    assert hull.scaled((2, 0, -1)).tables is tables
+    assert np.array_equal(hull.scaled((2, 0, -1)).vertices, tables.vertices * [2, 0, -1])
+    with pytest.raises(AttributeError):
+        hull.tables = tables

@@ -114,14 +114,14 @@ def segment_segment(p0, p1, q0, q1):
 
 
 def _difference(a, b):
-    """a - b without rounding (Knuth's two-sum), as the nearest double and the rest."""
+    """The difference a - b without rounding (Knuth's two-sum), as the nearest double and the rest."""
     hi = a - b
     t = hi - a
     return hi, (a - (hi - t)) - (b + t)
 
 
 def _product(a, b):
-    """a * b without rounding (Dekker's product), as the nearest double and the rest."""
+    """The product a * b without rounding (Dekker's product), as the nearest double and the rest."""
     t = SPLIT * a
     a1 = t - (t - a)
     a2 = a - a1
@@ -133,7 +133,7 @@ def _product(a, b):
 
 
 def _determinant(a, b, c, d):
-    """a * b - c * d, right to the last digits however much of it cancels."""
+    """The value a * b - c * d, right to the last digits however much of it cancels."""
     p, p_lo = _product(a[0], b[0])
     q, q_lo = _product(c[0], d[0])
     r, r_lo = _difference(p, q)

@@ -146,10 +146,16 @@ class ConvexHull(Shape):
     ----------
     points : (n, 3) array of floats
         Metres. The hull may have at most 255 vertices.
+    solid : bool
+        Refuse points that all coincide, lie on one line or in one plane.
     """
 
-    def __init__(self, points):
-        self._set(HullTables(points), (1.0, 1.0, 1.0))
+    def __init__(self, points, solid=False):
+        tables = HullTables(points)
+        if solid and tables.dimension < 3:
+            how = ("all coincide", "lie on one line", "lie in one plane")[tables.dimension]
+            raise ValueError(f"points must span a solid, but they {how}")
+        self._set(tables, (1.0, 1.0, 1.0))
 
     def _set(self, tables, scale):
         self._tables = tables
@@ -176,6 +182,11 @@ class ConvexHull(Shape):
         return other
 
     scale = _constant("_scale", "Factors along the axes.")
+
+    @property
+    def dimension(self):
+        """0 point, 1 segment, 2 polygon, 3 solid; a factor of zero counts in `scale`, not here."""
+        return self._tables.dimension
 
     @property
     def vertices(self):
