@@ -75,7 +75,7 @@ cdef class Part:
         return 0
 
     cdef int build(self) except -1:
-        cdef int32_t n = self.data.n, i, bounded = 0, k
+        cdef int32_t n = self.data.n, i, bounded = 0, endless = 0, k
         cdef box32* boxes = NULL
         cdef int32_t* which = NULL
         cdef int status = 0
@@ -93,13 +93,14 @@ cdef class Part:
                 for i in range(n):
                     self.slot[i] = -1
                     if self.data.items[i].kind == SHAPE_PLANE:
-                        self.data.endless[self.data.n_endless] = i
-                        self.data.n_endless += 1
+                        self.data.endless[endless] = i
+                        endless += 1
                     else:
                         self.boxes[i] = boxes[bounded] = box32_around(self.data.items[i].bounds)
                         which[bounded] = i
                         bounded += 1
                 status = bvh_build(&self.data.tree, boxes, bounded)
+            self.data.n_endless = endless
         free(boxes)
         if status == 0:
             for k in range(bounded):
