@@ -354,7 +354,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return 0
 
     cdef void leave(self) noexcept:
-        self.busy = 0
+        with cython.critical_section(self):
+            self.busy = 0
 
     # --- parameters --------------------------------------------------------------------------------------------------
 

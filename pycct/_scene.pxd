@@ -72,6 +72,7 @@ cdef class Scene:
     cdef object crowds_         # weak set of Crowds
     cdef int64_t next_character     # of controllers and crowds alike
     cdef Snapshot current
+    cdef bint publishing        # somebody makes another one
     cdef readonly uint64_t timestamp    # counts changes of static actors
     cdef int count_edits(self, int change) except -1
     cdef Snapshot snapshot(self)

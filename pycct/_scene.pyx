@@ -556,24 +556,33 @@ cdef class Scene:
         # it between another thread's reading of the pointer and its taking of a reference.
         with cython.critical_section(self):
             fresh = self.current
-            dirty = (self.fixed.dirty or self.moving.dirty) and not self.editing
+            # Marks are taken when a publish begins: until it ends, who has made them must not be shown the old picture.
+            dirty = (self.fixed.dirty or self.moving.dirty or self.publishing) and not self.editing
         if not dirty:
             return fresh
         with self.lock:
             # With the lock nobody else writes what follows.
             if self.editing or not (self.fixed.dirty or self.moving.dirty):
                 return self.current
-            if self.fixed.dirty:
-                now = self.timestamp
-                self.fixed.publish()
-                self.fixed.current.data.timestamp = now
-            if self.moving.dirty:
-                self.moving.publish()
-            fresh = Snapshot.__new__(Snapshot)
-            fresh.fixed = self.fixed.current
-            fresh.moving = self.moving.current
+            with cython.critical_section(self):
+                self.publishing = True
+            try:
+                if self.fixed.dirty:
+                    now = self.timestamp
+                    self.fixed.publish()
+                    self.fixed.current.data.timestamp = now
+                if self.moving.dirty:
+                    self.moving.publish()
+                fresh = Snapshot.__new__(Snapshot)
+                fresh.fixed = self.fixed.current
+                fresh.moving = self.moving.current
+            except BaseException:
+                with cython.critical_section(self):
+                    self.publishing = False
+                raise
             with cython.critical_section(self):
                 self.current = fresh
+                self.publishing = False
             return fresh
 
     cdef View view(self, dict options):
