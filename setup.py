@@ -60,8 +60,8 @@ if DEBUG:
     MACROS.append(("PYCCT_CHECKS", "1"))
 
 
-def build_base() -> str:
-    """Build folder of these switches: ``build``, ``build/debug``, ``build/flags-1a2b3c4d``, ..."""
+def cython_base() -> str:
+    """Folder of what Cython makes: ``build``, ``build/debug``, ... The C does not depend on the flags."""
     parts = ["build"]
     if DEBUG:
         parts.append("debug")
@@ -69,10 +69,15 @@ def build_base() -> str:
         parts.append("coverage")
     if LINES and not DEBUG:
         parts.append("lines")
+    return "/".join(parts)
+
+
+def build_base() -> str:
+    """Build folder of these switches: ``build``, ``build/debug``, ``build/flags-1a2b3c4d``, ..."""
     own_flags = os.environ.get("PYCCT_CFLAGS", ""), os.environ.get("PYCCT_LDFLAGS", "")
     if any(own_flags):
-        parts.append(f"flags-{zlib.crc32(repr(own_flags).encode()):08x}")
-    return "/".join(parts)
+        return f"{cython_base()}/flags-{zlib.crc32(repr(own_flags).encode()):08x}"
+    return cython_base()
 
 
 class BuildExt(build_ext):
@@ -102,15 +107,19 @@ extensions = [
     for path in sorted(Path("pycct").glob("*.pyx"))
 ]
 
-setup(
-    ext_modules=cythonize(
+# Metadata and the sdist need no C, and Cython takes a minute.
+if {"build", "build_ext", "bdist_wheel", "editable_wheel", "develop", "install"} & set(sys.argv):
+    extensions = cythonize(
         extensions,
         compiler_directives=DIRECTIVES,
         # The coverage plugin needs each .c beside its .pyx.
-        build_dir=None if COVERAGE else build_base() + "/cython",
+        build_dir=None if COVERAGE else cython_base() + "/cython",
         emit_linenums=LINES,
         nthreads=TRANSLATORS,
-    ),
+    )
+
+setup(
+    ext_modules=extensions,
     cmdclass={"build_ext": BuildExt},
     options={"build": {"build_base": build_base()}, "build_ext": {"parallel": JOBS}},
 )

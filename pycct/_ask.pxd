@@ -11,7 +11,7 @@ cdef class View:
     cdef const world_part* characters
     cdef list fixed_owners              # Actor of each item
     cdef list moving_owners
-    cdef list character_owners
+    cdef object character_owners        # controller or member of a crowd of each item
     cdef object keep                    # keeps the parts alive
     cdef object owner(self, int part, int item)
 

@@ -19,6 +19,7 @@ from pycct._convert cimport (
     from_vec3,
     raise_status,
 )
+from pycct._fenv cimport fp_enter, fp_leave
 from pycct._hull cimport HullTables
 from pycct._polytope cimport convex_shape
 from pycct._query cimport (
@@ -403,14 +404,19 @@ cdef object _cast(View view, query_view* v, asker* q, vec3 d, double reach, quer
     cdef query_hit hit
     cdef Verdict verdict
     cdef int status
+    cdef unsigned long long env
     cdef double limit = reach if reach < REACH else REACH
     if filter is not None:
         verdict = _no_verdict(v)
         with nogil:
+            env = fp_enter()
             query_mark(v, q, d, limit, False, verdict.marks)
+            fp_leave(env)
         _judge(view, v, verdict, filter)
     with nogil:
+        env = fp_enter()
         status = query_cast(v, q, d, limit, s, &hit)
+        fp_leave(env)
     raise_status(status)
     return _scene_hit(view, v, &hit, reach) if hit.found else None
 
@@ -467,6 +473,7 @@ cdef list ask_touching(View view, object shape, object position, object rotation
     cdef Penetration one
     cdef int32_t i
     cdef int status
+    cdef unsigned long long env
     cdef list found = []
     _shape_of(shape, &convex)
     p = as_place(position, "position")
@@ -481,7 +488,9 @@ cdef list ask_touching(View view, object shape, object position, object rotation
             query_mark(&v, &q, v3(0.0, 0.0, 0.0), 0.0, False, verdict.marks)
             _judge(view, &v, verdict, filter)
         with nogil:
+            env = fp_enter()
             status = query_touches(&v, &q, ways_out, &s)
+            fp_leave(env)
         raise_status(status)
         for i in range(s.n_touches):
             if not ways_out:
@@ -524,6 +533,7 @@ cdef object ask_closest(View view, object shape, object position, object max_dis
     cdef SceneHit hit
     cdef ClosestPoints c
     cdef int status
+    cdef unsigned long long env
     _shape_of(shape, &convex)
     p = as_place(position, "position")
     reach = _span_of(max_distance)
@@ -538,7 +548,9 @@ cdef object ask_closest(View view, object shape, object position, object max_dis
             query_mark(&v, &q, v3(0.0, 0.0, 0.0), reach, True, verdict.marks)
             _judge(view, &v, verdict, filter)
         with nogil:
+            env = fp_enter()
             status = query_closest(&v, &q, reach, &s, &h)
+            fp_leave(env)
         raise_status(status)
         if not h.found:
             return None
@@ -648,6 +660,7 @@ cdef object _batch(View view, int what, object shape, object positions, object d
     cdef asker q
     cdef Verdict verdict
     cdef int status = STATUS_OK, turn, turns = 1
+    cdef unsigned long long env
     cdef double limit
     cdef vec3 dir = v3(0.0, 0.0, 0.0)
     _check_filter(filter)
@@ -664,6 +677,7 @@ cdef object _batch(View view, int what, object shape, object positions, object d
         # With a filter, the first turn only finds out whom to ask about.
         for turn in range(turns):
             with nogil:
+                env = fp_enter()
                 for i in range(n):
                     limit = reach[i] if reach[i] < REACH else REACH
                     if what != DO_CLOSEST:
@@ -685,6 +699,7 @@ cdef object _batch(View view, int what, object shape, object positions, object d
                     if status != STATUS_OK:
                         break
                     out.put(i, &v, &h)
+                fp_leave(env)
             raise_status(status)
             if turn < turns - 1:
                 _judge(view, &v, verdict, filter)
@@ -751,6 +766,7 @@ cdef object ask_touching_many(View view, object shape, object positions, object 
     cdef Verdict verdict
     cdef const placed* item
     cdef int status = STATUS_OK, turn, turns = 1
+    cdef unsigned long long env
     cdef Shape s_
     _shape_of(shape, &convex)
     s_ = shape
@@ -770,6 +786,7 @@ cdef object ask_touching_many(View view, object shape, object positions, object 
     try:
         for turn in range(turns):
             with nogil:
+                env = fp_enter()
                 for i in range(n):
                     status = _place(&q, s_, &convex, v3_load(&p[i, 0]), _quat_row(&r[i, 0]), &s, False)
                     if status != STATUS_OK:
@@ -783,6 +800,7 @@ cdef object ask_touching_many(View view, object shape, object positions, object 
                     if status != STATUS_OK:
                         break
                     first[i + 1] = all_.n_touches
+                fp_leave(env)
             raise_status(status)
             if turn < turns - 1:
                 _judge(view, &v, verdict, filter)

@@ -48,6 +48,14 @@ cdef struct box32:
     float[3] hi
 
 
+# A box to build over: four lanes each, so that the compiler can take them at once; those left over are the caller's.
+cdef struct bvh_item:
+    float[3] lo
+    int32_t number
+    float[3] hi
+    int32_t mark
+
+
 cdef float f32_below(double x) noexcept nogil
 cdef float f32_above(double x) noexcept nogil
 cdef box32 box32_around(aabb b) noexcept nogil
@@ -55,6 +63,9 @@ cdef box32 box32_around(aabb b) noexcept nogil
 # Build over n boxes. Returns a status; on success the caller owns nodes and order
 # (bvh_free).
 cdef int bvh_build(bvh* tree, const box32* boxes, int32_t n) noexcept nogil
+# The same over items, which come to stand in the order of the leaves; there is no ``order``. The tree is the same for
+# any number of threads.
+cdef int bvh_build_items(bvh* tree, bvh_item* items, int32_t n, int threads) noexcept nogil
 cdef void bvh_free(bvh* tree) noexcept nogil
 # Whether a walk can meet each item, once: indices in range, no deeper than a walk's stack,
 # and nothing that the check refuses: 1, else 0; STATUS_NO_MEMORY.

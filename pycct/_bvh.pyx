@@ -7,8 +7,10 @@ passes a level: one fills the bins, one parts the items and measures both halves
 """
 from libc.math cimport NAN, sqrt
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memmove, memset
 
+from pycct._pool cimport pool_run
 from pycct._types cimport STATUS_NO_MEMORY, STATUS_OK
 from pycct._vec cimport box_centre, box_half, f_max, f_min, v3_abs, v3_max, v3_max_abs
 
@@ -16,6 +18,7 @@ cdef enum:
     BINS = 16
     FEW_BINS = 8        # for few items: sixteen bins would cost more than they gain
     FEW_ITEMS = 64
+    PIECE = 1 << 16     # most items of a part of the tree that one thread builds by itself
 
 # The largest float32; beyond it a box is endless.
 cdef float LARGEST = <float>3.4028234e38
@@ -24,8 +27,7 @@ cdef float LARGEST = <float>3.4028234e38
 cdef double MARGIN = 1e-9
 
 
-# Four lanes each, so that the compiler can take them at once; the last lane of lo
-# carries the item's number.
+# The lanes of an item.
 cdef struct build_item:
     float[4] lo
     float[4] hi
@@ -45,6 +47,24 @@ cdef struct build_task:
     int32_t parent      # node to hang the result on
     int32_t side
     int32_t depth
+
+
+# A part of the tree that is built by itself: its items, and the nodes that it has made.
+cdef struct build_piece:
+    build_task root
+    bvh_node* nodes
+    int32_t n_nodes
+    int32_t at              # of its first node, in the end
+
+
+cdef struct build_job:
+    build_item* items
+    build_piece* pieces
+    int32_t n_pieces
+    int32_t room_pieces
+    bvh_node* top           # nodes above the pieces
+    int32_t n_top
+    int32_t room_top
 
 
 cdef struct build_bin:
@@ -229,14 +249,134 @@ cdef inline void _hang(bvh_node* node, int32_t side, const build_range* r, int32
             node.hi1[k] = r.hi[k]
 
 
-cdef int bvh_build(bvh* tree, const box32* boxes, int32_t n) noexcept nogil:
-    cdef build_item* items
+cdef inline build_task _below(const build_task* t, const build_range* items, int32_t parent,
+                              int32_t side) noexcept nogil:
+    cdef build_task r
+    r.items = items[0]
+    r.parent = parent
+    r.side = side
+    r.depth = t.depth + 1
+    return r
+
+
+cdef inline int32_t _count(const build_task* t) noexcept nogil:
+    return t.items.last - t.items.first
+
+
+cdef void _build_piece(build_item* items, build_piece* piece) noexcept nogil:
+    """All nodes below a root that has more items than a leaf; they are numbered from the root's zero."""
     cdef build_task[2 * BVH_MAX_DEPTH] stack
     cdef build_task t
     cdef build_range left, right
-    cdef int32_t i, k, node
-    cdef int top = 0
+    cdef bvh_node* nodes = piece.nodes
+    cdef int32_t node
+    cdef int top = 1
+    stack[0] = piece.root
+    stack[0].parent = -1
+    piece.n_nodes = 0
+    while top > 0:
+        top -= 1
+        t = stack[top]
+        if _count(&t) <= BVH_LEAF:
+            _hang(&nodes[t.parent], t.side, &t.items, t.items.first, _count(&t))
+            continue
+        node = piece.n_nodes
+        piece.n_nodes += 1
+        if t.parent >= 0:
+            _hang(&nodes[t.parent], t.side, &t.items, node, 0)
+        _partition(items, &t.items, t.depth, &left, &right)
+        stack[top] = _below(&t, &right, node, 1)
+        stack[top + 1] = _below(&t, &left, node, 0)
+        top += 2
+
+
+cdef void _build_pieces(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    cdef build_job* job = <build_job*>context
+    cdef int64_t i
+    for i in range(first, last):
+        _build_piece(job.items, &job.pieces[i])
+
+
+cdef void* _one_more(void* rows, size_t size, int32_t n, int32_t* room) noexcept nogil:
+    """The rows with room for one more, or NULL, and they are as they were."""
+    cdef int32_t more
+    cdef void* p
+    if n < room[0]:
+        return rows
+    more = 2 * room[0] + 16
+    p = realloc(rows, more * size)
+    if p != NULL:
+        room[0] = more
+    return p
+
+
+cdef int _build_top(build_job* job, const build_range* items) noexcept nogil:
+    """Part the items into pieces, and make the nodes above them."""
+    cdef build_task[2 * BVH_MAX_DEPTH] stack
+    cdef build_task t
+    cdef build_range left, right
+    cdef void* p
+    cdef int top = 1
+    stack[0].items = items[0]
+    stack[0].parent, stack[0].side, stack[0].depth = -1, 0, 0
+    while top > 0:
+        top -= 1
+        t = stack[top]
+        if _count(&t) <= BVH_LEAF:
+            _hang(&job.top[t.parent], t.side, &t.items, t.items.first, _count(&t))
+            continue
+        if _count(&t) <= PIECE:
+            p = _one_more(job.pieces, sizeof(build_piece), job.n_pieces, &job.room_pieces)
+            if p == NULL:
+                return STATUS_NO_MEMORY
+            job.pieces = <build_piece*>p
+            job.pieces[job.n_pieces].root = t
+            job.n_pieces += 1
+            continue
+        p = _one_more(job.top, sizeof(bvh_node), job.n_top, &job.room_top)
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        job.top = <bvh_node*>p
+        if t.parent >= 0:
+            _hang(&job.top[t.parent], t.side, &t.items, job.n_top, 0)
+        _partition(job.items, &t.items, t.depth, &left, &right)
+        stack[top] = _below(&t, &right, job.n_top, 1)
+        stack[top + 1] = _below(&t, &left, job.n_top, 0)
+        job.n_top += 1
+        top += 2
+    return STATUS_OK
+
+
+cdef void _gather(build_job* job, bvh* tree) noexcept nogil:
+    """The nodes of all pieces, side by side behind those above them."""
+    cdef build_piece* piece
+    cdef bvh_node* node
+    cdef int32_t i, k
+    tree.n_nodes = job.n_top
+    if job.n_top > 0:
+        memcpy(tree.nodes, job.top, <size_t>job.n_top * sizeof(bvh_node))
+    for i in range(job.n_pieces):
+        piece = &job.pieces[i]
+        piece.at = tree.n_nodes
+        memmove(&tree.nodes[piece.at], piece.nodes, <size_t>piece.n_nodes * sizeof(bvh_node))
+        for k in range(piece.at, piece.at + piece.n_nodes):
+            node = &tree.nodes[k]
+            if node.count0 == 0:
+                node.child0 += piece.at
+            if node.count1 == 0:
+                node.child1 += piece.at
+        tree.n_nodes += piece.n_nodes
+        if piece.root.parent >= 0:
+            _hang(&tree.nodes[piece.root.parent], piece.root.side, &piece.root.items, piece.at, 0)
+
+
+cdef int bvh_build_items(bvh* tree, bvh_item* given, int32_t n, int threads) noexcept nogil:
+    cdef build_item* items = <build_item*>given
+    cdef build_job job
+    cdef build_range whole, right
     cdef bvh_node* smaller
+    cdef int32_t i
+    cdef int status = STATUS_OK
     tree.n_nodes = 0
     tree.n_items = n
     tree.nodes = NULL
@@ -246,64 +386,66 @@ cdef int bvh_build(bvh* tree, const box32* boxes, int32_t n) noexcept nogil:
     if n <= 0:
         tree.n_items = 0
         return STATUS_OK
-    # Each inner node splits, and leaves hold one item or more: fewer nodes than items.
-    items = <build_item*>malloc(<size_t>n * sizeof(build_item))
-    tree.nodes = <bvh_node*>malloc(<size_t>n * sizeof(bvh_node))
-    tree.order = <int32_t*>malloc(<size_t>n * sizeof(int32_t))
-    if items == NULL or tree.nodes == NULL or tree.order == NULL:
-        free(items)
-        bvh_free(tree)
-        return STATUS_NO_MEMORY
-    _start(&t.items, 0, n)
+    _start(&whole, 0, n)
     for i in range(n):
-        for k in range(3):
-            items[i].lo[k] = boxes[i].lo[k]
-            items[i].hi[k] = boxes[i].hi[k]
-        memcpy(&items[i].lo[3], &i, sizeof(int32_t))
-        items[i].hi[3] = 0
-        _take(&t.items, &items[i])
-    # The root is a node even when everything fits into one leaf.
-    t.parent, t.side, t.depth = 0, 0, 1
-    tree.n_nodes = 1
+        _take(&whole, &items[i])
     if n <= BVH_LEAF:
-        _hang(&tree.nodes[0], 0, &t.items, 0, n)
+        # The root is a node even when everything fits into one leaf.
+        tree.nodes = <bvh_node*>malloc(sizeof(bvh_node))
+        if tree.nodes == NULL:
+            return STATUS_NO_MEMORY
+        tree.n_nodes = 1
         _start(&right, n, n)
+        _hang(&tree.nodes[0], 0, &whole, 0, n)
         _hang(&tree.nodes[0], 1, &right, 0, -1)
+        return STATUS_OK
+    memset(&job, 0, sizeof(build_job))
+    job.items = items
+    status = _build_top(&job, &whole)
+    if status == STATUS_OK:
+        # Each inner node splits, and leaves hold one item or more: a piece has fewer nodes than items.
+        tree.nodes = <bvh_node*>malloc((<size_t>n + job.n_top) * sizeof(bvh_node))
+        if tree.nodes == NULL:
+            status = STATUS_NO_MEMORY
+    if status == STATUS_OK:
+        for i in range(job.n_pieces):
+            job.pieces[i].nodes = &tree.nodes[job.n_top + job.pieces[i].root.items.first]
+        pool_run(_build_pieces, &job, job.n_pieces, 1, threads)
+        _gather(&job, tree)
+        smaller = <bvh_node*>realloc(tree.nodes, <size_t>tree.n_nodes * sizeof(bvh_node))
+        if smaller != NULL:
+            tree.nodes = smaller
+    free(job.pieces)
+    free(job.top)
+    return status
+
+
+cdef int bvh_build(bvh* tree, const box32* boxes, int32_t n) noexcept nogil:
+    cdef bvh_item* items = <bvh_item*>malloc(<size_t>(n if n > 0 else 1) * sizeof(bvh_item))
+    cdef int32_t* order = <int32_t*>malloc(<size_t>(n if n > 0 else 1) * sizeof(int32_t))
+    cdef int32_t i
+    cdef int k
+    cdef int status = STATUS_NO_MEMORY
+    if items != NULL and order != NULL:
+        for i in range(n):
+            for k in range(3):
+                items[i].lo[k] = boxes[i].lo[k]
+                items[i].hi[k] = boxes[i].hi[k]
+            items[i].number = i
+            items[i].mark = 0
+        status = bvh_build_items(tree, items, n, 1)
     else:
-        _partition(items, &t.items, 0, &left, &right)
-        t.items = right
-        t.side = 1
-        stack[0] = t
-        t.items = left
-        t.side = 0
-        stack[1] = t
-        top = 2
-    while top > 0:
-        top -= 1
-        t = stack[top]
-        if t.items.last - t.items.first <= BVH_LEAF:
-            _hang(&tree.nodes[t.parent], t.side, &t.items, t.items.first, t.items.last - t.items.first)
-            continue
-        node = tree.n_nodes
-        tree.n_nodes += 1
-        _hang(&tree.nodes[t.parent], t.side, &t.items, node, 0)
-        _partition(items, &t.items, t.depth, &left, &right)
-        t.parent = node
-        t.depth += 1
-        t.items = right
-        t.side = 1
-        stack[top] = t
-        t.items = left
-        t.side = 0
-        stack[top + 1] = t
-        top += 2
-    for i in range(n):
-        memcpy(&tree.order[i], &items[i].lo[3], sizeof(int32_t))
+        tree.nodes = NULL
+        tree.n_nodes = tree.n_items = 0
+    if status == STATUS_OK:
+        for i in range(n):
+            order[i] = items[i].number
+        tree.order = order
+    else:
+        free(order)
+        tree.order = NULL
     free(items)
-    smaller = <bvh_node*>realloc(tree.nodes, <size_t>tree.n_nodes * sizeof(bvh_node))
-    if smaller != NULL:
-        tree.nodes = smaller
-    return STATUS_OK
+    return status
 
 
 cdef void bvh_free(bvh* tree) noexcept nogil:
@@ -545,10 +687,9 @@ cdef inline bint _may_push(const bvh_walk* w, int32_t parent, const walk_entry* 
     return e.count > 0 or (e.count == 0 and _node_inside(w.tree, parent, e.node))
 
 
-cdef bint bvh_walk_next(bvh_walk* w, double limit, int32_t* first, int32_t* count) noexcept nogil:
+cdef inline bint _next(bvh_walk* w, double limit, int32_t* first, int32_t* count, bint checked) noexcept nogil:
     cdef const bvh_node* node
     cdef walk_entry e, near, far
-    cdef bint checked = w.tree.check != NULL
     cdef int32_t at
     while w.top > 0:
         w.top -= 1
@@ -586,6 +727,13 @@ cdef bint bvh_walk_next(bvh_walk* w, double limit, int32_t* first, int32_t* coun
             w.entries[w.top] = near
             w.top += 1
     return False
+
+
+cdef bint bvh_walk_next(bvh_walk* w, double limit, int32_t* first, int32_t* count) noexcept nogil:
+    # Twice, so that a walk that trusts does not ask at each node.
+    if w.tree.check != NULL:
+        return _next(w, limit, first, count, True)
+    return _next(w, limit, first, count, False)
 
 
 cdef inline float* _slot_lo(bvh_node* node, int32_t side) noexcept nogil:

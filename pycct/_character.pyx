@@ -13,6 +13,7 @@ from pycct._convert cimport (
     as_not_negative,
     as_positive,
     as_unit,
+    as_vec3,
     from_quat,
     from_vec3,
 )
@@ -401,7 +402,8 @@ cdef list contacts_around(Scene scene, Snapshot snap, const controller_params* p
         if g.owner == OWNER_CONTROLLER:
             found.append(((g.owner, g.id, -1), other))
             shapes.append(other.shape)
-            poses.append(other.pose)
+            # Where it was seen: a crowd may be on its way.
+            poses.append((from_vec3(v3_scale(v3_add(g.q0, g.q1), 0.5)), z_to(as_vec3(other.up, "up"))))
         elif g.kind == GROUP_TRIANGLES and not g.closed:
             for k in range(g.first, g.first + g.count):
                 t = &c.tris[k]

@@ -42,6 +42,7 @@ from pycct._convert cimport (
     from_vec3,
     raise_status,
 )
+from pycct._fenv cimport fp_enter, fp_leave
 from pycct._move cimport (
     CLIMBING_CONSTRAINED,
     COLLISION_DOWN,
@@ -563,7 +564,7 @@ cdef class CharacterController:
         shape = self.proxy_.shape
         if shape.radius_ != self.params.radius or shape.height_ != self.params.height:
             shape = Capsule(self.params.radius, self.params.height)
-            with self.scene.lock:
+            with self.scene.lock, cython.critical_section(self.proxy_):
                 self.proxy_.shape = shape
         self.proxy_.move_to(from_vec3(self.st.position), z_to(self.params.up))
         return 0
@@ -632,7 +633,8 @@ cdef class CharacterController:
         return 0
 
     cdef void leave(self) noexcept:
-        self.busy = 0
+        with cython.critical_section(self):
+            self.busy = 0
 
     def move(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
         """Move by a displacement, sliding along what is in the way.
@@ -686,6 +688,7 @@ cdef class CharacterController:
         cdef controller_state trial
         cdef move_stats cost
         cdef int status
+        cdef unsigned long long env
         # A callback may set another one: that is for the next move.
         cdef object on_hit = self.on_hit_, behavior = self.behavior_
         self.surround(&w, snap, bits, filter)
@@ -693,7 +696,9 @@ cdef class CharacterController:
         while True:
             trial = self.st
             with nogil:
+                env = fp_enter()
                 status = move_controller(&self.params, &trial, &w, &self.scratch, d, time, least, &cost)
+                fp_leave(env)
             if status != STATUS_NEED_ANSWER:
                 break
             self.ask(filter, behavior)
@@ -814,6 +819,7 @@ cdef class CharacterController:
         cdef Snapshot snap
         cdef move_world w
         cdef int status
+        cdef unsigned long long env
         self.enter()
         try:
             filter = self.filter_
@@ -822,7 +828,9 @@ cdef class CharacterController:
             self.scratch.book.n = 0
             while True:
                 with nogil:
+                    env = fp_enter()
                     status = probe_below(&self.params, &self.st, &w, &self.scratch, reach, found)
+                    fp_leave(env)
                 if status != STATUS_NEED_ANSWER:
                     break
                 self.ask(filter, None)
@@ -878,6 +886,7 @@ cdef class CharacterController:
         cdef Snapshot snap
         cdef move_world w
         cdef int status
+        cdef unsigned long long env
         if h <= self.params.height:
             return True
         self.enter()
@@ -891,8 +900,10 @@ cdef class CharacterController:
             new_top = v3_madd(top, self.params.up, h - self.params.height)
             while True:
                 with nogil:
+                    env = fp_enter()
                     status = touches_anything(&self.params, &w, &self.scratch, top, new_top, self.params.radius,
                                               &touches)
+                    fp_leave(env)
                 if status != STATUS_NEED_ANSWER:
                     break
                 self.ask(filter, None)
@@ -943,6 +954,9 @@ cdef class CharacterController:
         cdef Snapshot snap
         cdef move_world w
         cdef int status
+        cdef unsigned long long env
+        if more > FARTHEST:
+            raise ValueError(f"margin must not exceed {FARTHEST:g} m, got {more}")
         self.enter()
         try:
             filter = self.filter_
@@ -952,11 +966,15 @@ cdef class CharacterController:
             while True:
                 trial = self.st
                 with nogil:
+                    env = fp_enter()
                     status = unstick(&self.params, &trial, &w, &self.scratch, more, &cost)
+                    fp_leave(env)
                 if status != STATUS_NEED_ANSWER:
                     break
                 self.ask(filter, None)
             raise_status(status)
+            if v3_max_abs(trial.position) > FARTHEST:
+                raise ValueError(f"margin must not lead beyond {FARTHEST:g} m, to {from_vec3(trial.position)}")
             with cython.critical_section(self):
                 self.st = trial
             self.publish()
@@ -985,12 +1003,15 @@ cdef class CharacterController:
         cdef Snapshot snap
         cdef move_world w
         cdef int status
+        cdef unsigned long long env
         self.enter()
         try:
             snap = self.scene.snapshot()
             self.surround(&w, snap, self.params.mask, None)
             with nogil:
+                env = fp_enter()
                 status = gather_near(&self.params, &self.st, &w, &self.scratch, reach)
+                fp_leave(env)
             raise_status(status)
             return contacts_around(self.scene, snap, &self.params, self.st.position, &self.scratch, reach,
                                    self.filter_)
@@ -1052,6 +1073,7 @@ cdef class CharacterController:
         cdef Snapshot snap = self.scene.snapshot()
         cdef move_world w
         cdef int status
+        cdef unsigned long long env
         cdef int32_t i
         cdef trace_event* e
         cdef object behavior = self.behavior_
@@ -1063,7 +1085,9 @@ cdef class CharacterController:
             while True:
                 trial = start[0]
                 with nogil:
+                    env = fp_enter()
                     status = move_controller(&self.params, &trial, &w, &scratch, d, dt, least, &cost)
+                    fp_leave(env)
                 if status != STATUS_NEED_ANSWER:
                     break
                 self.scratch.book.wanted = scratch.book.wanted

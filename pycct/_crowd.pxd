@@ -26,9 +26,11 @@ cdef class Crowd:
     cdef PyObject* neighbours   # the scene's; a reference that the garbage collector does not clear
     cdef object ids_            # (n,) int64
     cdef object positions_      # (n, 3)
+    cdef double* places_at      # its memory
     cdef object flags_          # (n,) uint8
     cdef object costs_          # (n,) STATS, or None
     cdef dict shown             # name -> array that is kept up to date, since somebody has it
+    cdef bint has_places        # shown["_places"], for questions of any thread, has been filled in
     cdef dict views             # name -> the same, read-only
     cdef int busy
     cdef int enter(self) except -1

@@ -7,10 +7,11 @@ import numpy as np
 cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
+from pycct._atomic cimport cpu_yield
 from pycct._character cimport (
     as_bool,
     as_time,
@@ -34,6 +35,7 @@ from pycct._character cimport (
 )
 from pycct._convert cimport FARTHEST, as_not_negative, as_vec3, from_vec3, raise_status
 from pycct._crowd_move cimport (
+    NEAR,
     crowd_can_resize,
     crowd_data,
     crowd_free,
@@ -72,7 +74,7 @@ from pycct._pool cimport pool_threads, pool_worth
 from pycct._scene cimport Scene, Snapshot
 from pycct._shapes cimport Capsule
 from pycct._types cimport STATUS_OK
-from pycct._vec cimport v3, v3_madd, v3_max_abs, v3_store, v3_sub, vec3
+from pycct._vec cimport v3, v3_load, v3_madd, v3_max_abs, v3_store, v3_sub, vec3
 
 from pycct import saves
 from pycct._crowd_records import GROUND, HITS, STATS, ground_arrays
@@ -93,10 +95,8 @@ cdef dict DEFAULTS = {
 # Arrays that are made when somebody wants them: (columns, type).
 cdef dict SHOWN = {
     "foot_positions": (3, np.float64), "velocities": (3, np.float64), "ground_normals": (3, np.float64),
-    "grounded": (1, bool), "standing_on": (1, np.int64),
+    "grounded": (1, bool), "standing_on": (1, np.int64), "_places": (3, np.float64),
 }
-# Displacements and positions below this cannot lead beyond FARTHEST.
-cdef double NEAR = 1e11
 # Bytes of a saved crowd: order, rows of the table, usual group, number of characters ...
 cdef int SAVE_HEAD = saves.CROWD_HEAD.size
 # ... and, of each character, id, row, group, flags.
@@ -134,6 +134,11 @@ cdef class CrowdMember:
     crowd : Crowd
     id : int
         Stable; the index in the crowd changes when others are removed.
+
+    Notes
+    -----
+    Thread safety: ``position``, ``velocity``, ``collision_flags`` and ``pose`` raise
+    RuntimeError while another thread moves the crowd.
     """
 
     cdef readonly Crowd crowd
@@ -158,67 +163,77 @@ cdef class CrowdMember:
             raise RuntimeError(f"character {self.id} has been removed from its crowd")
         return i
 
+    cdef const controller_params* params(self) except NULL:
+        cdef int64_t i = self._here()
+        return &self.crowd.c.table[self.crowd.c.rows[i]]
+
+    cdef const controller_state* state(self) except NULL:
+        cdef int64_t i = self._here()
+        if self.crowd.busy:
+            raise RuntimeError("the crowd is in use: by another thread, or by a call that asks for this")
+        return &self.crowd.c.states[i]
+
     @property
     def position(self):
         """Centre of the capsule, metres."""
-        return from_vec3(self.crowd.c.states[self._here()].position)
+        return from_vec3(self.state().position)
 
     @property
     def velocity(self):
         """What the last move really travelled / dt, m/s."""
-        return from_vec3(self.crowd.c.states[self._here()].velocity)
+        return from_vec3(self.state().velocity)
 
     @property
     def up(self):
         """Unit up direction."""
-        return from_vec3(self.crowd.c.table[self.crowd.c.rows[self._here()]].up)
+        return from_vec3(self.params().up)
 
     @property
     def radius(self):
         """Radius of the capsule, metres."""
-        return self.crowd.c.table[self.crowd.c.rows[self._here()]].radius
+        return self.params().radius
 
     @property
     def height(self):
         """Distance between the sphere centres, metres."""
-        return self.crowd.c.table[self.crowd.c.rows[self._here()]].height
+        return self.params().height
 
     @property
     def layer(self):
         """Bit set: the layer on which others see it."""
-        return self.crowd.c.table[self.crowd.c.rows[self._here()]].layer
+        return self.params().layer
 
     @property
     def mask(self):
         """Bit set: the layers that it sees."""
-        return self.crowd.c.table[self.crowd.c.rows[self._here()]].mask
+        return self.params().mask
 
     @property
     def group(self):
         """Characters of different groups never meet."""
-        return self.crowd.c.groups[self._here()]
+        cdef int64_t i = self._here()
+        return self.crowd.c.groups[i]
 
     @property
     def surface(self):
         """What other characters may do on it (Behavior)."""
-        return Behavior(self.crowd.c.table[self.crowd.c.rows[self._here()]].surface)
+        return Behavior(self.params().surface)
 
     @property
     def collision_flags(self):
         """Where the last move collided (CollisionFlags)."""
-        return CollisionFlags(self.crowd.c.states[self._here()].flags)
+        return CollisionFlags(self.state().flags)
 
     @property
     def shape(self):
         """The capsule (Capsule), its axis along local z."""
-        cdef const controller_params* p = &self.crowd.c.table[self.crowd.c.rows[self._here()]]
+        cdef const controller_params* p = self.params()
         return Capsule(p.radius, p.height)
 
     @property
     def pose(self):
         """(position, rotation) that puts ``shape`` where it is."""
-        cdef int64_t i = self._here()
-        return (from_vec3(self.crowd.c.states[i].position), z_to(self.crowd.c.table[self.crowd.c.rows[i]].up))
+        return from_vec3(self.state().position), z_to(self.params().up)
 
     def __eq__(self, other):
         if not isinstance(other, CrowdMember):
@@ -280,6 +295,17 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
     Thread safety: a crowd belongs to one thread at a time; a second one that uses it meanwhile
     gets RuntimeError. Moves release the GIL; the threads of ``threads=n`` never need it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pycct import Crowd, Plane, Scene
+    >>> scene = Scene()
+    >>> ground = scene.add(Plane((0, 0, 1)))
+    >>> crowd = Crowd(scene, [(0, 0, 0.91), (3, 0, 0.91)], radius=0.4)
+    >>> flags = crowd.move(np.full((2, 3), (0.05, 0, -0.02)), 1 / 60)
+    >>> flags.tolist(), crowd.grounded.tolist(), crowd.positions[:, 0].round(6).tolist()
+    ([4, 4], [True, True], [0.05, 3.05])
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -354,7 +380,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return 0
 
     cdef void leave(self) noexcept:
-        self.busy = 0
+        with cython.critical_section(self):
+            self.busy = 0
 
     # --- parameters --------------------------------------------------------------------------------------------------
 
@@ -458,7 +485,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         self.costs_ = None
         for k in range(self.n_threads):
             self.threads[k].n_hits = 0
-        for name in self.shown:
+        self.has_places = False
+        for name in list(self.shown):
             self.shown[name] = self.blank(name)
         return self.refresh()
 
@@ -470,12 +498,13 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         """Make the arrays tell where the characters are now; flags stay those of the last move."""
         cdef double[:, ::1] positions = self.positions_
         cdef int64_t i
+        self.places_at = &positions[0, 0] if self.c.n > 0 else NULL
         for i in range(self.c.n):
-            v3_store(&positions[i, 0], self.c.states[i].position)
+            v3_store(&self.places_at[3 * i], self.c.states[i].position)
         return self.refill()
 
     cdef int refill(self) except -1:
-        for name, array in self.shown.items():
+        for name, array in list(self.shown.items()):
             self.fill(name, array)
         return 0
 
@@ -496,7 +525,11 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 w[i] = st[i].touched_actor if st[i].touched_actor >= 0 else st[i].touched_obstacle
         else:
             v = array
-            if name == "velocities":
+            if name == "_places":
+                for i in range(n):
+                    v3_store(&v[i, 0], st[i].position)
+                self.has_places = True
+            elif name == "velocities":
                 for i in range(n):
                     v3_store(&v[i, 0], st[i].velocity)
             elif name == "ground_normals":
@@ -597,18 +630,57 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
     def member(self, id):
         """The character of that id (CrowdMember), or None."""
-        cdef CrowdMember m
         cdef int64_t number
         try:
             number = id
         except (TypeError, OverflowError):
             return None
-        if self.index_of(number) < 0:
-            return None
-        m = CrowdMember.__new__(CrowdMember)
+        return self._member_of(number) if self.index_of(number) >= 0 else None
+
+    def _member_of(self, id):
+        """The character of that id, whether it is still there or not."""
+        cdef CrowdMember m = CrowdMember.__new__(CrowdMember)
         m.crowd = self
-        m.id = number
+        m.id = id
         return m
+
+    def _capsules(self):
+        """For questions of any thread: ids, layers, radii, and ends of the axes, as they were after the last move."""
+        cdef double[:, ::1] places, axes
+        cdef int64_t[::1] numbers
+        cdef uint32_t[::1] bits
+        cdef double[::1] sizes
+        cdef const controller_params* p
+        cdef Py_ssize_t i, n
+        while True:
+            # Arrays first: while they are made another thread may have its turn.
+            n = self.c.n
+            ids, layers, radii, ends = np.empty(n, np.int64), np.empty(n, np.uint32), np.empty(n), np.empty((n, 6))
+            array = self.shown.get("_places")
+            if array is None:
+                # The first question: from now on moves keep them, the one in flight too.
+                array = self.blank("_places")
+                self.has_places = False
+                self.shown["_places"] = array
+            numbers, bits, sizes, axes, places = ids, layers, radii, ends, array
+            if n == self.c.n == places.shape[0] and self.shown["_places"] is array:
+                if self.has_places:
+                    break
+                if not self.busy:
+                    for i in range(n):
+                        v3_store(&places[i, 0], self.c.states[i].position)
+                    self.has_places = True
+                    break
+            with nogil:
+                cpu_yield()
+        for i in range(n):
+            p = &self.c.table[self.c.rows[i]]
+            numbers[i] = self.c.ids[i]
+            bits[i] = p.layer
+            sizes[i] = p.radius
+            v3_store(&axes[i, 0], v3_madd(v3_load(&places[i, 0]), p.up, -0.5 * p.height))
+            v3_store(&axes[i, 3], v3_madd(v3_load(&places[i, 0]), p.up, 0.5 * p.height))
+        return ids, layers, radii, ends
 
     cdef object indices(self, object value):
         """Different indices of characters, (k,) int64."""
@@ -902,7 +974,6 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
     cdef int surround(self, crowd_step* s, Snapshot snap, double dt, double min_distance) except -1:
         """All of a step but what is asked."""
-        cdef double[:, ::1] positions = self.positions_
         cdef uint8_t[::1] flags = self.flags_
         memset(s, 0, sizeof(crowd_step))
         s.crowd = &self.c
@@ -915,7 +986,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         s.dt = dt
         s.min_distance = min_distance
         if self.c.n > 0:
-            s.positions = &positions[0, 0]
+            s.positions = self.places_at
             s.flags = &flags[0]
         return 0
 
@@ -969,13 +1040,12 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
     cdef bint far(self, const number_rows* rows, int64_t n) noexcept:
         """Whether somebody may end beyond the farthest place."""
-        cdef int64_t i
-        if rows_check(rows, n, NEAR) >= 0:
-            return True
-        for i in range(self.c.n):
-            if v3_max_abs(self.c.states[i].position) > NEAR:
-                return True
-        return False
+        cdef number_rows places
+        places.data = <const char*>self.places_at
+        places.stride = 3 * sizeof(double)
+        places.inner = sizeof(double)
+        places.single = False
+        return rows_check(rows, n, NEAR) >= 0 or rows_check(&places, n, NEAR) >= 0
 
     def move(self, displacements, dt, active=None, threads=1, record_hits=False, out=None, *, min_distance=0.0,
              record_stats=False):
@@ -1164,7 +1234,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             what was hit, the other two -1), triangle (-1: none), data, has_data, dynamic,
             position (m), normal (out of what was hit), direction (of the motion), length (of the
             motion that was left, m), distance (m), along (place on the capsule's axis, 0 bottom
-            to 1 top), pass_ (Pass). By index, and in the order in which they happened.
+            to 1 top), ``pass_`` (Pass). By index, and in the order in which they happened.
         """
         cdef uint8_t[::1] raw
         cdef int64_t total = 0, at = 0

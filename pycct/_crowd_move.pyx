@@ -39,6 +39,7 @@ from pycct._world cimport (
 )
 
 
+cdef double NEAR = 1e11
 cdef int64_t most_with_triangles = 2000
 # Characters handed to a thread at a time: some 50 us of work.
 cdef int64_t CHUNK = 32
@@ -225,11 +226,23 @@ cdef inline void _enter(move_world* w, const crowd_data* c, int64_t i, shared_gr
         w.self = _character(c, i)
 
 
-cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, vec3 way) noexcept nogil:
+cdef inline int _go(crowd_step* s, crowd_thread* t, const move_world* w, int64_t i, vec3 way, controller_state* state,
+                    move_stats* cost) noexcept nogil:
     cdef crowd_data* c = s.crowd
     cdef const controller_params* p = &c.table[c.rows[i]]
-    cdef controller_state trial = c.states[i]
-    cdef candidate_cache spare
+    cdef int status
+    if c.near == NULL:
+        return move_kept(p, state, w, &c.kept[i], &t.scratch, way, s.dt, s.min_distance, cost)
+    t.scratch.lent = &c.near[i]
+    status = move_controller(p, state, w, &t.scratch, way, s.dt, s.min_distance, cost)
+    t.scratch.lent = NULL
+    return status
+
+
+cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, vec3 way) noexcept nogil:
+    cdef crowd_data* c = s.crowd
+    cdef controller_state* state = &c.states[i]
+    cdef controller_state trial
     cdef move_stats cost
     cdef int status
     _enter(w, c, i, s.neighbours if s.sequential else s.picture)
@@ -237,25 +250,24 @@ cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, ve
         # Its owner has changed it since it was checked.
         _fail(t, i, STATUS_OK)
         return
-    if c.near != NULL:
-        spare = t.scratch.cache
-        t.scratch.cache = c.near[i]
-        status = move_controller(p, &trial, w, &t.scratch, way, s.dt, s.min_distance, &cost)
-        c.near[i] = t.scratch.cache
-        t.scratch.cache = spare
+    if w.moving.n == 0 and not s.record_hits and within(way, NEAR) and within(state.position, NEAR):
+        # Nothing can go wrong once it has moved.
+        status = _go(s, t, w, i, way, state, &cost)
     else:
-        status = move_kept(p, &trial, w, &c.kept[i], &t.scratch, way, s.dt, s.min_distance, &cost)
-    if status == STATUS_OK and v3_max_abs(trial.position) > FARTHEST:
-        _fail(t, i, STATUS_OK)
-        return
-    if status == STATUS_OK and s.record_hits:
-        status = _log_hits(t, c, i)
+        trial = state[0]
+        status = _go(s, t, w, i, way, &trial, &cost)
+        if status == STATUS_OK and v3_max_abs(trial.position) > FARTHEST:
+            _fail(t, i, STATUS_OK)
+            return
+        if status == STATUS_OK and s.record_hits:
+            status = _log_hits(t, c, i)
+        if status == STATUS_OK:
+            state[0] = trial
     if status != STATUS_OK:
         _fail(t, i, status)
         return
-    c.states[i] = trial
-    v3_store(&s.positions[3 * i], trial.position)
-    s.flags[i] = <uint8_t>trial.flags
+    v3_store(&s.positions[3 * i], state.position)
+    s.flags[i] = <uint8_t>state.flags
     if s.costs != NULL:
         s.costs[i] = cost
     if s.sequential and c.slots[i] >= 0:

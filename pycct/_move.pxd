@@ -198,6 +198,7 @@ cdef struct kept_cache:
 # One a controller, or one a thread of a crowd (see move_kept).
 cdef struct move_scratch:
     candidate_cache cache
+    candidate_cache* lent       # not NULL: used instead
     candidates around           # for overlap recovery and the ray down
     hit_log log
     character* others           # near controllers

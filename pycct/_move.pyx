@@ -106,10 +106,8 @@ cdef double ALMOST_LEVEL = 1e-9
 cdef double SHARE = 1e-6
 # Rounding of a component, as a share of a vector's length.
 cdef double ROUNDING = 1e-15
-# By how much a box is larger than what it holds, as a share of its size.
-cdef double SHARE_OF_BODY = 1e-9
-# More than all rounding of a position, as a share of how far out it lies.
-cdef double ROUNDING_FAR = 1e-13
+# More than all rounding of a position to float32, as a share of how far out it lies.
+cdef double ROUNDING_32 = 2.5e-7
 # How many parts of the step offset MEND_LOWER_STEP tries.
 cdef int STEP_PARTS = 8
 # Gap within which MEND_KEEP_RIDE takes the character to stand: this many contact
@@ -128,6 +126,7 @@ cdef struct move_job:
     controller_state s
     const move_world* world
     move_scratch* scratch
+    candidate_cache* cache
     move_stats* stats
     wall_rule walls
     vec3 half_axis              # from the centre to the upper sphere
@@ -281,7 +280,7 @@ cdef vec3 _level(move_job* m, vec3 displacement) noexcept nogil:
 
 cdef bint _is_lintel(move_job* m, const capsule_cast* cast, const world_hit* hit) noexcept nogil:
     """Whether a capsule that the pass up had not lifted would miss what was hit aside."""
-    cdef candidates* near = &m.scratch.cache.near
+    cdef candidates* near = &m.cache.near
     cdef candidates one
     cdef world_hit other
     cdef capsule_cast low = cast[0]
@@ -359,7 +358,7 @@ cdef void _measure_room(const move_job* m, candidate_cache* c) noexcept nogil:
 
 cdef inline int _update_candidates(move_job* m, vec3 centre, vec3 end) noexcept nogil:
     """Make sure that all shapes that a motion may touch are at hand (RULES 4, SWEEP 11)."""
-    cdef candidate_cache* c = &m.scratch.cache
+    cdef candidate_cache* c = m.cache
     if m.first_query:
         # Of a convex room the way there need not be asked again: after this, ends will do.
         if (c.roomy and c.valid and c.fixed_version == m.world.fixed.version and c.mask == m.world.mask
@@ -374,7 +373,7 @@ cdef inline int _update_candidates(move_job* m, vec3 centre, vec3 end) noexcept 
 
 
 cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
-    cdef candidate_cache* c = &m.scratch.cache
+    cdef candidate_cache* c = m.cache
     cdef int status
     if (c.valid and c.fixed_version == m.world.fixed.version and c.mask == m.world.mask
             and box_inside(temporal, c.bounds)):
@@ -561,10 +560,9 @@ cdef int _trace(move_job* m, int32_t kind, int32_t sweep_pass, vec3 position, ve
 cdef inline int32_t _pick(move_job* m, vec3 position, vec3 way, double reach) noexcept nogil:
     """Choose the candidates whose boxes the capsule touches on its way; returns how many there are."""
     cdef vec3 end = v3_madd(position, way, reach)
-    cdef double far = ROUNDING_FAR * reach
+    cdef double far = ROUNDING_32 * reach
     cdef vec3 half = v3_add(m.body, v3(far, far, far))
-    cdef aabb box = box_of(v3_sub(v3_min(position, end), half), v3_add(v3_max(position, end), half))
-    return candidates_pick(&m.scratch.cache.near, &box)
+    return candidates_pick(&m.cache.near, v3_sub(v3_min(position, end), half), v3_add(v3_max(position, end), half))
 
 
 cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double min_distance, int sweep_pass,
@@ -573,7 +571,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
 
     Returns whether a motion was tried; m.status tells of a failure."""
     cdef controller_state* s = &m.s
-    cdef candidates* near = &m.scratch.cache.near
+    cdef candidates* near = &m.cache.near
     cdef vec3 position = s.position, target, whole, way, normal, axis, p0, p1
     cdef int32_t n_picked
     cdef double length, asked
@@ -659,7 +657,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             normal = position
             m.status = _recover(m, &position)
             # Wherever that has led.
-            m.scratch.cache.roomy = False
+            m.cache.roomy = False
             if m.world.trace != NULL:
                 _trace(m, TRACE_OVERLAP, sweep_pass, normal, v3_sub(position, normal), NULL)
             collisions[0] += 1
@@ -1114,9 +1112,9 @@ cdef void _begin(move_job* m, const controller_params* p, const controller_state
     m.p = p
     m.half = _half_of(p)
     m.s = state[0]
-    far = ROUNDING_FAR * v3_max_abs(m.s.position)
+    far = ROUNDING_32 * (v3_max_abs(m.s.position) + v3_max_abs(m.half))
     m.body = v3_sub(m.half, v3(p.contact_offset, p.contact_offset, p.contact_offset))
-    m.body = v3_add(v3_madd(m.body, m.half, SHARE_OF_BODY), v3(far, far, far))
+    m.body = v3_add(m.body, v3(far, far, far))
     m.side = v3(0.0, 0.0, 0.0)
     m.standing_on_moving = m.passing = m.lintel = m.moving_below = m.moving_aside = m.carried = False
     m.status = STATUS_OK
@@ -1131,8 +1129,9 @@ cdef void _begin(move_job* m, const controller_params* p, const controller_state
     m.walls.up = p.up
     m.half_axis = v3_scale(p.up, 0.5 * p.height)
     m.first_query = True
+    m.cache = scratch.lent if scratch.lent != NULL else &scratch.cache
     scratch.book.asking = False
-    scratch.cache.near.filter = scratch.around.filter = &scratch.book if world.filters else NULL
+    m.cache.near.filter = scratch.around.filter = &scratch.book if world.filters else NULL
     if world.trace != NULL:
         world.trace.n = 0
 
@@ -1143,11 +1142,12 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     """Controller::move (MOVE 3.2, RULES 7)."""
     cdef move_job m
     cdef vec3 start = state.position, carried, whole
-    cdef int64_t tested = scratch.cache.near.tested
+    cdef int64_t tested
     cdef double recover, rise
     cdef int flags, collisions
     cdef controller_state before
     _begin(&m, p, state, world, scratch, stats)
+    tested = m.cache.near.tested
     m.passing = (m.s.marks & PASSES_BACK_FACE) != 0
     m.s.overlap = 0.0
     scratch.log.n = 0
@@ -1196,7 +1196,7 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
                 and m.s.touched_actor < 0 and m.s.touched_obstacle < 0 and m.s.touched_controller < 0
                 and (m.carried or stats.iterations == 0 or stats.recoveries > 0)):
             m.status = _keep_ride(&m)
-    stats.triangles_tested = scratch.cache.near.tested - tested
+    stats.triangles_tested = m.cache.near.tested - tested
     if m.status != STATUS_OK:
         return m.status
     if not v3_finite(m.s.position):

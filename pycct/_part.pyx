@@ -29,7 +29,7 @@ from pycct._bvh cimport (
 )
 from pycct._convert cimport raise_status
 from pycct._types cimport SHAPE_PLANE, STATUS_NO_MEMORY
-from pycct._world cimport placed
+from pycct._world cimport placed, world_part
 
 cdef extern from *:
     """
@@ -75,14 +75,16 @@ cdef class Part:
         return 0
 
     cdef int build(self) except -1:
-        cdef int32_t n = self.data.n, i, bounded = 0, endless = 0, k
+        cdef int32_t n = self.data.n, bounded = 0, k
+        cdef world_part* data = &self.data
+        cdef box32* own = self.boxes
+        cdef int32_t* slot = self.slot
         cdef box32* boxes = NULL
         cdef int32_t* which = NULL
         cdef int status = 0
         self.renew()
         if n == 0:
             return 0
-        self.data.n_endless = 0
         boxes = <box32*>malloc(n * sizeof(box32))
         which = <int32_t*>malloc(n * sizeof(int32_t))
         bvh_free(&self.data.tree)
@@ -90,17 +92,8 @@ cdef class Part:
             status = STATUS_NO_MEMORY
         else:
             with nogil:
-                for i in range(n):
-                    self.slot[i] = -1
-                    if self.data.items[i].kind == SHAPE_PLANE:
-                        self.data.endless[endless] = i
-                        endless += 1
-                    else:
-                        self.boxes[i] = boxes[bounded] = box32_around(self.data.items[i].bounds)
-                        which[bounded] = i
-                        bounded += 1
-                status = bvh_build(&self.data.tree, boxes, bounded)
-            self.data.n_endless = endless
+                bounded = _boxes_of(data, own, slot, boxes, which)
+                status = bvh_build(&data.tree, boxes, bounded)
         free(boxes)
         if status == 0:
             for k in range(bounded):
@@ -128,7 +121,8 @@ cdef class Part:
         part.area, part.fresh_area, part.patches = self.area, self.fresh_area, self.patches + len(gone)
         if not gone:
             _copy_items(part, self, 0, 0, n)
-            memcpy(part.data.endless, self.data.endless, self.data.n_endless * sizeof(int32_t))
+            if n > 0:
+                memcpy(part.data.endless, self.data.endless, self.data.n_endless * sizeof(int32_t))
             part.data.n_endless = self.data.n_endless
             part.renew()
             return part
@@ -198,6 +192,22 @@ cdef class Part:
         if again or (self.area > WORN * self.fresh_area and self.patches > SHARE * self.data.n):
             self.build()
         return 0
+
+
+cdef int32_t _boxes_of(world_part* data, box32* own, int32_t* slot, box32* boxes, int32_t* which) noexcept nogil:
+    """Boxes of the items that have any, side by side, and which those are; how many."""
+    cdef int32_t i, bounded = 0
+    data.n_endless = 0
+    for i in range(data.n):
+        slot[i] = -1
+        if data.items[i].kind == SHAPE_PLANE:
+            data.endless[data.n_endless] = i
+            data.n_endless += 1
+        else:
+            own[i] = boxes[bounded] = box32_around(data.items[i].bounds)
+            which[bounded] = i
+            bounded += 1
+    return bounded
 
 
 cdef inline Py_ssize_t _least_one(Py_ssize_t n) noexcept nogil:

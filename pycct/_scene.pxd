@@ -72,6 +72,8 @@ cdef class Scene:
     cdef object crowds_         # weak set of Crowds
     cdef int64_t next_character     # of controllers and crowds alike
     cdef Snapshot current
+    cdef uint64_t changes       # of anything, so far
+    cdef uint64_t published     # those of them that the current snapshot shows at least
     cdef readonly uint64_t timestamp    # counts changes of static actors
     cdef int count_edits(self, int change) except -1
     cdef Snapshot snapshot(self)
@@ -79,4 +81,5 @@ cdef class Scene:
     cdef int _keep(self, Actor actor) except -1
     cdef int _check_span(self, Actor actor) except -1
     cdef Stage stage(self, Actor actor)
+    cdef int note(self, Actor actor) except -1
     cdef int touch(self, Actor actor) except -1

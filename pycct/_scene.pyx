@@ -205,31 +205,66 @@ cdef inline bint _stands_in(Part part, Actor actor):
     return 0 <= actor.place < part.data.n and part.owners[actor.place] is actor
 
 
-cdef Part _publish_characters(list characters):
-    """Freeze controllers into a part, as the capsules they are now."""
-    cdef Part part = part_for(characters)
-    cdef placed* p
+cdef void _fill_capsule(placed* p, int64_t id, uint32_t layer, double radius, vec3 p0, vec3 p1) noexcept nogil:
+    """A character as the capsule it is."""
+    memset(p, 0, sizeof(placed))
+    p.kind = SHAPE_CAPSULE
+    p.body = BODY_KINEMATIC
+    p.layer = layer
+    p.id = id
+    p.radius = radius
+    p.position = v3_scale(v3_add(p0, p1), 0.5)
+    p.rotation.w = 1.0
+    p.matrix = q_matrix(p.rotation)
+    p.scale = v3(1.0, 1.0, 1.0)
+    p.a = p0
+    p.b = p1
+    p.bounds = capsule_bounds(p.a, p.b, p.radius)
+    p.bounds = box_grow(p.bounds, 1e-9 * f_span(p.bounds))
+
+
+@cython.final
+cdef class CharacterOwners:
+    """Who is who among the characters that a question sees: controllers, then members of crowds."""
+
+    cdef list controllers
+    cdef list crowds            # (first item, ids, crowd)
+
+    def __getitem__(self, item):
+        if item < len(self.controllers):
+            return self.controllers[item]
+        for first, ids, crowd in reversed(self.crowds):
+            if item >= first:
+                return crowd._member_of(int(ids[item - first]))
+        raise IndexError(item)
+
+
+cdef Part _publish_characters(list characters, list crowds, CharacterOwners owners):
+    """Freeze controllers and members of crowds into a part, as the capsules they are now."""
+    cdef Part part
     cdef vec3 centre, half
-    cdef int32_t i
-    for i in range(len(characters)):
+    cdef double[:, ::1] ends
+    cdef double[::1] radii
+    cdef uint32_t[::1] layers
+    cdef int64_t[::1] ids
+    cdef int32_t i, n = <int32_t>len(characters)
+    cdef Py_ssize_t k
+    rows = [crowd._capsules() for crowd in crowds]
+    part = part_for(characters + [None] * sum([len(row[0]) for row in rows]))
+    owners.controllers = characters
+    owners.crowds = []
+    for i in range(n):
         who = characters[i]
-        p = &part.data.items[i]
-        memset(p, 0, sizeof(placed))
         centre = as_vec3(who.position, "position")
         half = v3_scale(as_vec3(who.up, "up"), 0.5 * <double>who.height)
-        p.kind = SHAPE_CAPSULE
-        p.body = BODY_KINEMATIC
-        p.layer = who.layer
-        p.id = who.id
-        p.radius = who.radius
-        p.position = centre
-        p.rotation.w = 1.0
-        p.matrix = q_matrix(p.rotation)
-        p.scale = v3(1.0, 1.0, 1.0)
-        p.a = v3_sub(centre, half)
-        p.b = v3_add(centre, half)
-        p.bounds = capsule_bounds(p.a, p.b, p.radius)
-        p.bounds = box_grow(p.bounds, 1e-9 * f_span(p.bounds))
+        _fill_capsule(&part.data.items[i], who.id, who.layer, who.radius, v3_sub(centre, half), v3_add(centre, half))
+    for crowd, row in zip(crowds, rows):
+        ids, layers, radii, ends = row
+        owners.crowds.append((n, row[0], crowd))
+        for k in range(ids.shape[0]):
+            _fill_capsule(&part.data.items[n + k], ids[k], layers[k], radii[k], v3_load(&ends[k, 0]),
+                          v3_load(&ends[k, 3]))
+        n += <int32_t>ids.shape[0]
     part.build()
     return part
 
@@ -526,18 +561,25 @@ cdef class Scene:
         self.next_character = 0
         self.next_id = 0
         self.current = None
+        self.changes = 1
+        self.published = 0
         self.timestamp = 0
 
     cdef Stage stage(self, Actor actor):
         return self.fixed if actor.body_ == BODY_STATIC else self.moving
 
-    cdef int touch(self, Actor actor) except -1:
-        """Note that an actor has changed. The lock is held; who only looks for changes does not take it."""
+    cdef int note(self, Actor actor) except -1:
+        """Count a change. The lock is held; who only looks for changes does not take it."""
         with cython.critical_section(self):
+            self.changes += 1
             if actor.body_ == BODY_STATIC and not self.editing:
                 self.timestamp += 1
-            self.stage(actor).change(actor)
         return 0
+
+    cdef int touch(self, Actor actor) except -1:
+        """Note that an actor looks otherwise."""
+        self.stage(actor).change(actor)
+        return self.note(actor)
 
     cdef int count_edits(self, int change) except -1:
         """An edit begins or ends; with the lock held."""
@@ -548,32 +590,35 @@ cdef class Scene:
         return 0
 
     cdef Snapshot snapshot(self):
-        """The world as it is now; published by the first reader after a change."""
+        """The world as it is now; published by the first reader after a change, while others wait for it."""
         cdef Snapshot fresh
-        cdef uint64_t now
-        cdef bint dirty
+        cdef uint64_t count, now
+        cdef bint good
         # Critical sections cost nothing under the GIL. Without it, whoever replaced the picture would otherwise free
         # it between another thread's reading of the pointer and its taking of a reference.
         with cython.critical_section(self):
             fresh = self.current
-            dirty = (self.fixed.dirty or self.moving.dirty) and not self.editing
-        if not dirty:
+            good = self.editing != 0 or self.published == self.changes
+        if good:
             return fresh
         with self.lock:
-            # With the lock nobody else writes what follows.
-            if self.editing or not (self.fixed.dirty or self.moving.dirty):
+            # With the lock nobody else writes what follows. A finalizer may ask for the first picture while it is made.
+            if self.current is not None and (self.editing or self.published == self.changes):
                 return self.current
-            if self.fixed.dirty:
-                now = self.timestamp
+            count, now = self.changes, self.timestamp
+            if self.fixed.dirty or self.fixed.current is None:
                 self.fixed.publish()
                 self.fixed.current.data.timestamp = now
-            if self.moving.dirty:
+            if self.moving.dirty or self.moving.current is None:
                 self.moving.publish()
             fresh = Snapshot.__new__(Snapshot)
             fresh.fixed = self.fixed.current
             fresh.moving = self.moving.current
             with cython.critical_section(self):
                 self.current = fresh
+                # A finalizer may have published more.
+                if count > self.published:
+                    self.published = count
             return fresh
 
     cdef View view(self, dict options):
@@ -595,9 +640,10 @@ cdef class Scene:
             v.moving_owners = snap.moving.owners
             v.keep = snap
         if what != "actors":
-            part = _publish_characters(self.characters)
+            owners = CharacterOwners.__new__(CharacterOwners)
+            part = _publish_characters(self.characters, self.crowds, owners)
             v.characters = &part.data
-            v.character_owners = part.owners
+            v.character_owners = owners
             v.keep = (v.keep, part)
         return v
 
@@ -727,9 +773,7 @@ cdef class Scene:
     cdef int _keep(self, Actor actor) except -1:
         self.actors_[actor.id] = actor
         self.stage(actor).join(actor)
-        if actor.body_ == BODY_STATIC and not self.editing:
-            self.timestamp += 1
-        return 0
+        return self.note(actor)
 
     cdef int _check_span(self, Actor actor) except -1:
         cdef placed p
@@ -749,12 +793,10 @@ cdef class Scene:
             if (<Actor>actor).scene_ is not self:
                 raise ValueError("actor is not in this scene")
             del self.actors_[(<Actor>actor).id]
+            self.stage(actor).leave(actor)
             with cython.critical_section(actor):
                 (<Actor>actor).scene_ = None
-            with cython.critical_section(self):
-                self.stage(actor).leave(actor)
-                if (<Actor>actor).body_ == BODY_STATIC and not self.editing:
-                    self.timestamp += 1
+            self.note(actor)
 
     @property
     def actors(self):
@@ -1018,7 +1060,7 @@ cdef class Scene:
             ``filter(actor) -> bool``, asked once about each actor whose bounds the question
             comes near to; those for which it is false are passed over.
         include : {'actors', 'characters', 'all'}
-            What to see. Obstacles are never seen.
+            What to see; those of crowds are told as `CrowdMember`. Obstacles are never seen.
 
         Returns
         -------

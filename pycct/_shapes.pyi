@@ -83,6 +83,8 @@ class Mesh(Shape):
         two_sided: bool | np.bool_ = False,
         triangle_data: ArrayLike | None = None,
         triangle_mask: ArrayLike | None = None,
+        *,
+        threads: SupportsIndex = 1,
     ) -> None: ...
     @property
     def vertices(self) -> NDArray[np.float64]: ...

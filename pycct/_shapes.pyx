@@ -10,11 +10,12 @@ from libc.stdlib cimport calloc, free, malloc
 
 cimport cython
 
-from pycct._bvh cimport box32, box32_around, bvh_build, bvh_free, bvh_node, bvh_verify
+from pycct._bvh cimport box32, box32_around, bvh_build_items, bvh_free, bvh_item, bvh_node, bvh_verify
 from pycct._closest cimport triangle_normal
 from pycct._convert cimport as_positive, as_not_negative, as_float, as_table, as_unit, as_vec3, from_vec3, raise_status
 from pycct._heightfield cimport field_build, field_check_tile, field_data, field_tile_columns
 from pycct._hull cimport HullTables, build_hull
+from pycct._pool cimport pool_run, pool_threads
 from pycct._types cimport (
     SHAPE_BOX,
     SHAPE_CAPSULE,
@@ -46,6 +47,8 @@ from pycct._vec cimport (
 cdef double ENDLESS = 1e30
 # The tree's boxes are float32.
 cdef double FARTHEST_VERTEX = 1e30
+# Triangles that a thread takes at a time.
+cdef int64_t CHUNK = 8192
 
 
 cdef object _numbers(object values, str name, int32_t n, object dtype):
@@ -465,6 +468,8 @@ cdef class Mesh(Shape):
     triangle_mask : (m,) array of integers, optional
         The layers each triangle is on, 32 bits; a question or character sees a triangle
         when its mask meets the actor's layer and the triangle's (SWEEP 3.2).
+    threads : int
+        How many threads may build the tree; it is the same for any number of them.
 
     Examples
     --------
@@ -477,14 +482,14 @@ cdef class Mesh(Shape):
     (2, ((0.0, 0.0, 0.0), (4.0, 4.0, 0.0)))
     """
 
-    def __init__(self, vertices, triangles, two_sided=False, triangle_data=None, triangle_mask=None):
+    def __init__(self, vertices, triangles, two_sided=False, triangle_data=None, triangle_mask=None, *, threads=1):
         cdef double[:, ::1] v
         cdef int32_t[:, ::1] t, kept
         cdef double[:, ::1] normals
         cdef int32_t[::1] source
         cdef const int64_t[::1] data
         cdef const uint32_t[::1] masks
-        cdef int status
+        cdef int status, many = pool_threads(threads)
         self.fresh()
         points = as_table(vertices, "vertices", 3, 1)
         try:
@@ -521,7 +526,7 @@ cdef class Mesh(Shape):
         v, t, kept, normals, source = points, indices, leaf_triangles, leaf_normals, leaf_source
         with nogil:
             status = _build_mesh(&self.data_, &v[0, 0], <int32_t>v.shape[0], &t[0, 0], <int32_t>t.shape[0],
-                                 &kept[0, 0], &normals[0, 0], &source[0])
+                                 &kept[0, 0], &normals[0, 0], &source[0], many)
         raise_status(status)
         for array in (points, indices, leaf_triangles, leaf_normals, leaf_source):
             array.flags.writeable = False
@@ -817,15 +822,69 @@ def _heightfield(heights, spacing, options):
     return Heightfield(heights, spacing, **options)
 
 
-cdef int _build_mesh(mesh_data* m, const double* v, int32_t n_v, const int32_t* t, int32_t n_t,
-                     int32_t* kept, double* normals, int32_t* source) noexcept nogil:
-    """Rotate, drop the degenerate, build the tree, store in leaf order."""
-    cdef int32_t i, j, k, n = 0, first
-    cdef int32_t* rotated
-    cdef int32_t* origin
-    cdef box32* boxes
+# A mesh while it is built.
+cdef struct mesh_job:
+    mesh_data* m
+    const int32_t* given        # (n, 3)
+    bvh_item* items             # one per triangle: its number, and as mark its first corner, -1: without area
+    int32_t* kept               # what mesh_data will point to
+    double* normals
+    int32_t* source
+
+
+cdef void _prepare(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    """Which corner comes first, and the box."""
+    cdef mesh_job* job = <mesh_job*>context
+    cdef vec3[3] p
+    cdef box32 box
+    cdef int64_t i
+    cdef int32_t k, start
+    for i in range(first, last):
+        for k in range(3):
+            p[k] = v3_load(job.m.vertices + 3 * <size_t>job.given[3 * i + k])
+        start = 0
+        if v3_lex(p[1], p[start]) < 0:
+            start = 1
+        if v3_lex(p[2], p[start]) < 0:
+            start = 2
+        if v3_is_zero(triangle_normal(p[start], p[(start + 1) % 3], p[(start + 2) % 3])):
+            job.items[i].mark = -1
+            continue
+        box = box32_around(box_of(v3_min(p[0], v3_min(p[1], p[2])), v3_max(p[0], v3_max(p[1], p[2]))))
+        for k in range(3):
+            job.items[i].lo[k] = box.lo[k]
+            job.items[i].hi[k] = box.hi[k]
+        job.items[i].number = <int32_t>i
+        job.items[i].mark = start
+
+
+cdef void _store(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    """What moves read, in the order of the leaves."""
+    cdef mesh_job* job = <mesh_job*>context
     cdef vec3[3] p
     cdef vec3 normal
+    cdef const int32_t* given
+    cdef int64_t i
+    cdef int32_t k, start
+    for i in range(first, last):
+        given = job.given + 3 * <size_t>job.items[i].number
+        start = job.items[i].mark
+        for k in range(3):
+            job.kept[3 * i + k] = given[(start + k) % 3]
+            p[k] = v3_load(job.m.vertices + 3 * <size_t>given[(start + k) % 3])
+        job.source[i] = job.items[i].number
+        normal = triangle_normal(p[0], p[1], p[2])
+        job.normals[3 * i] = normal.x
+        job.normals[3 * i + 1] = normal.y
+        job.normals[3 * i + 2] = normal.z
+
+
+cdef int _build_mesh(mesh_data* m, const double* v, int32_t n_v, const int32_t* t, int32_t n_t,
+                     int32_t* kept, double* normals, int32_t* source, int threads) noexcept nogil:
+    """Rotate, drop the degenerate, build the tree, store in leaf order."""
+    cdef mesh_job job
+    cdef vec3 p
+    cdef int32_t i, n = 0
     cdef int status
     m.n_vertices = n_v
     m.vertices = v
@@ -834,50 +893,27 @@ cdef int _build_mesh(mesh_data* m, const double* v, int32_t n_v, const int32_t* 
     m.source = source
     m.bounds = box_of(v3_load(v), v3_load(v))
     for i in range(n_v):
-        p[0] = v3_load(v + 3 * i)
-        m.bounds = box_union(m.bounds, box_of(p[0], p[0]))
-    rotated = <int32_t*>malloc(<size_t>n_t * 3 * sizeof(int32_t))
-    origin = <int32_t*>malloc(<size_t>n_t * sizeof(int32_t))
-    boxes = <box32*>malloc(<size_t>n_t * sizeof(box32))
-    status = STATUS_OK
-    if rotated == NULL or origin == NULL or boxes == NULL:
-        status = STATUS_NO_MEMORY
-    else:
-        for i in range(n_t):
-            for k in range(3):
-                p[k] = v3_load(v + 3 * <size_t>t[3 * i + k])
-            first = 0
-            if v3_lex(p[1], p[first]) < 0:
-                first = 1
-            if v3_lex(p[2], p[first]) < 0:
-                first = 2
-            normal = triangle_normal(p[first], p[(first + 1) % 3], p[(first + 2) % 3])
-            if v3_is_zero(normal):
-                continue
-            for k in range(3):
-                rotated[3 * n + k] = t[3 * i + (first + k) % 3]
-            origin[n] = i
-            boxes[n] = box32_around(box_of(v3_min(p[0], v3_min(p[1], p[2])), v3_max(p[0], v3_max(p[1], p[2]))))
+        p = v3_load(v + 3 * <size_t>i)
+        m.bounds = box_union(m.bounds, box_of(p, p))
+    job.m = m
+    job.given = t
+    job.kept = kept
+    job.normals = normals
+    job.source = source
+    job.items = <bvh_item*>malloc(<size_t>n_t * sizeof(bvh_item))
+    if job.items == NULL:
+        return STATUS_NO_MEMORY
+    pool_run(_prepare, &job, n_t, CHUNK, threads)
+    for i in range(n_t):
+        if job.items[i].mark >= 0:
+            if n < i:
+                job.items[n] = job.items[i]
             n += 1
-        status = bvh_build(&m.tree, boxes, n)
+    status = bvh_build_items(&m.tree, job.items, n, threads)
     if status == STATUS_OK:
         m.n_triangles = n
-        for i in range(n):
-            j = m.tree.order[i]
-            for k in range(3):
-                kept[3 * i + k] = rotated[3 * j + k]
-                p[k] = v3_load(v + 3 * <size_t>rotated[3 * j + k])
-            source[i] = origin[j]
-            normal = triangle_normal(p[0], p[1], p[2])
-            normals[3 * i] = normal.x
-            normals[3 * i + 1] = normal.y
-            normals[3 * i + 2] = normal.z
-        # The triangles now stand in leaf order: no need to look it up.
-        free(m.tree.order)
-        m.tree.order = NULL
-    free(rotated)
-    free(origin)
-    free(boxes)
+        pool_run(_store, &job, n, CHUNK, threads)
+    free(job.items)
     return status
 
 

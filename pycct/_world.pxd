@@ -130,7 +130,6 @@ cdef struct candidates:
     triangle* tris
     int32_t* source         # index of each triangle as the user gave it, -1: invisible wall or no mesh
     float* boxes            # of the triangles, a little larger: six rows, lo x, y, z, hi x, y, z
-    float* gaps
     int32_t* picked         # numbers of triangles
     int32_t* spot           # place of each in its mesh's leaves, or number in its heightfield; undefined elsewhere
     touched_triangle* touched
@@ -237,26 +236,41 @@ cdef inline float float_above(double x) noexcept nogil:
     return <float>(x + fabs(x) * 1.2e-7 + 1e-37)
 
 
-cdef inline int32_t candidates_pick(candidates* c, const aabb* box) noexcept nogil:
-    """Note in c.picked, in order, the triangles whose boxes touch this one; returns how many they are."""
-    cdef int32_t i, n = 0
-    cdef float* gaps = c.gaps
+cdef enum:
+    LANES = 32
+
+
+cdef inline int32_t candidates_pick(candidates* c, vec3 lo, vec3 hi) noexcept nogil:
+    """Note in c.picked, in order, the triangles whose boxes touch this one; returns how many they are.
+
+    The box must be larger than what it stands for by the rounding of its numbers to float32."""
+    cdef int32_t i, m, first = 0, n = 0
+    cdef float[LANES] gap
     cdef const float* lx = c.boxes
     cdef const float* ly = lx + c.room_tris
     cdef const float* lz = ly + c.room_tris
     cdef const float* hx = lz + c.room_tris
     cdef const float* hy = hx + c.room_tris
     cdef const float* hz = hy + c.room_tris
-    cdef float bx = float_below(box.lo.x), by = float_below(box.lo.y), bz = float_below(box.lo.z)
-    cdef float tx = float_above(box.hi.x), ty = float_above(box.hi.y), tz = float_above(box.hi.z)
-    # How far apart they are on the axis where they are farthest: several at a time.
-    for i in range(c.n_tris):
-        gaps[i] = f32_max(f32_max(f32_max(lx[i] - tx, bx - hx[i]), f32_max(ly[i] - ty, by - hy[i])),
-                          f32_max(lz[i] - tz, bz - hz[i]))
-    for i in range(c.n_tris):
-        # Always written, counted when it is near: no branch to guess.
-        c.picked[n] = i
-        n += gaps[i] <= 0.0
+    cdef float bx = <float>lo.x, by = <float>lo.y, bz = <float>lo.z
+    cdef float tx = <float>hi.x, ty = <float>hi.y, tz = <float>hi.z
+    while first < c.n_tris:
+        m = c.n_tris - first if c.n_tris - first < LANES else LANES
+        # How far apart they are on the axis where they are farthest: several at a time.
+        for i in range(m):
+            gap[i] = f32_max(f32_max(f32_max(lx[i] - tx, bx - hx[i]), f32_max(ly[i] - ty, by - hy[i])),
+                             f32_max(lz[i] - tz, bz - hz[i]))
+        for i in range(m):
+            # Always written, counted when it is near: no branch to guess.
+            c.picked[n] = first + i
+            n += gap[i] <= 0.0
+        first += LANES
+        lx += LANES
+        ly += LANES
+        lz += LANES
+        hx += LANES
+        hy += LANES
+        hz += LANES
     return n
 
 

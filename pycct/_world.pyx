@@ -57,6 +57,7 @@ from pycct._vec cimport (
     v3_lex,
     v3_load,
     v3_max,
+    v3_max_abs,
     v3_min,
     v3_mul,
     v3_scale,
@@ -76,7 +77,6 @@ cdef void candidates_init(candidates* c) noexcept nogil:
     c.source = NULL
     c.spot = NULL
     c.boxes = NULL
-    c.gaps = NULL
     c.picked = NULL
     c.touched = NULL
     c.depths = NULL
@@ -96,7 +96,6 @@ cdef void candidates_free(candidates* c) noexcept nogil:
     free(c.source)
     free(c.spot)
     free(c.boxes)
-    free(c.gaps)
     free(c.picked)
     free(c.touched)
     free(c.depths)
@@ -145,10 +144,6 @@ cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
     if p == NULL:
         return STATUS_NO_MEMORY
     c.spot = <int32_t*>p
-    p = realloc(c.gaps, <size_t>room * sizeof(float))
-    if p == NULL:
-        return STATUS_NO_MEMORY
-    c.gaps = <float*>p
     p = realloc(c.picked, <size_t>(room + 1) * sizeof(int32_t))
     if p == NULL:
         return STATUS_NO_MEMORY
@@ -452,7 +447,8 @@ cdef int _add_hull(candidates* c, const placed* p) noexcept nogil:
     return STATUS_OK
 
 
-cdef inline candidate_group* _open_group(candidates* c, const placed* p, int32_t item, int32_t part_index) noexcept nogil:
+cdef inline candidate_group* _open_group(candidates* c, const placed* p, int32_t item,
+                                         int32_t part_index) noexcept nogil:
     """The next group, described but for its triangles; there must be room for it."""
     cdef candidate_group* g = &c.groups[c.n_groups]
     g.id = p.id
@@ -731,7 +727,9 @@ cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tr
 
 cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil:
     cdef aabb box = swept_box(q)
-    return candidates_cast_picked(c, candidates_pick(c, &box), q, recovers, hit)
+    cdef double more = 2.5e-7 * f_max(v3_max_abs(box.lo), v3_max_abs(box.hi))
+    box = box_grow(box, more)
+    return candidates_cast_picked(c, candidates_pick(c, box.lo, box.hi), q, recovers, hit)
 
 
 cdef bint candidates_cast_picked(candidates* c, int32_t n_picked, const capsule_cast* q, int recovers,

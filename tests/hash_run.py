@@ -19,7 +19,7 @@ import pycct
 EXPECTED = {
     1: {
         100: ("ff95f1f05463c95878c29ff8b72e700c", "e8837032a6b6975b0c0db877679baf7b"),
-        500: ("17214783302f85aede8785a5a48526a5", "98f3e986d7a7fd9d3d1a4494cccb0993"),
+        500: ("45a96199aaca8276c87e47e2971408cd", "60a0f96afc7ad3c27d81450ca75db6d8"),
     }
 }
 

@@ -1,5 +1,6 @@
 """Another package compiled against the headers of the pycct that is installed, as its author would do it."""
 
+import hashlib
 import importlib.util
 import math
 import os
@@ -137,3 +138,36 @@ def test_plain_python_is_refused(consumer):
         [sys.executable, "-c", script, str(Path(consumer.__file__).parent)], env=env, capture_output=True, text=True
     )
     assert done.returncode == 1 and "ImportError: the C-level API of pycct needs its compiled modules" in done.stderr
+
+
+# What docs/c_api.md promises, by header.
+PROMISED = {
+    "_vec": ["vec3", "quat", "mat3", "aabb"],
+    "_types": ["triangle", "sweep_hit", "hull_data", "shape_kind", "body_kind", "status"],
+    "_closest": [
+        *("closest_pair", "point_segment", "segment_segment", "point_triangle", "segment_triangle", "segment_box"),
+        *("point_box", "triangle_normal", "point_segment_parameter"),
+    ],
+    "_sweep": [
+        *("NO_HIT", "sphere_point", "sphere_segment", "capsule_triangle_time", "capsule_segment_time", "capsule_box"),
+    ],
+}
+# A hash of those declarations, by ABI version: a struct cannot change its layout under a consumer unnoticed.
+DECLARED = {1: "9064074410a06c1f"}
+
+
+def declaration(header, name):
+    """The declaration of a struct, enum, function or variable, without comments and spacing."""
+    text = re.sub(r" *#.*", "", (INSTALLED / f"{header}.pxd").read_text())
+    found = re.search(rf"^cdef (?:struct|enum) {name}:\n(?:(?: +.*)?\n)*", text, re.M)
+    found = found or re.search(rf"^cdef [\w ]+\b{name}(?:\([^)]*\)[\w ]*)?$", text, re.M)
+    assert found, f"{header}.pxd has no {name}"
+    return " ".join(found[0].split())
+
+
+def test_what_is_promised_stays():
+    """If this fails on purpose, raise ABI_VERSION in pycct/__init__.pxd, unless functions were only added."""
+    from pycct import _build
+
+    told = "\n".join(declaration(header, name) for header, names in PROMISED.items() for name in names)
+    assert hashlib.sha256(told.encode()).hexdigest()[:16] == DECLARED[_build.ABI_VERSION], told

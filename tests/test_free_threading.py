@@ -85,6 +85,36 @@ def test_pictures_replaced_while_others_take_them():
     assert hammer(2, write, read, rounds=2000) == []
 
 
+def test_whoever_changes_the_world_sees_the_change():
+    """Also while another thread is just making the picture that shows it."""
+    scene = Scene()
+    for i in range(300):
+        scene.add(Box((0.1, 0.1, 0.1)), position=(i % 20, i // 20, -5), body=("static", "kinematic")[i % 2])
+    wrong = []
+
+    def work(number):
+        own = scene.add(Box((0.4, 0.4, 0.5)), position=(10.0 * number, 50, 0), body="kinematic")
+        for k in range(400):
+            z = k % 9
+            own.move_to((10 * number, 50, z))
+            hit = scene.raycast((10 * number, 50, 20), (0, 0, -1), 40)
+            if hit is None or abs(20 - hit.distance - 0.5 - z) > 1e-9:
+                wrong.append((number, k, hit))
+            if k % 7 == number:
+                # Enough that the picture is made as a whole.
+                more = [scene.add(Box((0.1, 0.1, 0.1)), position=(i, 0, -9), body="kinematic") for i in range(60)]
+                with scene.edit():
+                    for actor in more:
+                        scene.remove(actor)
+
+    crew = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in crew:
+        t.start()
+    for t in crew:
+        t.join()
+    assert wrong == []
+
+
 def test_a_place_is_never_half_of_one_and_half_of_another():
     scene = Scene()
     lift = scene.add(Box((1, 1, 1)), position=(0, 0, 0), body="kinematic")

@@ -96,4 +96,6 @@ def test_names_are_the_same():
         missing = (
             {n for n in dir(theirs) if not n.startswith("_")} - set(dir(ours)) - {"kind", "neighbours"} - COMPILED_ONLY
         )
+        if isinstance(theirs, pycct.Scene):
+            missing -= {"load", "save"}  # cooked files
         assert not missing, ours

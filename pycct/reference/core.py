@@ -866,9 +866,13 @@ class CharacterController:
             True when the character was moved.
         """
         more = as_not_negative(margin, "margin")
+        if more > FARTHEST:
+            raise ValueError(f"margin must not exceed {FARTHEST:g} m, got {more}")
         with self._mine():
             job = self._job(self._memory, self.mask, self._filter)
             job.unstick(more)
+            if max_abs(job.s.position) > FARTHEST:
+                raise ValueError(f"margin must not lead beyond {FARTHEST:g} m, to {job.s.position}")
             self._memory = job.s
             self._publish()
         return job.stats.recoveries > 0
