@@ -8,7 +8,7 @@
 #   make docs    the documentation as a site in docs-out/html; warnings are errors
 #   make sanitize  the tests under the undefined-behaviour, address and thread sanitizers
 #   make soak    random worlds, characters and moves, each move checked, for MINUTES=3
-#   make fuzz    every public call with whatever comes, at length
+#   make fuzz    every public call and kernel with whatever comes, other examples every time
 #   make determinism   one fixed run by every compiler and in every way: one hash
 #   make wheels  wheels for every interpreter found, each tested in an empty environment
 #   make package sdist, wheel and empty environments, for each interpreter in PYTHONS
@@ -67,7 +67,8 @@ soak: $(VENV)/.dev
 	$(VENV)/bin/python tests/soak.py --minutes $(or $(MINUTES),3) $(ARGS)
 
 fuzz: $(VENV)/.dev
-	$(VENV)/bin/pytest $(PYTEST_JOBS) -m slow tests/test_fuzz.py $(ARGS)
+	PYCCT_EXPLORE=1 $(VENV)/bin/pytest $(PYTEST_JOBS) -m "hypothesis or slow" tests/test_fuzz.py tests/test_fuzz_files.py \
+		tests/test_closest.py tests/test_sweep.py $(ARGS)
 
 # ARGS="--qemu-root DIR" adds aarch64.
 determinism: $(VENV)/.dev

@@ -1,9 +1,18 @@
-"""Shared by all tests: the table of recordings at the end of a run."""
+"""Shared by all tests: which examples hypothesis takes, and the table of recordings at the end of a run."""
+
+import os
 
 import golden_table
 import pytest
+from hypothesis import settings
 
 ROWS = {}
+
+# The same examples in every run, so that a change is judged by what it changes. PYCCT_EXPLORE=1 (make fuzz) looks for
+# new ones; what it finds becomes a test of its own.
+settings.register_profile("repeat", derandomize=True, database=None)
+if os.environ.get("PYCCT_EXPLORE") != "1":
+    settings.load_profile("repeat")
 
 
 class Rows:

@@ -57,6 +57,12 @@ def unit(v):
     return v / np.maximum(length(v), 1e-300)[..., None]
 
 
+def no_triangle(a, b, c):
+    """Which triangles are so thin that the rules take no notice of them (RULES 3)."""
+    longest = np.maximum.reduce([length(b - a), length(c - b), length(a - c)])
+    return length(np.cross(b - a, c - a)) <= 1.001e-12 * longest**2
+
+
 def log_uniform(rng, low, high, n):
     return 10.0 ** rng.uniform(np.log10(low), np.log10(high), n)
 

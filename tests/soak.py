@@ -208,7 +208,8 @@ class World:
             pycct.separate(self.heroes, DT)
 
     def move(self, hero, d):
-        free = self.depth(hero) <= hero.contact_offset + SLACK
+        # Without recovery a move passes over what it begins in, however little.
+        free = self.depth(hero) <= (hero.contact_offset + SLACK if hero.overlap_recovery else 0.0)
         before = hero.position
         separated = 4.0 * DT * len(self.heroes) if self.together else 0.0
         hero.move(d, DT)

@@ -6,6 +6,7 @@ import multiprocessing
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -636,6 +637,8 @@ def busy_thread(runner, frames=300000):
                 return
             except RuntimeError as error:
                 refused.append(str(error))
+                # Else both could take turns in refusing one another.
+                time.sleep(1e-4)
 
     thread = threading.Thread(target=long_run)
     thread.start()
@@ -656,6 +659,8 @@ def test_a_second_thread_is_refused():
             except RuntimeError as error:
                 assert "another thread" in str(error)
                 refused[i] += 1
+            # Lets the other one begin.
+            time.sleep(1e-4)
     thread.join()
     assert all(refused)
     runner.step((0, 0, 0))
@@ -671,6 +676,7 @@ def test_step_many_gives_all_runners_back_when_one_is_taken():
             step_many([free, taken], np.zeros((2, 3)))
         except RuntimeError:
             refused = True
+        time.sleep(1e-4)
     assert refused
     free.step((0, 0, 0))
     thread.join()

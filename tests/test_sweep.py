@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kernel_cases import CUBE, KINDS, Cases, cases, length, unit
+from kernel_cases import CUBE, KINDS, Cases, cases, length, no_triangle, unit
 
 from pycct import kernels as k
 
@@ -18,13 +18,10 @@ def edge_on(case):
     if not isinstance(case.target, k.TriangleAt):
         return np.zeros(len(case.p0), bool)
     a, b, c = (np.asarray(v, LONG) for v in case.target)
-    n = np.cross(b - a, c - a)
-    m = length(n)
-    degenerate = m <= 1.001e-12 * case.size**2
-    n = unit(n)
+    n = unit(np.cross(b - a, c - a))
     axis = case.p1 - case.p0
-    return degenerate | ((abs((n * case.motion).sum(1)) <= 1.01e-9 * length(case.motion))
-                         & (abs((n * axis).sum(1)) <= 1.01e-9 * length(axis)))
+    return no_triangle(a, b, c) | ((abs((n * case.motion).sum(1)) <= 1.01e-9 * length(case.motion))
+                                   & (abs((n * axis).sum(1)) <= 1.01e-9 * length(axis)))
 
 
 def check_first_contact(case, found, steps=56):
@@ -177,6 +174,14 @@ def check_rows(rows, target_of, distance_of):
 def joined(*parts):
     """Lists of rows: a capsule in motion and the parts of a target."""
     return st.lists(st.tuples(CAPSULES, st.tuples(*parts)).map(lambda x: x[0] + x[1]), min_size=30, max_size=30)
+
+
+def test_a_sliver_too_thin_for_the_rules():
+    # Its cross product is 0.67e-12 of its longest edge squared.
+    row = ((0.0, 1.25, 0.0), (0.0, 0.0, 0.0), 2.2, (0.0, 0.0, 0.0), (1e-12, 0.0, -0.3), (0.0, 0.0, 0.7862437634110018),
+           (0.0, 0.0, 0.0))
+    assert k.sweep(k.CapsuleAt(*row[:3]), row[3], k.TriangleAt(*row[4:])) is None
+    check_rows([row], k.TriangleAt, lambda a, b, c: lambda x, y: oracle.segment_triangle(x, y, a.T, b.T, c.T))
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
