@@ -182,6 +182,8 @@ cdef struct candidate_cache:
     bint roomy                  # ``room`` counts: where the centre of a character may be, half the size
     vec3 half                   # of whose box this is, without new candidates
     aabb room
+    bint open_above             # nothing here can be met on the way straight up,
+    vec3 up                     # which is this
     int32_t fixed_groups        # how many of the candidates are static
     int32_t fixed_tris
 

@@ -47,6 +47,7 @@ from pycct._vec cimport (
 from pycct._world cimport (
     ASK_BEHAVIOR,
     ASK_FILTER,
+    GROUP_TRIANGLES,
     OWNER_ACTOR,
     OWNER_OBSTACLE,
     RECOVER_USER,
@@ -100,6 +101,9 @@ cdef double ALMOST_ZERO = 1e-6
 cdef double TURNED_BACK = 1e-6
 # A sum of pushes no longer than this is nothing (MOVE 9.2.3 EPSILON_DISTANCE).
 cdef double EPSILON_DISTANCE = 1e-6
+# Triangles whose normals rise more than this are left behind by all motions whose cosine with up is larger than that.
+cdef double FACES_UP = 1e-3
+cdef double STRAIGHT = 1.0 - 1e-8
 # A contact normal that rises more than this turns a motion upwards.
 cdef double ALMOST_LEVEL = 1e-9
 # Motion gained or lost that is less than this share of what was asked is rounding.
@@ -130,7 +134,7 @@ cdef struct move_job:
     move_stats* stats
     wall_rule walls
     vec3 half_axis              # from the centre to the upper sphere
-    vec3 side                   # unit side direction of this moveCharacter, or zero
+    vec3 side                   # side motion of this moveCharacter, or zero
     bint first_query            # of this move: moving things must be looked up anew
     vec3 half                   # of the box of the capsule, with its contact offset
     vec3 body                   # half the box of the capsule itself, and a little more
@@ -356,6 +360,27 @@ cdef void _measure_room(const move_job* m, candidate_cache* c) noexcept nogil:
     c.roomy = m.p.max_jump_height <= 0.0
 
 
+cdef void _look_for_ceilings(const move_job* m, candidate_cache* c) noexcept nogil:
+    """Whether a motion straight up could meet any of the candidates."""
+    cdef int32_t i
+    c.up = m.p.up
+    c.open_above = False
+    for i in range(c.near.n_groups):
+        if c.near.groups[i].kind != GROUP_TRIANGLES or c.near.groups[i].two_sided:
+            return
+    for i in range(c.near.n_tris):
+        if v3_dot(c.near.tris[i].n, m.p.up) < FACES_UP:
+            return
+    c.open_above = True
+
+
+cdef inline bint _rises_free(const move_job* m, vec3 way) noexcept nogil:
+    """Whether a motion goes straight up and all candidates are triangles that it leaves behind."""
+    cdef const candidate_cache* c = m.cache
+    return (c.open_above and v3_dot(way, m.p.up) >= STRAIGHT and c.up.x == m.p.up.x and c.up.y == m.p.up.y
+            and c.up.z == m.p.up.z and not m.p.rules & MEND_BACK_FACES)
+
+
 cdef inline bint _at_hand(const move_job* m, vec3 end) noexcept nogil:
     """Whether all shapes that a motion may touch are there, as it began where they were, in a convex room."""
     return not m.first_query and m.cache.roomy and _is_in(&m.cache.room, end)
@@ -390,12 +415,13 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
                 return status
             c.moving_version = m.world.moving.version
             c.valid = True
+            _look_for_ceilings(m, c)
             m.stats.partial_updates += 1
         m.first_query = False
         _measure_room(m, c)
         return STATUS_OK
     c.valid = False
-    c.bounds = cached_volume(m.p, temporal, m.side)
+    c.bounds = cached_volume(m.p, temporal, v3_unit(m.side))
     _measure_room(m, c)
     candidates_cut(&c.near, 0, 0)
     status = candidates_gather(&c.near, m.world.fixed, 0, c.bounds, m.world.mask, &m.walls)
@@ -411,6 +437,7 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
         return status
     c.moving_version = m.world.moving.version
     c.valid = True
+    _look_for_ceilings(m, c)
     m.first_query = False
     m.stats.full_updates += 1
     return STATUS_OK
@@ -578,9 +605,9 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     cdef controller_state* s = m.s
     cdef candidates* near = &m.cache.near
     cdef vec3 position = s.position, target, whole, way, normal, axis, p0, p1
-    cdef int32_t n_picked
+    cdef int32_t n_picked = 0
     cdef double length, asked
-    cdef bint moved = False, upright, sliding, struck
+    cdef bint moved = False, upright, sliding, struck, clear
     cdef bint on_steep = False, was_on_steep    # a too steep triangle turned this motion
     cdef int passed
     cdef capsule_cast cast
@@ -626,10 +653,13 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         m.stats.iterations += 1
         p0 = v3_sub(position, m.half_axis)
         p1 = v3_add(position, m.half_axis)
-        n_picked = _pick(m, position, way, length + m.p.contact_offset)
-        # Most passes meet nothing, which their planes tell.
-        if candidates_clear(near, n_picked, p0, p1, m.p.radius, whole, length, m.p.contact_offset,
-                            m.p.rules & MEND_BACK_FACES != 0):
+        # Most passes meet nothing, which the planes of what is near tell.
+        clear = sweep_pass == PASS_UP and _rises_free(m, way)
+        if not clear:
+            n_picked = _pick(m, position, way, length + m.p.contact_offset)
+            clear = candidates_clear(near, n_picked, p0, p1, m.p.radius, whole, length, m.p.contact_offset,
+                                     m.p.rules & MEND_BACK_FACES != 0)
+        if clear:
             if m.world.trace != NULL:
                 _trace(m, TRACE_FREE, sweep_pass, position, v3_sub(target, position), NULL)
             if on_steep:
@@ -803,7 +833,7 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
     s.ground.touching = False
     if d.is_moving_up:
         s.marks |= IS_MOVING_UP
-    m.side = v3_unit(d.side_vector)
+    m.side = d.side_vector
     # One query for the whole move, the step included (MOVE 5.2).
     m.status = _update_candidates(m, s.position, v3_add(s.position, displacement))
     if m.status != STATUS_OK:
@@ -1234,7 +1264,7 @@ cdef int move_kept(const controller_params* p, controller_state* state, const mo
         if status != STATUS_OK:
             return status
         c.bounds = kept.bounds
-        c.roomy = False
+        c.roomy = c.open_above = False
         c.fixed_version = kept.fixed_version
         c.timestamp = kept.timestamp
         # Moving things are looked up in every move, unless there are none.

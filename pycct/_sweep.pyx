@@ -568,6 +568,29 @@ cdef inline bint _clear_of_edge(const capsule_cast* q, vec3 a, vec3 b, vec3 c, v
     return _beyond_edge(q.p0, q.axis, a, b, c, m, v3_len2(m), q.radius * q.radius - low2)
 
 
+cdef inline bint _beside_edge(const capsule_cast* q, vec3 a, vec3 b, vec3 c, vec3 n, double low2,
+                              double limit) noexcept nogil:
+    """Whether the axis surely stays clear by this edge on all of its way, no part of which is lower."""
+    cdef vec3 m = v3_cross(v3_sub(b, a), n)
+    cdef vec3 start = v3_madd(q.p0, q.dir, limit) if v3_dot(m, q.dir) < 0.0 else q.p0
+    return _beyond_edge(start, q.axis, a, b, c, m, v3_len2(m), q.radius * q.radius - low2)
+
+
+cdef inline bint _stays_beside(const capsule_cast* q, const triangle* t, double nd, double low, double limit,
+                               double slack) noexcept nogil:
+    """Whether a capsule that sinks towards a plane surely does not reach as far as the triangle within the limit.
+
+    ``low`` is how high its axis begins. What it can touch of the plane is small until it has sunk in deep."""
+    if nd > 0.0:
+        return False
+    low += nd * limit - slack
+    if low <= 0.0:
+        return False
+    low *= low
+    return (_beside_edge(q, t.a, t.b, t.c, t.n, low, limit) or _beside_edge(q, t.b, t.c, t.a, t.n, low, limit)
+            or _beside_edge(q, t.c, t.a, t.b, t.n, low, limit))
+
+
 cdef bint _overlaps(const capsule_cast* q, const triangle* t, closest_pair* near) noexcept nogil:
     """Whether the capsule overlaps the triangle where it stands; then near is right."""
     cdef double h0 = v3_dot(t.n, v3_sub(q.p0, t.a)), h1 = h0 + v3_dot(t.n, q.axis)
@@ -691,7 +714,8 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
             if not v3_is_zero(axis) and fabs(v3_dot(t.n, axis)) <= TIE:
                 continue
         # The first is likely hit on its face, those after it are likely missed.
-        if count > 0 and _passes_by(q.p0, q.axis, q.radius, q.dir, t):
+        if count > 0 and (_stays_beside(q, t, nd, low, limit, ahead)
+                          or _passes_by(q.p0, q.axis, q.radius, q.dir, t)):
             continue
         time = _capsule_triangle(q.p0, q.p1, q.axis, parallel, count > 0, q.radius, q.dir, t, limit)
         if time >= NO_HIT:
