@@ -160,9 +160,10 @@ def declaration(header, name):
     """The declaration of a struct, enum, function or variable, without comments and spacing."""
     text = re.sub(r" *#.*", "", (INSTALLED / f"{header}.pxd").read_text())
     found = re.search(rf"^cdef (?:struct|enum) {name}:\n(?:(?: +.*)?\n)*", text, re.M)
-    found = found or re.search(rf"^cdef [\w ]+\b{name}(?:\([^)]*\)[\w ]*)?$", text, re.M)
+    found = found or re.search(rf"^cdef [\w ]+\b{name}(?:\([^)]*\)[\w ]*)?:?$", text, re.M)
     assert found, f"{header}.pxd has no {name}"
-    return " ".join(found[0].split())
+    # To be compiled into who calls it: called the same.
+    return " ".join(re.sub(r"^cdef inline (.*):$", r"cdef \1", found[0]).split())
 
 
 def test_what_is_promised_stays():
