@@ -582,6 +582,7 @@ cdef class CharacterController:
         w.filters = filter is not None
         w.asks_behavior = self.behavior_ is not None
         w.trace = NULL
+        w.silent = False
         return 0
 
     cdef int watch(self, vec3 displacement, const controller_state* after, const move_stats* cost) except -1:

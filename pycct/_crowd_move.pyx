@@ -28,7 +28,7 @@ from pycct._neighbours cimport (
 from pycct._numbers cimport number_rows, row_load, within
 from pycct._pool cimport pool_run
 from pycct._types cimport STATUS_NO_MEMORY, STATUS_OK
-from pycct._vec cimport aabb, v3_madd, v3_max_abs, v3_store
+from pycct._vec cimport aabb, v3_madd, v3_store
 from pycct._world cimport (
     OWNER_ACTOR,
     OWNER_CONTROLLER,
@@ -210,8 +210,10 @@ cdef inline void _fail(crowd_thread* t, int64_t i, int status) noexcept nogil:
         t.status = status
 
 
-cdef inline void _surround(move_world* w, const world_part* fixed, const world_part* moving) noexcept nogil:
+cdef inline void _surround(move_world* w, const world_part* fixed, const world_part* moving,
+                           bint silent) noexcept nogil:
     memset(w, 0, sizeof(move_world))
+    w.silent = silent
     w.fixed = fixed
     w.moving = moving
 
@@ -242,7 +244,7 @@ cdef inline int _go(crowd_step* s, crowd_thread* t, const move_world* w, int64_t
 cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, vec3 way) noexcept nogil:
     cdef crowd_data* c = s.crowd
     cdef controller_state* state = &c.states[i]
-    cdef controller_state trial
+    cdef controller_state before = state[0]
     cdef move_stats cost
     cdef int status
     _enter(w, c, i, s.neighbours if s.sequential else s.picture)
@@ -250,20 +252,15 @@ cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, ve
         # Its owner has changed it since it was checked.
         _fail(t, i, STATUS_OK)
         return
-    if w.moving.n == 0 and not s.record_hits and within(way, NEAR) and within(state.position, NEAR):
-        # Nothing can go wrong once it has moved.
-        status = _go(s, t, w, i, way, state, &cost)
-    else:
-        trial = state[0]
-        status = _go(s, t, w, i, way, &trial, &cost)
-        if status == STATUS_OK and v3_max_abs(trial.position) > FARTHEST:
-            _fail(t, i, STATUS_OK)
-            return
-        if status == STATUS_OK and s.record_hits:
-            status = _log_hits(t, c, i)
-        if status == STATUS_OK:
-            state[0] = trial
+    status = _go(s, t, w, i, way, state, &cost)
+    if status == STATUS_OK and not within(state.position, FARTHEST):
+        state[0] = before
+        _fail(t, i, STATUS_OK)
+        return
+    if status == STATUS_OK and s.record_hits:
+        status = _log_hits(t, c, i)
     if status != STATUS_OK:
+        state[0] = before
         _fail(t, i, status)
         return
     v3_store(&s.positions[3 * i], state.position)
@@ -279,7 +276,7 @@ cdef void _step_some(void* context, int worker, int64_t first, int64_t last) noe
     cdef crowd_step* s = <crowd_step*>context
     cdef move_world w
     cdef int64_t i
-    _surround(&w, s.fixed, s.moving)
+    _surround(&w, s.fixed, s.moving, not s.record_hits)
     for i in range(first, last):
         if s.active == NULL or s.active[i * s.active_stride]:
             _move_one(s, &s.threads[worker], &w, i, row_load(&s.ways, i))
@@ -293,7 +290,7 @@ cdef void _run_some(void* context, int worker, int64_t first, int64_t last) noex
     cdef move_world w
     cdef number_rows ways = s.ways
     cdef int64_t i, k
-    _surround(&w, s.fixed, s.moving)
+    _surround(&w, s.fixed, s.moving, not s.record_hits)
     for i in range(first, last):
         ways.data = s.ways.data
         for k in range(s.steps):
@@ -403,7 +400,7 @@ cdef void _probe_some(void* context, int worker, int64_t first, int64_t last) no
     cdef double gap
     cdef int64_t i
     cdef int status
-    _surround(&w, q.fixed, q.moving)
+    _surround(&w, q.fixed, q.moving, True)
     for i in range(first, last):
         _enter(&w, c, i, q.neighbours)
         status = probe_below(&c.table[c.rows[i]], &c.states[i], &w, &t.scratch, q.reach, &found)
@@ -431,7 +428,7 @@ cdef void _can_resize_some(void* context, int worker, int64_t first, int64_t las
     cdef bint touches
     cdef int64_t i
     cdef int status
-    _surround(&w, q.fixed, q.moving)
+    _surround(&w, q.fixed, q.moving, True)
     for i in range(first, last):
         p = &c.table[c.rows[i]]
         touches = False

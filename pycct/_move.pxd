@@ -261,9 +261,10 @@ cdef struct move_world:
     bint filters                # ask the book who may be met
     bint asks_behavior          # ask the book what may be done there
     trace_log* trace            # NULL: nobody wants to know
+    bint silent                 # nobody wants the hits
 
 
-# Move; ``state`` is changed in place and worth keeping only when STATUS_OK is returned.
+# Move; ``state`` is changed in place, and worth nothing when anything but STATUS_OK is returned.
 cdef int move_controller(const controller_params* p, controller_state* state, const move_world* world,
                          move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                          move_stats* stats) noexcept nogil

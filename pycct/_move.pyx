@@ -123,7 +123,7 @@ cdef int RECOVERS = (1 << BODY_STATIC) | (1 << BODY_KINEMATIC)
 # Everything that one move reads and writes.
 cdef struct move_job:
     const controller_params* p
-    controller_state s
+    controller_state* s
     const move_world* world
     move_scratch* scratch
     candidate_cache* cache
@@ -255,7 +255,7 @@ cdef bint _steep_below(move_job* m, double bottom) noexcept nogil:
 
 cdef void _count_steep_climb(move_job* m, double gained, bint jumps) noexcept nogil:
     """MEND_STEEP_CLIMB: how far up the last moves went without anything walkable below."""
-    cdef controller_state* s = &m.s
+    cdef controller_state* s = m.s
     cdef double c = v3_dot(s.ground.face_normal, m.p.up)
     if jumps or (s.ground.touching and not (s.ground.has_face and 0.0 <= c < m.p.slope_limit)):
         s.marks &= ~<uint32_t>CLIMBS_STEEP
@@ -356,7 +356,12 @@ cdef void _measure_room(const move_job* m, candidate_cache* c) noexcept nogil:
     c.roomy = m.p.max_jump_height <= 0.0
 
 
-cdef inline int _update_candidates(move_job* m, vec3 centre, vec3 end) noexcept nogil:
+cdef inline bint _at_hand(const move_job* m, vec3 end) noexcept nogil:
+    """Whether all shapes that a motion may touch are there, as it began where they were, in a convex room."""
+    return not m.first_query and m.cache.roomy and _is_in(&m.cache.room, end)
+
+
+cdef int _update_candidates(move_job* m, vec3 centre, vec3 end) noexcept nogil:
     """Make sure that all shapes that a motion may touch are at hand (RULES 4, SWEEP 11)."""
     cdef candidate_cache* c = m.cache
     if m.first_query:
@@ -570,7 +575,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     """doSweepTest (MOVE 7.2, RULES 5): move along, slide where something is in the way.
 
     Returns whether a motion was tried; m.status tells of a failure."""
-    cdef controller_state* s = &m.s
+    cdef controller_state* s = m.s
     cdef candidates* near = &m.cache.near
     cdef vec3 position = s.position, target, whole, way, normal, axis, p0, p1
     cdef int32_t n_picked
@@ -602,9 +607,10 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     while max_iterations > 0:
         max_iterations -= 1
         way = v3_sub(target, position)
-        m.status = _update_candidates(m, position, target)
-        if m.status != STATUS_OK:
-            return moved
+        if not _at_hand(m, target):
+            m.status = _update_candidates(m, position, target)
+            if m.status != STATUS_OK:
+                return moved
         length = v3_len(way)
         if length <= min_distance:
             if m.world.trace != NULL:
@@ -685,8 +691,6 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         record.direction = way
         record.length = length
         record.distance = hit.base.distance
-        axis = v3_madd(position, way, hit.base.distance)
-        record.along = point_segment_parameter(hit.base.point, v3_sub(axis, m.half_axis), v3_add(axis, m.half_axis))
         if sweep_pass == PASS_DOWN:
             behavior = g.behavior
             if m.world.asks_behavior and not book_answer(&m.scratch.book, ASK_BEHAVIOR, g.owner, g.id, &behavior):
@@ -747,10 +751,14 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
                 on_steep = t != NULL and g.owner == OWNER_ACTOR and h < m.p.slope_limit
                 if m.p.rules & MEND_LOWER_STEP and m.lifted > 0.0 and not m.lintel:
                     m.lintel = _is_lintel(m, &cast, &hit)
-        if sweep_pass != PASS_SENSOR:
-            m.status = _log_hit(&m.scratch.log, &record)
-            if m.status != STATUS_OK:
-                return moved
+        if not m.world.silent:
+            axis = v3_madd(position, way, hit.base.distance)
+            record.along = point_segment_parameter(hit.base.point, v3_sub(axis, m.half_axis),
+                                                   v3_add(axis, m.half_axis))
+            if sweep_pass != PASS_SENSOR:
+                m.status = _log_hit(&m.scratch.log, &record)
+                if m.status != STATUS_OK:
+                    return moved
         if m.world.trace != NULL:
             _trace(m, TRACE_HIT, sweep_pass, position, way, &record)
         if sliding and collisions[0] == 0:
@@ -761,6 +769,8 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             position = v3_madd(position, way, hit.base.distance - m.p.contact_offset)
             if was_on_steep:
                 m.raised += f_max(0.0, v3_dot(way, m.p.up) * (hit.base.distance - m.p.contact_offset))
+        if max_iterations == 0 and m.world.trace == NULL:
+            break
         normal = hit.base.normal
         if upright or ((s.marks & WALK_EXPERIMENT) and m.p.non_walkable != NON_WALKABLE_FORCE_SLIDING):
             normal = v3_unit(v3_reject(normal, m.p.up))
@@ -773,7 +783,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
 
 cdef int _move_character(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
     """moveCharacter (MOVE 6.2, RULES 6): the passes up, aside and down. Returns collision flags."""
-    cdef controller_state* s = &m.s
+    cdef controller_state* s = m.s
     cdef const controller_params* p = m.p
     cdef vec3 up = p.up, saved, down
     cdef double rise = v3_dot(displacement, up)
@@ -896,13 +906,13 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
     cdef vec3 side = v3_unit(v3_reject(displacement, m.p.up))
     cdef double asked = v3_dot(displacement, side)
     cdef double best = v3_dot(v3_sub(m.s.position, before.position), side), now
-    cdef controller_state kept = m.s
+    cdef controller_state kept = m.s[0]
     cdef int32_t n = log.n
     cdef int part, again
     for part in range(STEP_PARTS - 1, -1, -1):
         if best >= asked * (1.0 - SHARE):
             break
-        m.s = before[0]
+        m.s[0] = before[0]
         m.step = m.p.step_offset * part / STEP_PARTS
         again = _move_character(m, displacement, min_distance)
         if m.status != STATUS_OK:
@@ -910,12 +920,12 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
         now = v3_dot(v3_sub(m.s.position, before.position), side)
         if not m.s.marks & HIT_NON_WALKABLE and now > best + asked * SHARE and _mend(m, MEND_LOWER_STEP):
             best = now
-            kept = m.s
+            kept = m.s[0]
             flags = again
             memmove(log.records, log.records + n, <size_t>(log.n - n) * sizeof(hit_record))
             n = log.n - n
         log.n = n
-    m.s = kept
+    m.s[0] = kept
     m.step = m.p.step_offset
     return flags
 
@@ -939,7 +949,7 @@ cdef int _recover_kinematic(move_job* m) noexcept nogil:
 cdef int _keep_ride(move_job* m) noexcept nogil:
     """MEND_KEEP_RIDE: go on standing on a moving thing that the pass down just missed."""
     cdef candidates* c = &m.scratch.around
-    cdef controller_state* s = &m.s
+    cdef controller_state* s = m.s
     cdef vec3 down = v3_scale(m.p.up, -1.0)
     cdef double reach = f_max(STANDING_GAP * m.p.contact_offset, STANDING_SHARE * m.p.radius)
     cdef capsule_cast cast
@@ -1018,7 +1028,7 @@ cdef bint _still_there(move_job* m, const placed* item) noexcept nogil:
 cdef const placed* _look_below(move_job* m) noexcept nogil:
     """What stands below the centre, no farther than half the height: moving things only (RULES 7.2)."""
     cdef candidates* c = &m.scratch.around
-    cdef controller_state* s = &m.s
+    cdef controller_state* s = m.s
     cdef vec3 down = v3_scale(m.p.up, -1.0)
     cdef double reach = 0.5 * m.p.height + m.p.radius
     cdef capsule_cast ray
@@ -1048,7 +1058,7 @@ cdef const placed* _look_below(move_job* m) noexcept nogil:
 
 cdef vec3 _ride(move_job* m, vec3 displacement) noexcept nogil:
     """Be carried by what one stands on (RULES 7.2 and 7.3, MOVE 13); the displacement that is left to make."""
-    cdef controller_state* s = &m.s
+    cdef controller_state* s = m.s
     cdef const placed* item = NULL
     cdef vec3 now, delta, along
     cdef uint32_t behavior
@@ -1105,13 +1115,13 @@ cdef vec3 _ride(move_job* m, vec3 displacement) noexcept nogil:
     return displacement
 
 
-cdef void _begin(move_job* m, const controller_params* p, const controller_state* state, const move_world* world,
+cdef void _begin(move_job* m, const controller_params* p, controller_state* state, const move_world* world,
                  move_scratch* scratch, move_stats* stats) noexcept nogil:
     cdef double far
     memset(stats, 0, sizeof(move_stats))
     m.p = p
     m.half = _half_of(p)
-    m.s = state[0]
+    m.s = state
     far = ROUNDING_32 * (v3_max_abs(m.s.position) + v3_max_abs(m.half))
     m.body = v3_sub(m.half, v3(p.contact_offset, p.contact_offset, p.contact_offset))
     m.body = v3_add(m.body, v3(far, far, far))
@@ -1142,6 +1152,7 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     """Controller::move (MOVE 3.2, RULES 7)."""
     cdef move_job m
     cdef vec3 start = state.position, carried, whole
+    cdef bint stood = state.ground.touching
     cdef int64_t tested
     cdef double recover, rise
     cdef int flags, collisions
@@ -1164,7 +1175,7 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     if world.trace != NULL and not v3_is_zero(m.s.platform_delta):
         _trace(&m, TRACE_RIDE, PASS_UP, start, m.s.platform_delta, NULL)
     if p.rules & MEND_LOWER_STEP:
-        before = m.s
+        before = m.s[0]
     flags = _move_character(&m, displacement, min_distance)
     if m.status == STATUS_OK and m.lintel and not m.s.marks & HIT_NON_WALKABLE:
         flags = _lower_step(&m, &before, displacement, min_distance, flags)
@@ -1204,10 +1215,9 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     if (stats.iterations == 0 and not m.s.ground.touching
             and (m.s.touched_actor >= 0 or m.s.touched_obstacle >= 0 or m.s.touched_controller >= 0)):
         # No pass set out: it stands where it stood.
-        m.s.ground = state.ground
+        m.s.ground.touching = stood
     m.s.flags = flags
     m.s.velocity = v3_scale(v3_sub(m.s.position, start), 1.0 / dt) if dt > 0.0 else v3(0.0, 0.0, 0.0)
-    state[0] = m.s
     return STATUS_OK
 
 
@@ -1256,6 +1266,7 @@ cdef int probe_below(const controller_params* p, const controller_state* state, 
                      move_scratch* scratch, double reach, ground_contact* found) noexcept nogil:
     cdef move_job m
     cdef move_stats stats
+    cdef controller_state now = state[0]
     cdef candidates* c = &scratch.around
     cdef vec3 down = v3_scale(p.up, -1.0), low, high
     cdef capsule_cast cast
@@ -1266,7 +1277,7 @@ cdef int probe_below(const controller_params* p, const controller_state* state, 
     cdef aabb box
     cdef int status
     memset(found, 0, sizeof(ground_contact))
-    _begin(&m, p, state, world, scratch, &stats)
+    _begin(&m, p, &now, world, scratch, &stats)
     low = v3_sub(m.s.position, m.half_axis)
     high = v3_add(m.s.position, m.half_axis)
     box = box_union(capsule_bounds(low, high, p.radius), capsule_bounds(v3_madd(low, down, reach), high, p.radius))
@@ -1333,12 +1344,13 @@ cdef int touches_anything(const controller_params* p, const move_world* world, m
 cdef int unstick(const controller_params* p, controller_state* state, const move_world* world, move_scratch* scratch,
                  double margin, move_stats* stats) noexcept nogil:
     cdef controller_params grown = p[0]
+    cdef controller_state now = state[0]
     cdef move_job m
     cdef vec3 position = state.position
     cdef int status
     grown.contact_offset = p.contact_offset + margin
     grown.overlap_recovery = True
-    _begin(&m, &grown, state, world, scratch, stats)
+    _begin(&m, &grown, &now, world, scratch, stats)
     status = _recover(&m, &position)
     if status != STATUS_OK:
         return status
@@ -1351,7 +1363,8 @@ cdef int unstick(const controller_params* p, controller_state* state, const move
 
 cdef int gather_near(const controller_params* p, const controller_state* state, const move_world* world,
                      move_scratch* scratch, double reach) noexcept nogil:
+    cdef controller_state now = state[0]
     cdef move_job m
     cdef move_stats stats
-    _begin(&m, p, state, world, scratch, &stats)
+    _begin(&m, p, &now, world, scratch, &stats)
     return _gather_around(&m, state.position, p.radius + reach)

@@ -15,7 +15,10 @@ cdef struct number_rows:
 
 cdef vec3 row_load(const number_rows* r, int64_t i) noexcept nogil
 # False for what is not a number, too.
-cdef bint within(vec3 v, double limit) noexcept nogil
+cdef inline bint within(vec3 v, double limit) noexcept nogil:
+    return -limit <= v.x <= limit and -limit <= v.y <= limit and -limit <= v.z <= limit
+
+
 # First row that is not finite or has a component larger than ``limit``, -1: none.
 cdef int64_t rows_check(const number_rows* r, int64_t n, double limit) noexcept nogil
 

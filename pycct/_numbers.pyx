@@ -24,10 +24,6 @@ cdef int64_t rows_check(const number_rows* r, int64_t n, double limit) noexcept 
     return -1
 
 
-cdef bint within(vec3 v, double limit) noexcept nogil:
-    return -limit <= v.x <= limit and -limit <= v.y <= limit and -limit <= v.z <= limit
-
-
 cdef object as_numbers(object value, str name):
     array = value if type(value) is np.ndarray else None
     if array is None:

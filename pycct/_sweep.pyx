@@ -598,12 +598,31 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
     return cast_selected(q, tris, n, two_sided, skip_overlaps, q.limit, q.hint, q.passed, touched, tested, hit)
 
 
+cdef int32_t _winner(const triangle* tris, touched_triangle* touched, int32_t count, double first) noexcept nogil:
+    """Which of the candidates it is (RULES 3); in three rounds, so that their order does not matter."""
+    cdef double best_facing = -1.0, best_distance = NO_HIT
+    cdef int32_t i, winner = -1
+    for i in range(count):
+        if touched[i].distance > first + CANDIDATE_WINDOW * f_max(1.0, touched[i].distance):
+            touched[i].tri = -1
+        elif touched[i].facing > best_facing:
+            best_facing = touched[i].facing
+    for i in range(count):
+        if touched[i].tri >= 0 and touched[i].facing >= best_facing - TIE and touched[i].distance < best_distance:
+            best_distance = touched[i].distance
+    for i in range(count):
+        if (touched[i].tri >= 0 and touched[i].facing >= best_facing - TIE
+                and touched[i].distance <= best_distance + TIE):
+            if winner < 0 or triangle_order(&tris[touched[i].tri], &tris[winner]) < 0:
+                winner = touched[i].tri
+    return winner
+
+
 cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided, bint skip_overlaps,
                         double limit, int32_t hint, int* passed, touched_triangle* touched, int64_t* tested,
                         sweep_hit* hit) noexcept nogil:
     cdef int32_t i, k, count = 0, winner
     cdef double nd, h0, h1, low, time, first = NO_HIT, longest = limit, lead, ta, tb, tc
-    cdef double best_facing, best_distance
     cdef const triangle* t
     cdef triangle turned
     cdef closest_pair near
@@ -686,23 +705,9 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
             limit = f_min(longest, latest_candidate(first))
     if count == 0:
         return False
-    # Three rounds, so that the order of the triangles does not matter.
-    best_facing = -1.0
-    for i in range(count):
-        if touched[i].distance > first + CANDIDATE_WINDOW * f_max(1.0, touched[i].distance):
-            touched[i].tri = -1
-        elif touched[i].facing > best_facing:
-            best_facing = touched[i].facing
-    best_distance = NO_HIT
-    for i in range(count):
-        if touched[i].tri >= 0 and touched[i].facing >= best_facing - TIE and touched[i].distance < best_distance:
-            best_distance = touched[i].distance
-    winner = -1
-    for i in range(count):
-        if (touched[i].tri >= 0 and touched[i].facing >= best_facing - TIE
-                and touched[i].distance <= best_distance + TIE):
-            if winner < 0 or triangle_order(&tris[touched[i].tri], &tris[winner]) < 0:
-                winner = touched[i].tri
+    winner = touched[0].tri
+    if count > 1:
+        winner = _winner(tris, touched, count, first)
     t = &tris[winner]
     if v3_dot(t.n, q.dir) > 0.0 and two_sided:
         turned = _flipped(t)

@@ -8,6 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from pycct._bvh cimport bvh
 from pycct._heightfield cimport field_data
 from pycct._hull cimport hull_extra
+from pycct._lanes cimport lanes_pick
 from pycct._neighbours cimport character
 from pycct._overlap cimport push_out
 from pycct._shapes cimport mesh_data
@@ -129,7 +130,7 @@ cdef struct candidates:
     int32_t room_groups
     triangle* tris
     int32_t* source         # index of each triangle as the user gave it, -1: invisible wall or no mesh
-    float* boxes            # of the triangles, a little larger: six rows, lo x, y, z, hi x, y, z
+    float* boxes            # of the triangles, a little larger, in blocks (see _lanes)
     int32_t* picked         # numbers of triangles
     int32_t* spot           # place of each in its mesh's leaves, or number in its heightfield; undefined elsewhere
     touched_triangle* touched
@@ -236,42 +237,24 @@ cdef inline float float_above(double x) noexcept nogil:
     return <float>(x + fabs(x) * 1.2e-7 + 1e-37)
 
 
-cdef enum:
-    LANES = 32
-
-
 cdef inline int32_t candidates_pick(candidates* c, vec3 lo, vec3 hi) noexcept nogil:
     """Note in c.picked, in order, the triangles whose boxes touch this one; returns how many they are.
 
     The box must be larger than what it stands for by the rounding of its numbers to float32."""
-    cdef int32_t i, m, first = 0, n = 0
-    cdef float[LANES] gap
-    cdef const float* lx = c.boxes
-    cdef const float* ly = lx + c.room_tris
-    cdef const float* lz = ly + c.room_tris
-    cdef const float* hx = lz + c.room_tris
-    cdef const float* hy = hx + c.room_tris
-    cdef const float* hz = hy + c.room_tris
-    cdef float bx = <float>lo.x, by = <float>lo.y, bz = <float>lo.z
-    cdef float tx = <float>hi.x, ty = <float>hi.y, tz = <float>hi.z
-    while first < c.n_tris:
-        m = c.n_tris - first if c.n_tris - first < LANES else LANES
-        # How far apart they are on the axis where they are farthest: several at a time.
-        for i in range(m):
-            gap[i] = f32_max(f32_max(f32_max(lx[i] - tx, bx - hx[i]), f32_max(ly[i] - ty, by - hy[i])),
-                             f32_max(lz[i] - tz, bz - hz[i]))
-        for i in range(m):
-            # Always written, counted when it is near: no branch to guess.
-            c.picked[n] = first + i
-            n += gap[i] <= 0.0
-        first += LANES
-        lx += LANES
-        ly += LANES
-        lz += LANES
-        hx += LANES
-        hy += LANES
-        hz += LANES
-    return n
+    cdef float[3] low = [<float>lo.x, <float>lo.y, <float>lo.z]
+    cdef float[3] high = [<float>hi.x, <float>hi.y, <float>hi.z]
+    return lanes_pick(c.boxes, c.n_tris, low, high, c.picked)
+
+
+cdef inline int32_t picked_before(const candidates* c, const candidate_group* g, int32_t k,
+                                  int32_t n_picked) noexcept nogil:
+    """Where in c.picked, from k on, the triangles of a group end."""
+    cdef int32_t last = g.first + g.count
+    if last == c.n_tris:
+        return n_picked
+    while k < n_picked and c.picked[k] < last:
+        k += 1
+    return k
 
 
 cdef inline bint candidates_clear(const candidates* c, int32_t n_picked, vec3 p0, vec3 p1, double radius, vec3 way,
@@ -284,8 +267,7 @@ cdef inline bint candidates_clear(const candidates* c, int32_t n_picked, vec3 p0
         if g.kind != GROUP_TRIANGLES:
             return False
         m = k
-        while k < n_picked and c.picked[k] < g.first + g.count:
-            k += 1
+        k = picked_before(c, g, m, n_picked)
         if not triangles_clear(p0, p1, radius, way, length, offset, c.tris, c.picked + m, k - m, g.two_sided, passes):
             return False
     return True

@@ -1,12 +1,13 @@
 # cython: language_level=3
 """Candidates and the nearest hit among them. See the header."""
 from libc.math cimport fabs
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
 from pycct._bvh cimport box32, box32_around, bvh_collect
 from pycct._heightfield cimport field_cells, field_data, field_triangle
 from pycct._closest cimport point_segment, segment_segment, triangle_normal
+from pycct._lanes cimport LANES, lanes_floats, lanes_place
 from pycct._overlap cimport (
     overlaps_triangles,
     push_from_capsule,
@@ -127,7 +128,6 @@ cdef int _room_for_groups(candidates* c, int32_t more) noexcept nogil:
 
 cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
     cdef int32_t room
-    cdef int row
     cdef void* p
     if c.n_tris + more <= c.room_tris:
         return STATUS_OK
@@ -144,7 +144,7 @@ cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
     if p == NULL:
         return STATUS_NO_MEMORY
     c.spot = <int32_t*>p
-    p = realloc(c.picked, <size_t>(room + 1) * sizeof(int32_t))
+    p = realloc(c.picked, <size_t>(room + LANES) * sizeof(int32_t))
     if p == NULL:
         return STATUS_NO_MEMORY
     c.picked = <int32_t*>p
@@ -156,15 +156,9 @@ cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
     if p == NULL:
         return STATUS_NO_MEMORY
     c.depths = <double*>p
-    # Last, for with it the rows have their new length.
-    p = malloc(<size_t>room * 6 * sizeof(float))
+    p = realloc(c.boxes, lanes_floats(room) * sizeof(float))
     if p == NULL:
         return STATUS_NO_MEMORY
-    for row in range(6):
-        if c.n_tris > 0:
-            memcpy(<float*>p + row * <Py_ssize_t>room, c.boxes + row * <Py_ssize_t>c.room_tris,
-                   <size_t>c.n_tris * sizeof(float))
-    free(c.boxes)
     c.boxes = <float*>p
     c.room_tris = room
     return STATUS_OK
@@ -235,14 +229,13 @@ cdef aabb local_box(const placed* p, aabb box) noexcept nogil:
 cdef inline void _box_last(candidates* c) noexcept nogil:
     """The box of the triangle that comes next."""
     cdef const triangle* t = &c.tris[c.n_tris]
-    cdef float* b = c.boxes + c.n_tris
-    cdef Py_ssize_t row = c.room_tris
+    cdef float* b = lanes_place(c.boxes, c.n_tris)
     b[0] = float_below(f_min(t.a.x, f_min(t.b.x, t.c.x)))
-    b[row] = float_below(f_min(t.a.y, f_min(t.b.y, t.c.y)))
-    b[2 * row] = float_below(f_min(t.a.z, f_min(t.b.z, t.c.z)))
-    b[3 * row] = float_above(f_max(t.a.x, f_max(t.b.x, t.c.x)))
-    b[4 * row] = float_above(f_max(t.a.y, f_max(t.b.y, t.c.y)))
-    b[5 * row] = float_above(f_max(t.a.z, f_max(t.b.z, t.c.z)))
+    b[LANES] = float_below(f_min(t.a.y, f_min(t.b.y, t.c.y)))
+    b[2 * LANES] = float_below(f_min(t.a.z, f_min(t.b.z, t.c.z)))
+    b[3 * LANES] = float_above(f_max(t.a.x, f_max(t.b.x, t.c.x)))
+    b[4 * LANES] = float_above(f_max(t.a.y, f_max(t.b.y, t.c.y)))
+    b[5 * LANES] = float_above(f_max(t.a.z, f_max(t.b.z, t.c.z)))
 
 
 cdef inline void _store(candidates* c, vec3 a, vec3 b, vec3 d, vec3 n, int32_t source) noexcept nogil:
@@ -749,8 +742,7 @@ cdef bint candidates_cast_picked(candidates* c, int32_t n_picked, const capsule_
             # A solid is left by its own way out, which needs no triangle seen from its front.
             passed = NULL if g.closed else q.passed
             m = k
-            while k < n_picked and c.picked[k] < g.first + g.count:
-                k += 1
+            k = picked_before(c, g, m, n_picked)
             n = triangles_in_reach(q, c.tris + g.first, g.first, c.picked + m, k - m, g.two_sided, limit, passed,
                                    c.touched)
             if n == 0:
