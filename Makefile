@@ -4,6 +4,7 @@
 #   make test-fast   those that are not marked slow, on the ordinary build
 #   make test-slow   the rest: millions of figures, all recordings in the reference, every report at length
 #   make bench   speed beside other character controllers, in one run
+#   make bench-short   three rounds of pycct and culverin only, for every commit
 #   make lint    ruff, cython-lint, mypy, stubtest
 #   make docs    the documentation as a site in docs-out/html; warnings are errors
 #   make sanitize  the tests under the undefined-behaviour, address and thread sanitizers
@@ -13,7 +14,7 @@
 #   make wheels  wheels for every interpreter found, each tested in an empty environment
 #   make package sdist, wheel and empty environments, for each interpreter in PYTHONS
 #   make clean   removes all that the others made
-# PYTHON=... names the interpreter to make the environments from, ARGS=... adds arguments to demo, bench and all tests but the checked ones.
+# PYTHON=... names the interpreter to make the environments from, ARGS=... adds arguments to demo, both benches and all tests but the checked ones.
 
 VENV ?= .venv
 DEBUG_VENV := .venv-debug
@@ -33,7 +34,7 @@ PYTEST_JOBS := -n $(JOBS) --dist worksteal
 COMPILED := pyproject.toml setup.py $(wildcard pycct/*.pyx pycct/*.pxd)
 PURE := $(wildcard pycct/*.py pycct/*.pyi pycct/*/*.py)
 
-.PHONY: demo test test-all test-slow test-debug test-fast bench docs docs-pictures lint package clean sanitize soak fuzz determinism wheels
+.PHONY: demo test test-all test-slow test-debug test-fast bench bench-short docs docs-pictures lint package clean sanitize soak fuzz determinism wheels
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -80,6 +81,9 @@ wheels:
 
 bench: $(BENCH_VENV)/.installed
 	$(BENCH_VENV)/bin/python bench/run.py $(ARGS)
+
+bench-short: $(BENCH_VENV)/.installed
+	$(BENCH_VENV)/bin/python bench/run.py --runs 3 --peers pycct crowd culverin $(ARGS)
 
 # cython-lint looks for pycodestyle on PATH.
 lint: $(VENV)/.dev

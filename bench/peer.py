@@ -1,8 +1,9 @@
 """What the peers' processes share: load a workload, run it on request, answer in JSON lines.
 
 A peer module has ``NAME``, ``version()`` and a class ``Peer(meshes, positions, displacements, dt)`` with
-``run(clock, record=None)``, which makes all moves once, between ``clock.start()`` and ``clock.stop()``. `record`, when
-given, is an array (T + 1, n, 3) to fill with positions (z up); the time of a run that records does not count.
+``run(clock, record=None)``, which makes all moves once, between ``clock.start()`` and ``clock.stop()``; ``THREADS`` of
+the class, if there, tells how many threads take part. `record`, when given, is an array (T + 1, n, 3) to fill with
+positions (z up); the time of a run that records does not count.
 """
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ import numpy as np
 from scenes import load
 
 
-def resident_mb():
-    """Resident memory of this process in MB; None where /proc is missing."""
+def memory_mib(what="VmRSS"):
+    """Resident memory of this process, its greatest so far (VmHWM), MiB; None where /proc is missing."""
     try:
         with open("/proc/self/status", encoding="ascii") as lines:
-            return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
+            return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(what + ":"))
     except OSError:
         return None
 
@@ -44,24 +45,25 @@ def main(module, path):
     peer_module = importlib.import_module(module)
     meshes, positions, displacements, dt = load(path)
     n, frames, _ = displacements.shape
-    before = resident_mb()
+    before = memory_mib()
     began = time.perf_counter()
     peer = peer_module.Peer(meshes, positions, displacements, dt)
     built = time.perf_counter() - began
     record = np.empty((frames + 1, n, 3))
     record[0] = positions
     peer.run(Clock(), record)
-    after = resident_mb()
+    after = memory_mib()
     walked = np.linalg.norm(np.diff(record[..., :2], axis=0), axis=2).sum(axis=0)
     answer({
         "name": peer_module.NAME,
         "version": peer_module.version(),
+        "threads": getattr(peer_module.Peer, "THREADS", 1),
         "moves": n * frames,
         "walked_m": float(walked.mean()),
         "asked_m": float(np.linalg.norm(displacements[..., :2], axis=2).sum(axis=1).mean()),
         "finite": bool(np.isfinite(record).all()),
         "build_s": built,
-        "world_mb": None if before is None else after - before,
+        "world_mib": None if before is None else after - before,
     })
     gc.collect()
     gc.disable()
@@ -70,7 +72,11 @@ def main(module, path):
             break
         clock = Clock()
         peer.run(clock)
-        answer({"us": clock.wall / (n * frames) / 1e3, "cpu_us": clock.cpu / (n * frames) / 1e3})
+        answer({
+            "us": clock.wall / (n * frames) / 1e3,
+            "cpu_us": clock.cpu / (n * frames) / 1e3,
+            "peak_mib": memory_mib("VmHWM"),
+        })
 
 
 def answer(message):

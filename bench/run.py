@@ -1,8 +1,9 @@
 """Measure pycct beside other character controllers: all in one run, by turns, in the same minutes.
 
 Every peer lives in a process of its own. Round by round each makes all moves of a workload once, in an order that
-changes every round, so that a slow minute of the machine meets all of them. Figures are medians over the rounds; the
-ratio to culverin is the median of the rounds' ratios of processor time, which a busy machine disturbs least.
+changes every round, so that a slow minute of the machine meets all of them. Figures are medians over the rounds. Two
+compare with culverin, each the median of the rounds' ratios: one of the time that the clock showed (how many times as
+fast), one of processor time, which a busy machine disturbs least and which adds up what all threads computed.
 """
 from __future__ import annotations
 
@@ -17,8 +18,16 @@ from pathlib import Path
 from scenes import SCENES, write
 
 HERE = Path(__file__).resolve().parent
-PEERS = ("pycct", "culverin", "rapier")
+PEERS = ("pycct", "crowd", "crowd2", "culverin", "rapier")
 BASE = "culverin"
+LABELS = {
+    "pycct": "pycct, single moves",
+    "crowd": "pycct, Crowd",
+    "crowd2": "pycct, Crowd, 2 threads",
+    "culverin": "culverin (Jolt)",
+    "rapier": "rapier3d",
+}
+WIDE = len("times as fast as " + BASE)
 
 
 class Process:
@@ -46,6 +55,7 @@ class Process:
             answer = self._read()
             if self.error is None:
                 self.times.append((answer["us"], answer["cpu_us"]))
+                self.facts["peak_mib"] = answer["peak_mib"]
 
     def close(self):
         self.process.stdin.close()
@@ -83,11 +93,21 @@ def measure(path, peers, runs):
         if "cpu_us_runs" in row and "cpu_us_runs" in base:
             pairs = zip(row["cpu_us_runs"], base["cpu_us_runs"], strict=True)
             row["ratio"] = statistics.median(mine / theirs for mine, theirs in pairs)
+            pairs = zip(row["us_runs"], base["us_runs"], strict=True)
+            row["times_as_fast"] = statistics.median(theirs / mine for mine, theirs in pairs)
     return rows
 
 
+def number(row, name, form):
+    """A figure of a row, or a dash."""
+    return "-" if row.get(name) is None else format(row[name], form)
+
+
 def table(results):
-    columns = f"{'us/move':>8} {'min':>8} {'max':>8} {'cpu us':>8} {'x ' + BASE:>11} {'walked m':>9} {'build s':>8}"
+    columns = (
+        f"{'threads':>7} {'us/move':>8} {'min':>8} {'max':>8} {'times as fast as ' + BASE:>{WIDE}} "
+        f"{'cpu us':>8} {'cpu x ' + BASE:>14} {'walked m':>9} {'build s':>8} {'peak MiB':>9}"
+    )
     head = f"{'scene':<9} {'peer':<9} {columns}"
     lines = [head, "-" * len(head)]
     for scene, rows in results.items():
@@ -95,13 +115,43 @@ def table(results):
             if "error" in row:
                 lines.append(f"{scene:<9} {peer:<9} failed: {row['error']}")
                 continue
-            ratio = f"{row['ratio']:.2f}" if "ratio" in row else "-"
             walked = f"{row['walked_m']:.2f}" + ("" if row["finite"] else " NaN!")
             lines.append(
-                f"{scene:<9} {peer:<9} {row['us_per_move']:>8.3f} {row['us_min']:>8.3f} {row['us_max']:>8.3f} "
-                f"{row['cpu_us_per_move']:>8.3f} {ratio:>11} {walked:>9} {row['build_s']:>8.3f}"
+                f"{scene:<9} {peer:<9} {row['threads']:>7} {row['us_per_move']:>8.3f} {row['us_min']:>8.3f} "
+                f"{row['us_max']:>8.3f} {number(row, 'times_as_fast', '.2f'):>{WIDE}} {row['cpu_us_per_move']:>8.3f} "
+                f"{number(row, 'ratio', '.2f'):>14} {walked:>9} {row['build_s']:>8.3f} "
+                f"{number(row, 'peak_mib', '.0f'):>9}"
             )
     return "\n".join(lines)
+
+
+def plot(results, path):
+    """Bars of us per move, a group for each scene; returns the path, or None when matplotlib is not here."""
+    try:
+        import matplotlib
+    except ImportError:
+        return None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    scenes = list(results)
+    peers = list(dict.fromkeys(peer for rows in results.values() for peer in rows))
+    figure, axes = pyplot.subplots(figsize=(2.5 + 1.9 * len(scenes), 4.5), layout="constrained")
+    width = 0.8 / len(peers)
+    for k, peer in enumerate(peers):
+        rows = [results[scene].get(peer, {}) for scene in scenes]
+        at = [j + (k + 0.5) * width - 0.4 for j in range(len(scenes))]
+        heights = [row.get("us_per_move", 0.0) for row in rows]
+        least = [h - row.get("us_min", h) for h, row in zip(heights, rows, strict=True)]
+        most = [row.get("us_max", h) - h for h, row in zip(heights, rows, strict=True)]
+        bars = axes.bar(at, heights, width, yerr=(least, most), capsize=2, error_kw={"lw": 0.8}, label=LABELS[peer])
+        axes.bar_label(bars, [f"{h:.2f}" if h else "failed" for h in heights], fontsize=7, padding=2)
+    axes.set_xticks(range(len(scenes)), scenes)
+    axes.set_ylabel("us per move (median; whiskers: least and most)")
+    axes.legend(fontsize=8)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+    return path
 
 
 def processor():
@@ -141,7 +191,8 @@ def main():
     path = args.out / "results.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=1), encoding="utf-8")
-    print(f"\nwritten: {path}")
+    picture = plot(results, args.out / "results.png") if results else None
+    print(f"\nwritten: {path}" + (f", {picture}" if picture else "; no plot, matplotlib is not here"))
     return 1 if any("error" in row for rows in results.values() for row in rows.values()) else 0
 
 

@@ -248,11 +248,16 @@ cdef int _shape_of(object shape, convex_shape* out) except -1:
 cdef int _place(asker* q, Shape shape, const convex_shape* convex, vec3 position, quat rotation,
                 query_scratch* s, bint casts) noexcept nogil:
     cdef vec3 n
+    cdef int status
+    cdef unsigned long long env
     if convex.kind == SHAPE_PLANE:
         n = q_rotate(rotation, shape.a)
         asker_halfspace(q, n, shape.height_ + v3_dot(n, position))
         return STATUS_OK
-    return asker_place(q, convex, position, rotation, s, casts)
+    env = fp_enter()
+    status = asker_place(q, convex, position, rotation, s, casts)
+    fp_leave(env)
+    return status
 
 
 cdef int _look(View view, uint32_t mask, query_view* v) except -1:
@@ -485,7 +490,9 @@ cdef list ask_touching(View view, object shape, object position, object rotation
         raise_status(_place(&q, shape, &convex, p, r, &s, False))
         if filter is not None:
             verdict = _no_verdict(&v)
+            env = fp_enter()
             query_mark(&v, &q, v3(0.0, 0.0, 0.0), 0.0, False, verdict.marks)
+            fp_leave(env)
             _judge(view, &v, verdict, filter)
         with nogil:
             env = fp_enter()
@@ -545,7 +552,9 @@ cdef object ask_closest(View view, object shape, object position, object max_dis
         raise_status(_place(&q, shape, &convex, p, r, &s, False))
         if filter is not None:
             verdict = _no_verdict(&v)
+            env = fp_enter()
             query_mark(&v, &q, v3(0.0, 0.0, 0.0), reach, True, verdict.marks)
+            fp_leave(env)
             _judge(view, &v, verdict, filter)
         with nogil:
             env = fp_enter()

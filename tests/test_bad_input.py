@@ -8,8 +8,22 @@ import numpy as np
 import pytest
 
 import pycct
-from pycct import Actor, Box, Capsule, CharacterController, ConvexHull, Mesh, Plane, Scene, Shape, Sphere, Triangle
+from pycct import (
+    Actor,
+    Box,
+    Capsule,
+    CharacterController,
+    ConvexHull,
+    Mesh,
+    Plane,
+    Scene,
+    Shape,
+    Sphere,
+    Triangle,
+    reference,
+)
 
+MODULES = (pycct, reference)
 NAN, INF = math.nan, math.inf
 TETRA = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
 FACES = [(0, 2, 1), (0, 1, 3), (1, 2, 3), (2, 0, 3)]
@@ -121,6 +135,51 @@ def test_numbers_of_a_move(hero, name, value, error):
     arguments = {"dt": 1 / 60, name: value}
     refuses(error, name, hero.move, (0.1, 0, 0), **arguments)
     assert seen(hero) == before
+
+
+ONE_NUMBER = [np.zeros(1), np.ones((1, 1)), np.ones(1, np.float32), np.ones(1, int), np.ones((1, 1, 1)), np.zeros(0)]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("module", MODULES, ids=["compiled", "reference"])
+@pytest.mark.parametrize("value", ONE_NUMBER, ids=lambda v: f"{v.dtype}{v.shape}")
+def test_an_array_of_one_number_is_no_number(module, value):
+    """Whatever NumPy makes of it: older ones take the one element."""
+    scene = module.Scene()
+    hero = module.CharacterController(scene, (0, 0, 1))
+    for name, call in (
+        ("radius", lambda: module.Sphere(value)),
+        ("height", lambda: module.Capsule(1, value)),
+        ("dt", lambda: hero.move((0, 0, 0), value)),
+        ("margin", lambda: hero.unstick(value)),
+        ("max_distance", lambda: hero.probe_ground(value)),
+        ("slope_limit", lambda: module.CharacterController(scene, slope_limit=value)),
+        ("dt", lambda: module.Crowd(scene, [(0, 0, 0)]).move([(0, 0, 0)], value)),
+        ("distance", lambda: scene.raycast((0, 0, 0), (0, 0, 1), value)),
+    ):
+        if module is reference and not hasattr(scene, "raycast") and name == "distance":
+            continue
+        with pytest.raises(TypeError, match=f"{name} must be a number, not an array of shape"):
+            call()
+    # One of no dimensions is one.
+    assert module.Sphere(np.array(0.5)).radius == module.Sphere(np.float64(0.5)).radius == 0.5
+    hero.move((0, 0, 1), np.array(0.5, np.float32))
+    assert hero.velocity == (0, 0, 2)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=["compiled", "reference"])
+def test_unstick_leads_no_farther_than_a_scene_goes(module):
+    scene = module.Scene()
+    scene.add(module.Plane((0, 0, 1)))
+    hero = module.CharacterController(scene, (0, 0, 0.5))
+    before = hero.position, hero.velocity, hero.state.overlap
+    for value in (1.0000001e12, 2e12, 1e300):
+        refuses(ValueError, "margin must not exceed", hero.unstick, value)
+    # It is itself no farther, but leads there.
+    refuses(ValueError, "margin must not lead beyond", hero.unstick, 1e12)
+    assert (hero.position, hero.velocity, hero.state.overlap) == before
+    assert hero.unstick(1e11)
+    assert hero.position == pytest.approx((0, 0, 1e11 + 0.91), abs=1e-3)
 
 
 def test_a_time_so_short_that_velocity_would_overflow(hero):

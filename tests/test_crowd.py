@@ -1142,6 +1142,125 @@ def test_too_far_changes_nothing():
     assert hero.position[1] == pytest.approx(0.81)
 
 
+def still(scene):
+    """Whether nothing in a scene but static actors is there to be met."""
+    return all(a.body == "static" for a in scene.actors) and not scene.obstacles
+
+
+@pytest.mark.parametrize("collide", [False, True])
+@pytest.mark.parametrize("triangles", [0, 1000])
+def test_a_state_changed_in_place_is_the_one_that_is_copied(collide, triangles, keep_triangles):
+    """Characters move in place where nothing can fail; something that moves, or hits to record, has them copied."""
+    keep_triangles(triangles)
+    n, steps = 80, 30
+    crowds = []
+    for k in range(4):
+        scene = pycct.Scene()
+        scene.add(terrain(pycct))
+        scene.add(pycct.Box((3, 3, 0.2)), position=(4, 4, 1))
+        if k == 1:
+            scene.add(pycct.Box((1, 1, 1)), position=(1e6, 0, 0), body="kinematic")
+        crowds.append(Crowd(scene, starts(n), collide=collide, **varied(n)))
+    assert [still(crowd.scene) for crowd in crowds] == [True, False, True, True]
+    rng = np.random.default_rng(4)
+    for k, way in enumerate(ways(n, steps)):
+        active = rng.random(n) < 0.9
+        threads = 1 + k % 3
+        crowds[0].move(way, DT, active, threads)
+        crowds[1].move(way, DT, active, threads)
+        crowds[2].move(way, DT, active, threads, record_hits=True)
+        crowds[3].move(way, DT, active, threads, record_hits=k % 2 == 0, record_stats=True)
+        for crowd in crowds[1:]:
+            assert told(crowd) == told(crowds[0])
+    assert len(crowds[2].hits()) and not len(crowds[0].hits())
+    assert len({crowd.state_hash() for crowd in crowds}) == 1
+    # Going on in one stretch, too.
+    path = ways(n, 10, seed=8)
+    ends = [crowd.run(path, DT, threads=2).tobytes() for crowd in crowds]
+    assert len(set(ends)) == 1 and len({crowd.state_hash() for crowd in crowds}) == 1
+
+
+NEAR = 1e11  # up to here a character moves in place
+
+
+@pytest.mark.parametrize("order", ["simultaneous", "sequential"])
+@pytest.mark.parametrize("record_hits", [False, True])
+@pytest.mark.parametrize("moving", [False, True])
+def test_far_out_as_single_controllers(order, record_hits, moving):
+    """About the bound up to which states change in place, and about the farthest place there is."""
+    places, way = [], []
+    for at in (0.0, NEAR * (1 - 1e-9), NEAR, np.nextafter(NEAR, np.inf), NEAR * (1 + 1e-9), 5e11, 9.9e11):
+        for go in (1.0, NEAR / 2, np.nextafter(NEAR, 0), NEAR, np.nextafter(NEAR, np.inf), 9e11):
+            for sign in (1.0, -1.0):
+                if abs(at + sign * go) <= 1e12:
+                    places.append((at, 4.0 * len(places), 0.0))
+                    way.append((sign * go, 0.0, 0.0))
+    scenes = [pycct.Scene(), pycct.Scene()]
+    for scene in scenes:
+        scene.add(pycct.Plane((0, 0, 1), -5))
+        if moving:
+            scene.add(pycct.Box((1, 1, 1)), (0, -1e6, 0), body="kinematic")
+    crowd = Crowd(scenes[0], places, order=order)
+    heroes = heroes_of(scenes[1], places, {})
+    for sign in (1, -1):
+        flags = crowd.move(sign * np.array(way), DT, threads=2, record_hits=record_hits)
+        for hero, d in zip(heroes, way, strict=True):
+            hero.move(tuple(sign * x for x in d), DT)
+        assert crowd.positions.tolist() == [list(h.position) for h in heroes]
+        assert crowd.velocities.tolist() == [list(h.velocity) for h in heroes]
+        assert flags.tolist() == [int(h.collision_flags) for h in heroes]
+    assert abs(crowd.positions).max() > 9e11
+
+
+def far_failures():
+    """(places, displacements): the last character would leave the world, the others not."""
+    yield [(0, 0, 0), (9e11, 0, 0)], [(1, 0, 0), (2e11, 0, 0)]
+    yield [(0, 0, 0), (0, 9.5e11, 0)], [(1, 0, 0), (0, 9e10, 0)]
+    yield [(0, 0, 0), (-5e11, 0, 0)], [(NEAR / 2, 0, 0), (-9e11, 0, 0)]
+    yield [(0, 0, 0), (0, 0, 1e12)], [(0, 0, 1), (0, 0, 1e4)]
+    yield [(0, 0, 0), (2e11, 0, 0)], [(1e12, 0, 0), (1e12, 0, 0)]
+
+
+@pytest.mark.parametrize("collide", [False, True])
+@pytest.mark.parametrize("order", ["simultaneous", "sequential"])
+@pytest.mark.parametrize("record_hits", [False, True])
+def test_who_would_go_too_far_keeps_all_where_they_are(collide, order, record_hits):
+    for places, way in far_failures():
+        scene = pycct.Scene()
+        scene.add(pycct.Box((1, 1, 1)), (3, 0, 0))
+        crowd = Crowd(scene, [*places, (2, 9, 0)], collide=collide, order=order)
+        way = np.array([*way, (0.1, 0, 0)])
+        crowd.move(np.zeros((3, 3)), DT)
+        views = {name: getattr(crowd, name) for name in ("positions", "velocities", "grounded", "flags", "standing_on")}
+        scene.overlap(pycct.Sphere(1), (0, 0, 0), include="characters")
+        before, shown = crowd.save(), told(crowd)
+        out = np.full(3, 77, np.uint8)
+        for threads in (1, 2):
+            with pytest.raises(ValueError, match="displacements must not lead beyond"):
+                crowd.move(way, DT, threads=threads, record_hits=record_hits, out=out)
+            with pytest.raises(ValueError, match="displacements must not lead beyond"):
+                crowd.run(way[None], DT, threads=threads)
+            assert crowd.save() == before and told(crowd) == shown and out.tolist() == [77] * 3
+        for name, view in views.items():
+            assert view is getattr(crowd, name)
+        assert crowd.positions.tolist()[:2] == [list(map(float, p)) for p in places]
+        hit = scene.raycast((2, 9, 5), (0, 0, -1), 9, include="characters")
+        assert hit.controller == crowd.member(crowd.ids[2])
+        # Others may go on without it.
+        crowd.move(way, DT, active=[False, False, True], record_hits=record_hits)
+        assert crowd.positions[2].tolist() == [2.1, 9, 0]
+
+
+def test_many_small_ways_that_lead_too_far_in_one_run():
+    crowd = Crowd(pycct.Scene(), [(0, 0, 0), (0.95e11, 5, 0)])
+    before = crowd.save()
+    with pytest.raises(ValueError, match="displacements must not lead beyond"):
+        crowd.run(np.full((12, 2, 3), (0.9e11, 0, 0)), DT, threads=2)
+    assert crowd.save() == before and crowd.positions.tolist() == [[0, 0, 0], [0.95e11, 5, 0]]
+    path = crowd.run(np.full((10, 2, 3), (0.9e11, 0, 0)), DT)
+    assert path[-1, :, 0].tolist() == crowd.positions[:, 0].tolist() == pytest.approx([9e11, 9.95e11])
+
+
 def test_uninitialised_objects():
     with pytest.raises(RuntimeError, match="not initialised"):
         Crowd.__new__(Crowd).positions

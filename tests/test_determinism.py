@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import hash_run
+import numpy as np
 import pytest
 
 import pycct
@@ -113,4 +114,64 @@ def test_flush_to_zero_left_on_by_others(flusher, way):
         assert flusher.product(*tiny) == 0.0
     finally:
         flusher.flush(0)
+    assert flusher.product(*tiny) == 2.0**-1060
+
+
+def tiny_questions(before, after):
+    """Answers in a world so small that squares of its lengths are denormal; what is asked holds none."""
+    t = 2.0**-530
+    scene = pycct.Scene()
+    scene.add(pycct.Box((t, t, t)))
+    scene.add(pycct.Mesh([[0, 0, 0], [t, 0, 0], [0, t, t]], [[0, 1, 2]]), (8 * t, 0, 0))
+    scene.add(pycct.Triangle((0, 0, 0), (t, 0, 0), (0, t, t)), (0, 8 * t, 0))
+    scene.add(pycct.Sphere(t), (0, 0, 8 * t))
+    small = {"radius": t, "height": t, "step_offset": 0, "contact_offset": t}
+    heroes = [pycct.CharacterController(scene, (8 * t, 8 * t, 0), **small)]
+    crowd = pycct.Crowd(scene, [(-8 * t, 8 * t, 0)], **small)
+    rng = np.random.default_rng(0)
+    start = np.ldexp(rng.integers(-9 * 256, 9 * 256, (200, 3)).astype(float), -538)
+    way = rng.integers(-9, 9, (200, 3)) / 8 + np.array([0, 0, 1 / 16])
+    shapes = [pycct.Sphere(t), pycct.Capsule(t, t), pycct.Box((t, t, t))]
+    shapes.append(pycct.Triangle((0, 0, 0), (t, 0, 0), (0, t, t)))
+    one, many, plain = [], [], {"include": "all"}
+    before()
+    try:
+        many.append(scene.raycast_many(start, way, 8 * t, **plain))
+        for p, d in zip(start.tolist(), way.tolist(), strict=True):
+            one.append(scene.raycast(p, d, 8 * t, **plain))
+        for shape in shapes:
+            many += [scene.sweep_many(shape, start, way, 8 * t, **plain),
+                     scene.closest_points_many(shape, start, 9 * t, **plain),
+                     scene.penetration_many(shape, start, **plain), scene.overlap_many(shape, start, **plain)]
+            for p, d in zip(start[:60].tolist(), way[:60].tolist(), strict=True):
+                one.append(scene.sweep(shape, p, d, 8 * t, **plain))
+                one.append(scene.closest_points(shape, p, 9 * t, **plain))
+                one += scene.penetration(shape, p, **plain)
+                one.append(scene.closest_points(shape, p, 9 * t, **plain, filter=lambda who: True))
+        one += [heroes[0].probe_ground(9 * t), heroes[0].can_resize(2 * t)]
+        for who in (heroes[0].contacts(t), *crowd.contacts(t)):
+            one += [c.other.id for c in who]
+    finally:
+        after()
+    names = ("distance", "depth", "position", "normal", "direction", "point", "on_shape", "on_actor")
+    told = [[getattr(x, name) for name in names if hasattr(x, name)] or x for x in one]
+    arrays = [(name, getattr(r, name).tobytes()) for r in many for name in dir(r)
+              if isinstance(getattr(r, name), np.ndarray)]
+    assert sum(r.hit.any() for r in many if hasattr(r, "hit")) > 8
+    return told, arrays
+
+
+def test_questions_where_flush_to_zero_was_left_on(flusher):
+    """The same bits, and it is left on."""
+    tiny = 2.0**-600, 2.0**-460
+
+    def still_on():
+        assert flusher.product(*tiny) == 0.0
+
+    want = tiny_questions(lambda: None, lambda: None)
+    try:
+        got = tiny_questions(lambda: flusher.flush(1), lambda: (still_on(), flusher.flush(0)))
+    finally:
+        flusher.flush(0)
+    assert got == want
     assert flusher.product(*tiny) == 2.0**-1060

@@ -218,6 +218,147 @@ def test_a_change_by_a_finalizer_while_publishing_is_not_lost(kind, looks):
         assert questions(scene, np.random.default_rng(0)) == questions(fresh(scene), np.random.default_rng(0))
 
 
+@pytest.mark.parametrize("act", ["look", "change", "change and look"])
+def test_a_finalizer_during_the_first_picture(act):
+    """A scene that nobody has looked at yet has no older picture to show."""
+    old = gc.get_threshold()
+    looked = 0
+    for allocations in range(1, 30):
+        scene = pycct.Scene()
+        crates = [scene.add(pycct.Box((0.4, 0.4, 0.4)), (k, 0, 0), body="kinematic") for k in range(20)]
+        for k in range(20):
+            scene.add(pycct.Box((0.4, 0.4, 0.4)), (k, 20, 0))
+        seen, done = [], []
+
+        def meddle(scene=scene, crates=crates, seen=seen, done=done):
+            if "change" in act:
+                crates[7].move_to((7, 9, 0))
+                scene.add(pycct.Box((0.4, 0.4, 0.4)), (7, 30, 0))
+            if "look" in act:
+                seen.append(scene.raycast((3, 20, 5), DOWN, 9))
+            done.append(1)
+
+        gc.collect()
+        Meddler(meddle)
+        gc.set_threshold(allocations)
+        try:
+            hit = scene.raycast((3, 0, 5), DOWN, 9)
+        finally:
+            gc.set_threshold(*old)
+        gc.collect()
+        assert done and hit.actor is crates[3] and all(h is not None for h in seen)
+        looked += len(seen)
+        moved = "change" in act
+        assert (scene.raycast((7, 9, 5), DOWN, 9) is not None) == moved
+        assert (scene.raycast((7, 0, 5), DOWN, 9) is None) == moved
+        assert (scene.raycast((7, 30, 5), DOWN, 9) is not None) == moved
+        assert questions(scene, np.random.default_rng(0)) == questions(fresh(scene), np.random.default_rng(0))
+    assert looked == (29 if "look" in act else 0)
+
+
+CHANGES = {
+    "add": lambda scene, a: scene.add(pycct.Box((0.4, 0.4, 0.4)), (7, 9, 0)),
+    "add an obstacle": lambda scene, a: scene.add_obstacle(pycct.Box((0.4, 0.4, 0.4)), (7, 9, 0)),
+    "remove": lambda scene, a: scene.remove(a),
+    "move": lambda scene, a: a.move_to((7, 9, 0)),
+    "hide": lambda scene, a: setattr(a, "layer", 0x100),
+    "move many": lambda scene, a: scene.move_actors([a.id, a.id + 1], [(7, 9, 0), (8, 9, 0)]),
+    "edit": lambda scene, a: edit_and_move(scene, a),
+}
+
+
+def edit_and_move(scene, actor):
+    with scene.edit():
+        actor.move_to((7, 9, 0))
+        scene.raycast((0, 0, 5), DOWN, 9)
+
+
+@pytest.mark.parametrize("body", ["static", "kinematic"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_finalizer_that_looks_in_the_midst_of_a_change_hides_nothing(change, body):
+    """It may publish what is half done; the change is counted when it is done."""
+    old = gc.get_threshold()
+    for allocations in range(1, 20):
+        scene = pycct.Scene()
+        crates = [scene.add(pycct.Box((0.4, 0.4, 0.4)), (k, 0, 0), body=body) for k in range(20)]
+        scene.raycast((0, 0, 5), DOWN, 9)
+        looks = []
+        gc.collect()
+        Meddler(lambda scene=scene, looks=looks: looks.append(scene.raycast((7, 9, 5), DOWN, 9, mask=0xFF)))
+        gc.set_threshold(allocations)
+        try:
+            CHANGES[change](scene, crates[7])
+        finally:
+            gc.set_threshold(*old)
+        gc.collect()
+        assert len(looks) == 1
+        there, here = scene.raycast((7, 9, 5), DOWN, 9, mask=0xFF), scene.raycast((7, 0, 5), DOWN, 9, mask=0xFF)
+        assert (there is None) == (change in ("remove", "hide", "add an obstacle"))
+        assert (here is None) == (change not in ("add", "add an obstacle"))
+        hero = pycct.CharacterController(scene, (7, 9, 3))
+        hero.move((0, 0, -9), 1 / 60)
+        assert (hero.position[2] < -4) == (change in ("remove", "hide"))
+
+
+def test_every_change_is_counted_once():
+    """Of static actors by the timestamp, which tells caches; each change of any is seen by the next look."""
+    scene = pycct.Scene()
+    box = pycct.Box((0.4, 0.4, 0.4))
+    fixed, lift = scene.add(box), scene.add(box, (5, 0, 0), body="kinematic")
+    spot = scene.add_obstacle(box, (9, 0, 0))
+    for steps, act in (
+        (1, lambda: fixed.move_to((0, 0, 1))),
+        (1, lambda: setattr(fixed, "layer", 3)),
+        (0, lambda: lift.move_to((5, 0, 1))),
+        (0, lambda: setattr(lift, "layer", 3)),
+        (0, lambda: spot.move_to((9, 0, 1))),
+        (0, lambda: scene.raycast((0, 0, 5), DOWN, 9)),
+        (1, lambda: scene.add(box, (20, 0, 0))),
+        (0, lambda: scene.add(box, (25, 0, 0), body="dynamic")),
+        (1, lambda: scene.remove(scene.actors[2])),
+        (0, lambda: scene.remove(lift)),
+        (0, lambda: scene.remove(spot)),
+        (1, lambda: scene.move_actors([fixed.id], [(0, 0, 2)])),
+        (1, lambda: edit_and_move(scene, fixed)),
+    ):
+        before = scene.timestamp
+        act()
+        assert scene.timestamp - before == steps
+        assert questions_or_none(scene) == questions_or_none(fresh(scene))
+    assert scene.raycast((7, 9, 5), DOWN, 9).actor is fixed
+
+
+def questions_or_none(scene):
+    start = np.column_stack([np.linspace(-1, 26, 55), np.zeros(55), np.full(55, 9.0)])
+    found = scene.raycast_many(start, DOWN, 20.0)
+    return found.hit.tolist(), found.distance.tolist(), found.actor.tolist()
+
+
+def test_what_moves_far_away_leaves_caches_alone():
+    """Only the part that has changed is published: what a character knows of static actors stays good."""
+    scene = pycct.Scene()
+    n = 12
+    x, y = np.meshgrid(np.arange(n), np.arange(n), indexing="ij")
+    at = np.stack([x, y, np.zeros_like(x)], -1).reshape(-1, 3)
+    corner = (x * n + y)[:-1, :-1].ravel()
+    ground = scene.add(pycct.Mesh(at, np.concatenate([np.stack([corner, corner + n, corner + n + 1], -1),
+                                                      np.stack([corner, corner + n + 1, corner + 1], -1)])))
+    lift = scene.add(pycct.Box((0.4, 0.4, 0.4)), (200, 0, 0), body="kinematic")
+    hero = pycct.CharacterController(scene, (5, 5, 0.91))
+    for _ in range(3):
+        hero.move((0, 0, -0.01), 1 / 60)
+    for k in range(5):
+        lift.move_to((200 + k, 0, 0))
+        scene.raycast((0, 0, 5), DOWN, 9)
+        hero.move((0, 0, -0.01), 1 / 60)
+        assert hero.stats.timestamp == scene.timestamp
+        assert hero.stats.full_updates == 0
+        assert scene.raycast((200 + k, 0, 5), DOWN, 9).actor is lift
+    ground.move_to((0, 0, 0))
+    hero.move((0, 0, -0.01), 1 / 60)
+    assert hero.stats.full_updates == 1
+
+
 def wait_for(scene, seconds=20):
     """Whether another thread can change the scene."""
     done = threading.Event()

@@ -1,0 +1,429 @@
+"""Crowds as others see them: questions of a scene, contacts, members, and arrays that somebody holds."""
+
+import gc
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import pycct
+from pycct import CharacterController, Crowd, CrowdMember, Scene
+
+DT = 1 / 60
+DOWN = (0, 0, -1)
+
+
+def starts(n, seed=1, span=8.0):
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-span, span, (n, 3))
+
+
+def looks(n, seed=3):
+    """Parameters of n characters that others can tell apart."""
+    rng = np.random.default_rng(seed)
+    return {
+        "radius": rng.choice([0.3, 0.4, 0.5], n),
+        "height": rng.choice([0.0, 0.8, 1.0], n),
+        "up": rng.choice([[0.0, 0, 1], [0, 1, 0], [-1, 0, 0]], n),
+        "layer": rng.choice([1, 2, 4], n),
+        "step_offset": np.full(n, 0.2),
+    }
+
+
+def singles(scene, crowd):
+    """Single controllers that look like the characters of a crowd."""
+    names = ("radius", "height", "up", "layer", "step_offset")
+    table = {name: crowd.get(name).tolist() for name in names}
+    return [
+        CharacterController(scene, tuple(place), **{name: table[name][i] for name in names})
+        for i, place in enumerate(crowd.positions.tolist())
+    ]
+
+
+NUMBERS = ("hit", "distance", "position", "normal", "triangle", "first", "direction", "depth", "on_shape", "on_actor")
+
+
+def answers(scene, include="characters", mask=0xFFFFFFFF, n=150, reach=10.0):
+    """What many questions find: (bytes, ids of characters)."""
+    rng = np.random.default_rng(5)
+    start, way = rng.uniform(-reach, reach, (n, 3)), rng.normal(size=(n, 3))
+    more = {"include": include, "mask": mask}
+    found = [scene.raycast_many(start, way, 20.0, **more)]
+    for shape in (pycct.Sphere(0.6), pycct.Box((0.5, 0.7, 0.4)), pycct.Capsule(0.3, 1.0)):
+        found += [scene.sweep_many(shape, start, way, 9.0, **more), scene.overlap_many(shape, start, **more),
+                  scene.penetration_many(shape, start, **more), scene.closest_points_many(shape, start, 5.0, **more)]
+    bits = [np.asarray(getattr(r, name)).tobytes() for r in found for name in NUMBERS if hasattr(r, name)]
+    return bits, np.concatenate([r.controller for r in found])
+
+
+def same_as_singles(crowd, **more):
+    """Whether questions see a crowd as they see as many single controllers in its place."""
+    bits, ids = answers(crowd.scene, **more)
+    other = Scene()
+    heroes = singles(other, crowd)
+    expected, theirs = answers(other, **more)
+    number = {hero.id: int(crowd.ids[i]) for i, hero in enumerate(heroes)}
+    number[-1] = -1
+    assert bits == expected
+    assert ids.tolist() == [number[k] for k in theirs.tolist()]
+    return ids
+
+
+# --- questions -------------------------------------------------------------------------------------------------------
+
+
+def test_every_question_tells_the_member():
+    scene = Scene()
+    floor = scene.add(pycct.Box((5, 5, 1)), (0, 0, -1))
+    crowd = Crowd(scene, [(1, 1, 1), (-3, 1, 1)], radius=0.4, height=1.0)
+    near, far = crowd.member(crowd.ids[0]), crowd.member(crowd.ids[1])
+    assert scene.raycast((1, 1, 5), DOWN, 9).actor is floor
+    for include in ("all", "characters"):
+        hit = scene.raycast((1, 1, 5), DOWN, 9, include=include)
+        assert type(hit.controller) is CrowdMember and hit.controller == near and hit.actor is None
+        assert hit.distance == pytest.approx(5 - 1.9, abs=1e-12)
+        ball = pycct.Sphere(0.5)
+        assert scene.sweep(ball, (-3, 5, 1), (0, -1, 0), 9, include=include).controller == far
+        assert scene.penetration(ball, (1.5, 1, 1), include=include)[0].controller == near
+        assert scene.closest_points(ball, (2, 1, 1.2), include=include).controller == near
+    assert scene.raycast((3, 3, 5), DOWN, 9, include="characters") is None
+    assert scene.raycast((3, 3, 5), DOWN, 9, include="all").actor is floor
+    assert scene.overlap(ball, (1, 1, 0.3), include="all") == [floor, near]
+    assert scene.overlap(ball, (1, 1, 0.3), include="characters") == [near]
+    assert scene.overlap(ball, (1, 1, 0.3)) == [floor]
+    many = scene.raycast_many([[1, 1, 5], [3, 3, 5], [-3, 1, 5]], DOWN, 9, include="all")
+    assert many.controller.tolist() == [near.id, -1, far.id] and many.actor.tolist() == [-1, floor.id, -1]
+
+
+def test_filter_is_asked_about_members():
+    scene = Scene()
+    crowd = Crowd(scene, [(0, 0, 0), (0, 0, 3), (20, 0, 0)])
+    asked = []
+
+    def not_the_upper(who):
+        asked.append(who)
+        return who.position[2] < 2
+
+    hit = scene.raycast((0, 0, 9), DOWN, 20, include="characters", filter=not_the_upper)
+    assert hit.controller == crowd.member(crowd.ids[0])
+    ids = [m.id for m in asked]
+    assert len(set(ids)) == len(ids) and {*crowd.ids[:2].tolist()} <= {*ids}
+    assert all(type(m) is CrowdMember for m in asked)
+
+
+def test_masks_meet_the_layers_of_members():
+    crowd = Crowd(Scene(), starts(60), **looks(60))
+    everybody = same_as_singles(crowd)
+    for mask in (1, 2, 6):
+        ids = same_as_singles(crowd, mask=mask)
+        layer = dict(zip(crowd.ids.tolist(), crowd.get("layer").tolist(), strict=True))
+        seen = {layer[k] for k in ids[ids >= 0].tolist()}
+        assert seen and all(bits & mask for bits in seen) and len(ids) <= len(everybody)
+    assert (answers(crowd.scene, mask=8)[1] == -1).all()
+
+
+def test_whatever_happens_to_a_crowd_questions_see_it():
+    n = 40
+    scene = Scene()
+    scene.add(pycct.Plane((0, 0, 1), -9))
+    crowd = Crowd(scene, starts(n), **looks(n))
+    rng = np.random.default_rng(9)
+    assert (same_as_singles(crowd) >= 0).mean() > 0.1
+
+    def saved():
+        data = crowd.save()
+        crowd.move(rng.normal(size=(len(crowd), 3)), DT)
+        crowd.restore(data)
+
+    def failed():
+        before = crowd.save()
+        with pytest.raises(ValueError, match="displacements"):
+            crowd.move(np.full((len(crowd), 3), 1e12), DT)
+        assert crowd.save() == before
+
+    for happen in (
+        lambda: crowd.move(rng.normal(size=(n, 3)), DT),
+        lambda: crowd.move(rng.normal(size=(n, 3)), DT, threads=2, record_hits=True),
+        lambda: crowd.run(rng.normal(size=(4, n, 3)), DT),
+        lambda: crowd.move(rng.normal(size=(n, 3)), DT, active=rng.random(n) < 0.5),
+        lambda: crowd.teleport([3, 7], [(1, 1, 1), (-2, 0, 3)]),
+        lambda: crowd.set([0, 1, 2], radius=0.6, layer=4, up=(0, 1, 0)),
+        lambda: crowd.set([5], position=(0, 0, 2)),
+        lambda: crowd.resize(np.arange(0, n, 3), 0.4),
+        lambda: crowd.remove([1, 8, 30]),
+        lambda: crowd.add(starts(9, 4), radius=0.2, step_offset=0.1),
+        saved,
+        failed,
+        lambda: crowd.snap_to_ground(5.0),
+        lambda: scene.shift_origin((1, -1, 0.5)),
+        lambda: crowd.remove(range(len(crowd) - 2)),
+        lambda: crowd.remove(range(len(crowd))),
+        lambda: crowd.add(starts(12, 5)),
+    ):
+        happen()
+        same_as_singles(crowd)
+
+
+def test_many_crowds_and_single_controllers_are_told_apart():
+    scene = Scene()
+    at = [(4.0 * k, 0, 0) for k in range(12)]
+    crowds, who = [], []
+    for first, last in ((0, 3), (3, 3), (3, 4), (4, 4), (4, 9), (9, 9)):
+        crowds.append(Crowd(scene, at[first:last] or np.empty((0, 3))))
+        who += [crowds[-1].member(k) for k in crowds[-1].ids]
+    heroes = [CharacterController(scene, p) for p in at[9:]]
+    who += heroes
+    for p, one in zip(at, who, strict=True):
+        hit = scene.raycast((p[0], 0, 9), DOWN, 20, include="characters")
+        assert hit.controller == one and hit.controller.id == one.id
+    found = scene.raycast_many(np.array(at) + np.array([0, 0, 9]), DOWN, 20, include="all")
+    assert found.controller.tolist() == [one.id for one in who]
+    assert len({one.id for one in who}) == 12
+    del crowds[0], who, one, hit
+    gc.collect()
+    found = scene.raycast_many(np.array(at) + np.array([0, 0, 9]), DOWN, 20, include="all")
+    assert found.hit.tolist() == [False] * 3 + [True] * 9
+
+
+def test_an_answer_outlives_who_it_tells_of():
+    scene = Scene()
+    crowd = Crowd(scene, [(0, 0, 0), (5, 0, 0)])
+    hit = scene.raycast((5, 0, 9), DOWN, 20, include="characters")
+    crowd.remove(1)
+    assert hit.controller.id == 1 and hit.position == pytest.approx((5, 0, 0.9))
+    for name in ("position", "velocity", "pose", "radius", "height", "up", "layer", "mask", "group", "shape"):
+        with pytest.raises(RuntimeError, match="removed from its crowd"):
+            getattr(hit.controller, name)
+    assert scene.raycast((5, 0, 9), DOWN, 20, include="characters") is None
+
+
+# --- other threads ---------------------------------------------------------------------------------------------------
+
+
+class Busy:
+    """A crowd that another thread moves up and down as one, a step of 1 m every move."""
+
+    def __init__(self, scene, n=2500, moves=40, **more):
+        side = int(np.ceil(np.sqrt(n)))
+        self.at = np.column_stack([2.0 * (np.arange(n) % side), 2.0 * (np.arange(n) // side), np.zeros(n)])
+        self.crowd = Crowd(scene, self.at, radius=0.4, height=1.0, step_offset=0.2, **more)
+        way = np.zeros((moves, n, 3))
+        way[::2, :, 2], way[1::2, :, 2] = 1.0, -1.0
+        self.way, self.problem = way, []
+        self.stop = threading.Event()
+
+    def one_by_one(self):
+        k = 0
+        while not self.stop.is_set() or k % 2:
+            self.crowd.move(self.way[k % 2], DT, threads=1 + k % 2)
+            k += 1
+
+    def at_a_stretch(self):
+        while not self.stop.is_set():
+            self.crowd.run(self.way, DT, threads=2)
+
+    def work(self, job):
+        try:
+            job()
+        except BaseException as e:
+            self.problem.append(e)
+
+    def __call__(self, name):
+        self.thread = threading.Thread(target=self.work, args=(getattr(self, name),))
+        return self
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.thread.join()
+        if not self.problem:
+            return
+        raise self.problem[0]
+
+
+@pytest.mark.parametrize("how", ["one_by_one", "at_a_stretch"])
+@pytest.mark.parametrize("asked", ["before", "meanwhile"])
+def test_questions_see_a_crowd_on_its_way_whole(how, asked):
+    """All are where they were after the same move, whoever asks and whenever for the first time."""
+    scene = Scene()
+    busy = Busy(scene)
+    start, ids = busy.at + np.array([0, 0, 9.0]), busy.crowd.ids.tolist()
+    if asked == "before":
+        scene.raycast(start[0], DOWN, 20, include="characters")
+    seen = set()
+    with busy(how):
+        for _ in range(40):
+            found = scene.raycast_many(start, DOWN, 20, include="characters")
+            assert found.hit.all() and found.controller.tolist() == ids
+            places = set(found.distance.tolist())
+            assert len(places) == 1
+            seen |= places
+    # Up or down, and not in between.
+    assert {round(d, 6) for d in seen} <= {round(9 - 0.9, 6), round(8 - 0.9, 6)}
+    found = scene.raycast_many(start, DOWN, 20, include="characters")
+    np.testing.assert_allclose(found.distance, 9 - 0.9, rtol=0, atol=1e-9)
+
+
+def test_state_of_a_member_is_refused_while_its_crowd_moves():
+    scene = Scene()
+    busy = Busy(scene)
+    member = busy.crowd.member(busy.crowd.ids[17])
+    assert member.position == tuple(busy.at[17])
+    number = member.id
+    refused = dict.fromkeys(("position", "velocity", "collision_flags", "pose"), 0)
+    shape = member.shape
+    with busy("at_a_stretch"):
+        end = time.monotonic() + 20
+        while min(refused.values()) < 3 and time.monotonic() < end:
+            for name in refused:
+                try:
+                    getattr(member, name)
+                except RuntimeError as problem:
+                    assert "in use" in str(problem)
+                    refused[name] += 1
+            # What moves leave alone can be asked for.
+            assert (member.radius, member.height, member.up, member.layer) == (0.4, 1.0, (0, 0, 1), 1)
+            assert (member.group, member.index, member.id) == (0, 17, number)
+            assert (member.shape.radius, member.mask, member.surface) == (shape.radius, 0xFFFFFFFF, pycct.Behavior(0))
+    assert min(refused.values()) >= 3
+    assert member.position == pytest.approx(tuple(busy.at[17]), abs=1e-9)
+    assert member.pose[0] == member.position
+
+
+def test_contacts_of_a_single_character_with_a_crowd_on_its_way():
+    """Contacts are told where the crowd was seen, or a clear error; never a place in between."""
+    scene = Scene()
+    busy = Busy(scene, n=900, collide=True)
+    hero = CharacterController(scene, (0.85, 0, 0), radius=0.4, height=1.0, collide=True, step_offset=0.2)
+    calm = hero.contacts(0.1)
+    assert [c.other for c in calm] == [busy.crowd.member(busy.crowd.ids[0])]
+    told = 0
+    with busy("one_by_one"):
+        for _ in range(200):
+            for c in hero.contacts(0.1):
+                assert c.other.crowd is busy.crowd
+                assert np.isfinite(c.manifold.distances).all()
+                # The one beside it, down or up.
+                if c.other == calm[0].other:
+                    told += 1
+                    assert min(c.manifold.distances) == pytest.approx(0.05, abs=1e-9)
+    assert told
+    assert [c.other for c in hero.contacts(0.1)] == [calm[0].other]
+
+
+# --- contacts --------------------------------------------------------------------------------------------------------
+
+
+def test_contacts_of_a_crowd():
+    scene = Scene()
+    floor = scene.add(pycct.Box((20, 20, 1)), (0, 0, -1))
+    crowd = Crowd(scene, [(0, 0, 0.91), (0.85, 0, 0.91), (9, 9, 0.91), (5, 5, 5)], radius=0.4, height=1.0, collide=True)
+    crowd.move(np.full((4, 3), (0, 0, -0.01)), DT)
+    hero = CharacterController(scene, (9, 9.85, 0.91), radius=0.4, height=1.0, collide=True)
+    touching = crowd.contacts(0.1)
+    a, b, c, _ = (crowd.member(k) for k in crowd.ids)
+    assert [[t.other for t in some] for some in touching] == [[floor, b], [floor, a], [floor, hero], []]
+    side = touching[0][1].manifold
+    assert side.normal == pytest.approx((-1, 0, 0), abs=1e-9)
+    np.testing.assert_allclose(side.distances, 0.05, rtol=0, atol=1e-9)
+    assert touching[1][1].manifold.normal == pytest.approx((1, 0, 0), abs=1e-9)
+    assert [t.other for t in hero.contacts(0.1)] == [floor, c] or [t.other for t in hero.contacts(0.1)] == [c]
+    # Of some only, in the order asked for.
+    some = crowd.contacts(0.1, indices=[2, 0])
+    assert [[t.other for t in row] for row in some] == [[floor, hero], [floor, b]]
+    assert crowd.contacts(0.1, indices=[]) == []
+    # They follow those that come, go and move.
+    crowd.teleport(1, (3, 3, 0.9))
+    assert [t.other for t in crowd.contacts(0.1)[0]] == [floor]
+    crowd.remove(0)
+    assert [[t.other for t in some] for some in crowd.contacts(0.1)] == [[floor], [floor, hero], []]
+    crowd.set([0], position=(9, 8.15, 0.9))
+    assert [t.other for t in crowd.contacts(0.1)[0]] == [floor, c]
+
+
+def test_contacts_leave_a_crowd_as_it_is():
+    n = 50
+    crowd, twin = (Crowd(Scene(), starts(n, span=3), collide=True, **looks(n)) for _ in range(2))
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        way = rng.normal(size=(n, 3)) * 0.1
+        before = crowd.save()
+        crowd.contacts(0.2)
+        assert crowd.save() == before
+        crowd.move(way, DT)
+        twin.move(way, DT)
+    assert crowd.positions.tobytes() == twin.positions.tobytes()
+    for bad, error in ((-1, ValueError), (float("nan"), ValueError), ("1", TypeError), (1e9, ValueError)):
+        with pytest.raises(error, match="max_distance"):
+            crowd.contacts(bad)
+    for bad, error in (([n], ValueError), ([-1], ValueError), ([0, 0], ValueError), ([0.5], TypeError)):
+        with pytest.raises(error, match="indices"):
+            crowd.contacts(0.1, indices=bad)
+
+
+# --- arrays ----------------------------------------------------------------------------------------------------------
+
+ARRAYS = ("positions", "foot_positions", "velocities", "flags", "grounded", "ground_normals", "standing_on", "ids")
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_arrays_stay_right_whatever_happens(held):
+    """Those that were asked for before are kept up to date; those asked for first now are made from the same state."""
+    n = 30
+    crowds = []
+    for _ in range(2):
+        scene = Scene()
+        scene.add(pycct.Plane((0, 0, 1), -1))
+        scene.add(pycct.Box((3, 3, 0.5)), (0, 0, -1))
+        crowds.append(Crowd(scene, starts(n, span=4), radius=0.3, step_offset=0.2))
+    crowd, fresh = crowds
+    rng = np.random.default_rng(2)
+    for happen in (
+        lambda c, r: c.move(r.normal(size=(n, 3)) * 0.3, DT),
+        lambda c, r: c.resize(np.arange(0, n, 2), r.uniform(0.3, 1.5, n // 2)),
+        lambda c, r: c.resize([1], 2.0),
+        lambda c, r: c.remove([0, 4, 29]),
+        lambda c, r: c.move(r.normal(size=(n - 3, 3)) * 0.3, DT, threads=2),
+        lambda c, r: c.add(r.uniform(-3, 3, (40, 3)), height=0.5),
+        lambda c, r: c.move(r.normal(size=(n + 37, 3)) * 0.3, DT),
+        lambda c, r: c.set([2, 3], position=[(1, 1, 1), (0, 0, 5)], radius=0.5),
+        lambda c, r: c.teleport([8], [(0, 0, 3)]),
+        lambda c, r: c.restore(c.save()),
+        lambda c, r: c.scene.shift_origin((0.5, 0, 0)),
+        lambda c, r: c.remove(np.arange(60)),
+        lambda c, r: c.resize(range(7), 0.1),
+        lambda c, r: c.move(r.normal(size=(7, 3)) * 0.3, DT, record_hits=True),
+    ):
+        seed = int(rng.integers(2**31))
+        for c in (crowd, fresh):
+            happen(c, np.random.default_rng(seed))
+        if held:
+            crowd.scene.overlap(pycct.Sphere(1), (0, 0, 0), include="characters")
+            for name in ARRAYS:
+                getattr(crowd, name)
+    for name in ARRAYS:
+        assert getattr(crowd, name).tobytes() == getattr(fresh, name).tobytes(), name
+    states = [crowd.member(k) for k in crowd.ids]
+    assert crowd.positions.tolist() == [list(m.position) for m in states]
+    assert crowd.velocities.tolist() == [list(m.velocity) for m in states]
+    assert crowd.flags.tolist() == [int(m.collision_flags) for m in states]
+    foot = crowd.positions[:, 2] - 0.5 * crowd.get("height") - crowd.get("radius") - crowd.get("contact_offset")
+    np.testing.assert_allclose(crowd.foot_positions[:, 2], foot, rtol=0, atol=1e-12)
+    same_as_singles(crowd)
+
+
+def test_views_of_before_a_change_in_number_stay_as_they_were():
+    crowd = Crowd(Scene(), starts(10))
+    scene_views = {name: getattr(crowd, name) for name in ARRAYS}
+    kept = {name: view.copy() for name, view in scene_views.items()}
+    crowd.remove([0, 3])
+    crowd.move(np.ones((8, 3)), DT)
+    crowd.add(starts(100, 2))
+    crowd.move(np.ones((108, 3)), DT)
+    for name, view in scene_views.items():
+        assert view.tobytes() == kept[name].tobytes()
+        assert len(getattr(crowd, name)) == 108
