@@ -6,6 +6,7 @@ import numpy as np
 
 cimport cython
 from cpython.object cimport PyObject
+from cpython.pythread cimport PyThread_get_thread_ident
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc, realloc
@@ -58,6 +59,7 @@ from pycct._crowd_move cimport (
     set_few_enough,
     thread_free,
 )
+from pycct._fenv cimport fp_enter, fp_leave
 from pycct._move cimport (
     candidate_cache,
     controller_params,
@@ -377,7 +379,21 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             if self.busy:
                 raise RuntimeError("the crowd is in use by another thread")
             self.busy = 1
+            self.owner = <unsigned long>PyThread_get_thread_ident()
         return 0
+
+    cdef int alone(self) except -1:
+        """Wait until no question reads what is going to be changed, and let none begin; what is entered is left soon."""
+        cdef int readers
+        while True:
+            # Under the GIL nobody is seen reading, and this costs nothing.
+            with cython.critical_section(self):
+                self.busy = 2
+                readers = self.readers
+            if readers == 0:
+                return 0
+            with nogil:
+                cpu_yield()
 
     cdef void leave(self) noexcept:
         with cython.critical_section(self):
@@ -399,6 +415,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         if found is not None:
             return found
         if self.n_rows == self.room_rows:
+            self.alone()
             wider = 2 * self.room_rows + 4
             grown = realloc(self.c.table, <size_t>wider * sizeof(controller_params))
             if grown == NULL:
@@ -422,6 +439,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             # Another time.
             return 0
         memcpy(old, self.c.table, <size_t>self.n_rows * sizeof(controller_params))
+        self.alone()
         try:
             self.known.clear()
             self.n_rows = 0
@@ -465,6 +483,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
     cdef int grow(self, int64_t n) except -1:
         """Room for n characters."""
         cdef int64_t room = self.c.room
+        self.alone()
         if n > room:
             # Just as many at first; more each time that some are added.
             raise_status(crowd_reserve(&self.c, n if room == 0 else n + n // 4))
@@ -526,6 +545,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         else:
             v = array
             if name == "_places":
+                self.alone()
                 for i in range(n):
                     v3_store(&v[i, 0], st[i].position)
                 self.has_places = True
@@ -652,6 +672,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef double[::1] sizes
         cdef const controller_params* p
         cdef Py_ssize_t i, n
+        cdef bint mine, good
         while True:
             # Arrays first: while they are made another thread may have its turn.
             n = self.c.n
@@ -663,16 +684,21 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 self.has_places = False
                 self.shown["_places"] = array
             numbers, bits, sizes, axes, places = ids, layers, radii, ends, array
-            if n == self.c.n == places.shape[0] and self.shown["_places"] is array:
-                if self.has_places:
-                    break
-                if not self.busy:
-                    for i in range(n):
-                        v3_store(&places[i, 0], self.c.states[i].position)
-                    self.has_places = True
-                    break
+            with cython.critical_section(self):
+                # Who asks from within a call of its own sees how far that has come.
+                mine = not self.busy or self.owner == <unsigned long>PyThread_get_thread_ident()
+                good = (n == self.c.n == places.shape[0] and self.shown["_places"] is array
+                        and (mine or (self.has_places and self.busy != 2)))
+                if good:
+                    self.readers += 1
+            if good:
+                break
             with nogil:
                 cpu_yield()
+        if not self.has_places:
+            for i in range(n):
+                v3_store(&places[i, 0], self.c.states[i].position)
+            self.has_places = True
         for i in range(n):
             p = &self.c.table[self.c.rows[i]]
             numbers[i] = self.c.ids[i]
@@ -680,6 +706,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             sizes[i] = p.radius
             v3_store(&axes[i, 0], v3_madd(v3_load(&places[i, 0]), p.up, -0.5 * p.height))
             v3_store(&axes[i, 3], v3_madd(v3_load(&places[i, 0]), p.up, 0.5 * p.height))
+        with cython.critical_section(self):
+            self.readers -= 1
         return ids, layers, radii, ends
 
     cdef object indices(self, object value):
@@ -777,6 +805,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         try:
             array = np.sort(self.indices(indices))
             gone = array
+            self.alone()
             for i in range(c.n):
                 if k < gone.shape[0] and gone[k] == i:
                     k += 1
@@ -893,6 +922,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                         if not any([values is not None for values in columns.values()]):
                             changed[self.c.rows[i]] = row
                     rows.append(row)
+            self.alone()
             for k in range(n):
                 i = which[k]
                 if rows is not None:
@@ -1434,6 +1464,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 parameter_set(&p, "height", height if heights is None else heights[k])
                 parameters_check(&p)
                 rows.append(self.row_of(&p))
+            self.alone()
             for k in range(which.shape[0]):
                 i = which[k]
                 p = self.c.table[self.c.rows[i]]
@@ -1469,6 +1500,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef Py_ssize_t k
         cdef int64_t i
         cdef int status
+        cdef unsigned long long env
         cdef list told = []
         self.enter()
         try:
@@ -1487,7 +1519,9 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 w.others = &self.picture if p.collide else NULL
                 w.self = character_of(p, self.c.states[i].position, self.c.ids[i], self.c.groups[i])
                 with nogil:
+                    env = fp_enter()
                     status = gather_near(p, &self.c.states[i], &w, &self.threads[0].scratch, reach)
+                    fp_leave(env)
                 raise_status(status)
                 told.append(contacts_around(self.scene, snap, p, self.c.states[i].position, &self.threads[0].scratch,
                                             reach, None))
@@ -1696,6 +1730,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             for i in range(self.c.n):
                 if self.c.slots[i] >= 0:
                     shared_remove(&self.scene.neighbours.shared, self.c.slots[i])
+            self.alone()
             old = self.c
             old.table = NULL
             self.c = fresh

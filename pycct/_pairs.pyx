@@ -10,6 +10,7 @@ import numpy as np
 
 from pycct._convert cimport as_float, as_quat, as_table, as_vec3, from_vec3
 from pycct._distance cimport distance_result, shape_distance
+from pycct._fenv cimport fp_enter, fp_leave
 from pycct._hull cimport HullTables
 from pycct._manifold cimport MAX_CONTACTS, flip_manifold, manifold, shape_contacts
 from pycct._polytope cimport FEATURE_EDGE, FEATURE_FACE, convex_shape, pose
@@ -190,6 +191,23 @@ cdef class Distance:
                 f"{a.kind} {a.number} to {b.kind} {b.number})")
 
 
+cdef bint _distance(const convex_shape* a, const pose* pa, const convex_shape* b, const pose* pb, double limit,
+                    distance_result* r) noexcept:
+    """shape_distance, whatever the caller has made of the floating-point environment."""
+    cdef unsigned long long env = fp_enter()
+    cdef bint near = shape_distance(a, pa, b, pb, limit, r)
+    fp_leave(env)
+    return near
+
+
+cdef bint _contacts(const convex_shape* a, const pose* pa, const convex_shape* b, const pose* pb, double limit,
+                    manifold* m) noexcept:
+    cdef unsigned long long env = fp_enter()
+    cdef bint near = shape_contacts(a, pa, b, pb, limit, m, NULL)
+    fp_leave(env)
+    return near
+
+
 def distance_between(a, b, pose_a=None, pose_b=None, max_distance=INFINITY):
     """Signed distance between two convex shapes.
 
@@ -233,7 +251,7 @@ def distance_between(a, b, pose_a=None, pose_b=None, max_distance=INFINITY):
     pose_of(pose_b, "pose_b", &pb)
     cdef double limit = limit_of(max_distance)
     out = Distance.__new__(Distance)
-    if not shape_distance(&sa, &pa, &sb, &pb, limit, &out.r):
+    if not _distance(&sa, &pa, &sb, &pb, limit, &out.r):
         return None
     return out
 
@@ -445,7 +463,7 @@ def contacts_between(a, b, pose_a=None, pose_b=None, max_distance=INFINITY):
     pose_of(pose_b, "pose_b", &pb)
     cdef double limit = limit_of(max_distance)
     out = ContactManifold.__new__(ContactManifold)
-    if not shape_contacts(&sa, &pa, &sb, &pb, limit, &out.m, NULL):
+    if not _contacts(&sa, &pa, &sb, &pb, limit, &out.m):
         return None
     return out
 
@@ -493,7 +511,7 @@ def capsule_contacts(capsule, pose_capsule, shapes, poses, max_distance=0.0):
         convex_of(shape, f"shapes[{i}]", &sb)
         pose_of(poses[i], f"poses[{i}]", &pb)
         m = ContactManifold.__new__(ContactManifold)
-        if shape_contacts(&sa, &pa, &sb, &pb, limit, &m.m, NULL):
+        if _contacts(&sa, &pa, &sb, &pb, limit, &m.m):
             out.append((i, m))
     return out
 
@@ -620,7 +638,9 @@ def distance_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
     cdef unsigned short[:, ::1] f = features
     cdef distance_result r
     cdef pose pa, pb
+    cdef unsigned long long env
     with nogil:
+        env = fp_enter()
         for i in range(n):
             pa = sa.placed(i)
             pb = sb.placed(i)
@@ -634,6 +654,7 @@ def distance_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
                 _store(&v[4, i, 0], r.normal_b)
                 f[0, i] = <unsigned short>r.feature_a
                 f[1, i] = <unsigned short>r.feature_b
+        fp_leave(env)
     return DistanceArrays(near, distance, *vectors, *features)
 
 
@@ -676,7 +697,9 @@ def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
     cdef double[:, ::1] v_distances = distances
     cdef manifold m
     cdef pose pa, pb
+    cdef unsigned long long env
     with nogil:
+        env = fp_enter()
         for i in range(n):
             pa = sa.placed(i)
             pb = sb.placed(i)
@@ -687,6 +710,7 @@ def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
                 for k in range(m.count):
                     _store(&v_points[i, k, 0], m.points[k])
                     v_distances[i, k] = m.distances[k]
+        fp_leave(env)
     return ContactArrays(near, normal, count, points, distances)
 
 

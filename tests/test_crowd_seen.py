@@ -427,3 +427,32 @@ def test_views_of_before_a_change_in_number_stay_as_they_were():
     for name, view in scene_views.items():
         assert view.tobytes() == kept[name].tobytes()
         assert len(getattr(crowd, name)) == 108
+
+
+class Asks:
+    """Numbers that ask about a crowd while they are read for one of its calls."""
+
+    def __init__(self, scene, numbers):
+        self.scene, self.numbers, self.seen = scene, numbers, []
+
+    def __array__(self, dtype=None, copy=None):
+        self.seen.append(self.scene.overlap(pycct.Sphere(50.0), (0, 0, 0), include="characters"))
+        return self.numbers
+
+
+@pytest.mark.parametrize("call", ["move", "run", "add", "teleport"])
+def test_the_first_question_may_come_from_within_a_call(call):
+    scene = pycct.Scene()
+    crowd = pycct.Crowd(scene, np.arange(9.0).reshape(3, 3), radius=0.2, height=0.5)
+    asks = Asks(scene, np.zeros((1, 3, 3)) if call == "run" else np.ones((3, 3)))
+    if call == "move":
+        crowd.move(asks, 1 / 60)
+    elif call == "run":
+        crowd.run(asks, 1 / 60)
+    elif call == "add":
+        crowd.add(asks)
+    else:
+        crowd.teleport([0, 1, 2], asks)
+    members = [crowd.member(i) for i in crowd.ids[:3]]
+    assert asks.seen and all(list(seen) == members for seen in asks.seen)
+    assert len(scene.overlap(pycct.Sphere(50.0), (0, 0, 0), include="characters")) == len(crowd)

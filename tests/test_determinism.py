@@ -150,7 +150,13 @@ def tiny_questions(before, after):
                 one.append(scene.closest_points(shape, p, 9 * t, **plain, filter=lambda who: True))
         one += [heroes[0].probe_ground(9 * t), heroes[0].can_resize(2 * t)]
         for who in (heroes[0].contacts(t), *crowd.contacts(t)):
-            one += [c.other.id for c in who]
+            one += [(c.other.id, c.manifold.normal, c.manifold.points_on_b.tobytes(), c.manifold.distances.tobytes())
+                    for c in who]
+        pose = (0, t, t), (0, 0, 0, 1)
+        for a in shapes:
+            for b in shapes:
+                r, m = pycct.distance_between(a, b, pose), pycct.contacts_between(a, b, pose)
+                one.append((r.distance, r.point_a, r.point_b, r.normal, m.normal, m.points_on_b.tobytes()))
     finally:
         after()
     names = ("distance", "depth", "position", "normal", "direction", "point", "on_shape", "on_actor")
