@@ -713,9 +713,10 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
             axis = v3_unit(v3_sub(q.p1, q.p0))
             if not v3_is_zero(axis) and fabs(v3_dot(t.n, axis)) <= TIE:
                 continue
-        # The first is likely hit on its face, those after it are likely missed.
-        if count > 0 and (_stays_beside(q, t, nd, low, limit, ahead)
-                          or _passes_by(q.p0, q.axis, q.radius, q.dir, t)):
+        # The hinted one and the first are likely hit on their faces, the others are likely missed.
+        if i != hint and _stays_beside(q, t, nd, low, limit, ahead):
+            continue
+        if count > 0 and _passes_by(q.p0, q.axis, q.radius, q.dir, t):
             continue
         time = _capsule_triangle(q.p0, q.p1, q.axis, parallel, count > 0, q.radius, q.dir, t, limit)
         if time >= NO_HIT:
