@@ -9,7 +9,7 @@
 #   make docs    the documentation as a site in docs-out/html; warnings are errors
 #   make sanitize  the tests under the undefined-behaviour, address and thread sanitizers
 #   make soak    random worlds, characters and moves, each move checked, for MINUTES=3
-#   make fuzz    every public call and kernel with whatever comes, other examples every time
+#   make fuzz    every public call and kernel with whatever comes, other examples every time; damaged files for MINUTES=3
 #   make determinism   one fixed run by every compiler and in every way: one hash
 #   make wheels  wheels for every interpreter found, each tested in an empty environment
 #   make package sdist, wheel and empty environments, for each interpreter in PYTHONS
@@ -70,6 +70,7 @@ soak: $(VENV)/.dev
 fuzz: $(VENV)/.dev
 	PYCCT_EXPLORE=1 $(VENV)/bin/pytest $(PYTEST_JOBS) -m "hypothesis or slow" tests/test_fuzz.py tests/test_fuzz_files.py \
 		tests/test_closest.py tests/test_sweep.py $(ARGS)
+	$(VENV)/bin/python tools/fuzz_files.py --minutes $(or $(MINUTES),3) --first $$(date +%s) --jobs $$(getconf _NPROCESSORS_ONLN)
 
 # ARGS="--qemu-root DIR" adds aarch64.
 determinism: $(VENV)/.dev
@@ -105,7 +106,7 @@ package:
 	tools/check_package $(PYTHONS)
 
 clean:
-	rm -rf build dist wheelhouse $(DEMO_OUT) $(DOCS_OUT) $(VENV) $(DEBUG_VENV) $(BENCH_VENV) bench-out *.egg-info
+	rm -rf build dist wheelhouse $(DEMO_OUT) $(DOCS_OUT) $(VENV) $(DEBUG_VENV) $(BENCH_VENV) bench-out fuzz-out *.egg-info
 	rm -rf .pytest_cache .hypothesis .ruff_cache .mypy_cache tests/.hypothesis
 	rm -f pycct/*.so pycct/*.pyd pycct/*.c
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

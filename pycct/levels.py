@@ -6,12 +6,17 @@ with its transform applied.
 """
 from __future__ import annotations
 
+import io
+import json
 import math
 import os
+import stat
+import struct
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +42,11 @@ AXES = {
 
 # A file larger than this is refused unless the caller allows it, bytes.
 LARGEST_FILE = 1 << 30
+# A file may name the same bytes many times over. Honest ones grow eight times at most: an index of a byte takes eight.
+UNPACKED = 8
+# glTF's accessors without bytes of their own (compressed, or few that differ): numbers for each byte that is there.
+EMPTY_PER_BYTE = 16
+NUMBERS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9}      # else 16
 
 # What looks like a mistake of unit or axis: a middle edge this long or a level this small,
 # metres; a share of the area; how much more area must face along one axis than the others.
@@ -137,7 +147,9 @@ def load_level(
     two_sided : bool
         As for `Mesh`.
     max_bytes : int
-        A larger file is refused.
+        A larger file is refused, with the buffers that it names counted in. So is one that would
+        take more than eight times as much in memory. A server that takes files from strangers
+        sets this low.
 
     Returns
     -------
@@ -154,6 +166,11 @@ def load_level(
         makes no sense.
     ImportError
         trimesh is not installed.
+
+    Notes
+    -----
+    Of other files only the buffers of a glTF are read, from its folder or below; materials and
+    images are not looked at.
     """
     file = Path(path)
     kind = file.suffix.lower().lstrip(".")
@@ -163,6 +180,8 @@ def load_level(
         raise TypeError(f"scale must be a number, not {type(scale).__name__}")
     if not 0.0 < scale <= 1e12:
         raise ValueError(f"scale must be > 0 and at most 1e12, got {scale}")
+    if isinstance(max_bytes, bool) or not isinstance(max_bytes, int):
+        raise TypeError(f"max_bytes must be an int, not {type(max_bytes).__name__}")
     # The errors of a missing or unreadable file are the system's own.
     if file.exists() and not file.is_file() and not file.is_dir():
         raise ValueError(f"{file} is not a file")
@@ -174,7 +193,7 @@ def load_level(
         raise ValueError(f"{file}: {size} bytes are more than max_bytes={max_bytes}")
     if size == 0:
         raise ValueError(f"{file}: the file is empty")
-    vertices, triangles = _read(file, kind)
+    vertices, triangles = _read(file, kind, max_bytes)
     axes = np.array(AXES[up or ("y" if kind in ("gltf", "glb") else "z")], float)
     vertices = (vertices @ axes.T) * scale + 0.0     # no negative zeros
     vertices, triangles = _welded(vertices, triangles)
@@ -185,20 +204,71 @@ def load_level(
     return mesh, report_on(vertices, triangles, path=str(file))
 
 
-def _read(file: Path, kind: str) -> tuple[Array, NDArray[np.int64]]:
+class _Beside:
+    """The files that a level names (glTF's buffers), as trimesh asks for them: plain ones of its folder, bounded."""
+
+    def __init__(self, file: Path, most: int) -> None:
+        self.folder = file.parent
+        self.left = most
+
+    def place(self, name: str) -> Path:
+        """The file of that name; names of other folders are looked for by their end, as exporters leave them."""
+        for candidate in (name, unquote(name), os.path.basename(unquote(name).replace("\\", "/"))):
+            path = os.path.normpath(candidate.strip())
+            if os.path.isabs(path) or os.path.splitdrive(path)[0] or path.split(os.sep)[0] in ("..", "."):
+                continue
+            try:
+                # A pipe or a device would be read without end.
+                if stat.S_ISREG((self.folder / path).stat().st_mode):
+                    return self.folder / path
+            except (OSError, ValueError):
+                continue
+        raise FileNotFoundError(f"no file {name!r} in its folder")
+
+    def size(self, name: str) -> int:
+        """Bytes of a file, 0 if it is not there."""
+        try:
+            return self.place(name).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def get(self, name: str) -> bytes:
+        """What is in it."""
+        with self.place(name).open("rb") as f:
+            data = f.read(self.left + 1)
+        self.left -= len(data)
+        if self.left < 0:
+            raise ValueError("with its buffers it has more than max_bytes")
+        return data
+
+    __getitem__ = get
+
+
+def _read(file: Path, kind: str, max_bytes: int) -> tuple[Array, NDArray[np.int64]]:
     """All triangles of a file, in its own axes and units."""
     try:
         import trimesh
     except ImportError:
         raise ImportError("reading level files needs trimesh: pip install pycct[levels]") from None
     options: dict[str, Any] = {"process": False}
+    if kind != "stl":
+        # They would be looked for in other files.
+        options.update(skip_materials=True)
     if kind == "obj":
         # Otherwise triangles are sorted by material.
-        options.update(maintain_order=True, group_material=False, split_objects=False, skip_materials=True)
+        options.update(maintain_order=True, group_material=False, split_objects=False)
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
+        with warnings.catch_warnings(), np.errstate(all="ignore"), file.open("rb") as f:
             warnings.simplefilter("ignore")
-            scene = trimesh.load_scene(str(file), **options)
+            size = os.fstat(f.fileno()).st_size
+            beside = _Beside(file, max_bytes - size)
+            if kind in ("gltf", "glb"):
+                text = trimesh.util.decode_text(_description(f, kind))
+                _check_description(json.loads(text), size, beside, UNPACKED * max_bytes)
+                f.seek(0)
+            source = _without_edges(f) if kind == "ply" else f
+            options.update(file_type=kind, resolver=beside)
+            scene = trimesh.load_scene(source, **options)
         parts = []
         for node in scene.graph.nodes_geometry:
             matrix, name = scene.graph[node]
@@ -209,6 +279,8 @@ def _read(file: Path, kind: str) -> tuple[Array, NDArray[np.int64]]:
         raise
     except Exception as e:  # trimesh raises whatever its parsers do
         raise ValueError(f"{file}: cannot be read as {kind}: {type(e).__name__}: {e}") from e
+    if 24 * sum(len(v) + len(t) for _, v, t in parts) > UNPACKED * max_bytes:
+        raise ValueError(f"{file}: its nodes repeat more than {UNPACKED} times max_bytes={max_bytes}")
     vertices: list[Array] = []
     triangles: list[NDArray[np.int64]] = []
     count = 0
@@ -232,6 +304,59 @@ def _read(file: Path, kind: str) -> tuple[Array, NDArray[np.int64]]:
     if not triangles:
         raise ValueError(f"{file}: no triangles in it; the file is broken, truncated or no level")
     return np.concatenate(vertices), np.concatenate(triangles)
+
+
+def _without_edges(f: BinaryIO) -> BinaryIO:
+    """A PLY whose edges are called something else: trimesh makes a path of them and forgets the triangles."""
+    head = []
+    found = False
+    for line in f:
+        words = line.decode(errors="replace").split()
+        if len(words) == 3 and "element" in words[0] and words[1] == "edge":
+            line = f"element lines {words[2]}\n".encode()
+            found = True
+        head.append(line)
+        if "end_header" in words:
+            break
+    rest = f.read() if found else b""
+    f.seek(0)
+    return io.BytesIO(b"".join([*head, rest])) if found else f
+
+
+def _description(f: BinaryIO, kind: str) -> bytes:
+    """A glTF's text."""
+    if kind == "gltf":
+        return f.read()
+    head = f.read(20)
+    return f.read(struct.unpack_from("<I", head, 12)[0]) if len(head) == 20 else b""
+
+
+def _check_description(tree: Any, size: int, beside: _Beside, most: int) -> None:
+    """Refuse a glTF that makes much out of little: views of the same bytes, arrays that have none.
+
+    What is no dict, list or int where it should be is left to trimesh, which makes nothing of it.
+    """
+    def rows(name: str) -> list[dict[str, Any]]:
+        found = tree.get(name)
+        return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+
+    def number(row: dict[str, Any], name: str) -> int:
+        value = row.get(name)
+        return value if isinstance(value, int) and value > 0 else 0
+
+    if not isinstance(tree, dict):
+        raise ValueError("no object at its top")
+    there = size + sum(beside.size(b["uri"]) for b in rows("buffers")
+                       if isinstance(b.get("uri"), str) and not b["uri"].startswith("data:"))
+    viewed = sum(number(row, "byteLength") for row in rows("bufferViews"))
+    counted = empty = 0
+    for row in rows("accessors"):
+        numbers = number(row, "count") * NUMBERS.get(str(row.get("type")), 16)
+        counted += 8 * numbers
+        if "bufferView" not in row:
+            empty += numbers
+    if viewed + counted > most or empty > EMPTY_PER_BYTE * there:
+        raise ValueError("it would take far more memory than it has bytes (max_bytes)")
 
 
 def _places(vertices: Array) -> NDArray[np.int64]:

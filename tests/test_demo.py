@@ -189,6 +189,7 @@ def test_summary_adds_up(level, walked):
 
 
 def test_demo_writes_picture_numbers_and_level(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
     out = tmp_path / "new" / "folder"
     assert main(["demo", "--out", str(out), "--seconds", "1.5", "--characters", "9"]) == 0
     printed = capsys.readouterr()

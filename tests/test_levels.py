@@ -1,6 +1,8 @@
 """Level files in every format that trimesh writes, their faults, and the commands over them."""
 
 import json
+import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -182,7 +184,8 @@ def test_errors_that_say_what_is_wrong(tmp_path):
     with pytest.raises(ValueError, match="max_bytes"):
         pycct.load_level(path, max_bytes=100)
     for argument, value, error in (("up", "w", ValueError), ("scale", 0, ValueError), ("scale", "1", TypeError),
-                                   ("scale", float("nan"), ValueError), ("two_sided", 3, TypeError)):
+                                   ("scale", float("nan"), ValueError), ("two_sided", 3, TypeError),
+                                   ("max_bytes", "9", TypeError), ("max_bytes", 1e9, TypeError)):
         with pytest.raises(error, match=argument):
             pycct.load_level(path, **{argument: value})
     (tmp_path / "points.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\n")
@@ -200,6 +203,89 @@ def test_errors_that_say_what_is_wrong(tmp_path):
     (tmp_path / "m.gltf").write_text(json.dumps(gltf))
     with pytest.raises(ValueError, match=r"m\.gltf"):
         pycct.load_level(tmp_path / "m.gltf")
+
+
+def gltf_of_two_files(path, uri, **more):
+    """A glTF whose bytes are in another file; that other file's bytes."""
+    corners = np.array([(0, 0, 0), (4, 0, 0), (4, 0, -4)], "<f4").tobytes()
+    tree = {
+        "asset": {"version": "2.0"}, "scene": 0, "scenes": [{"nodes": [0]}], "nodes": [{"mesh": 0}],
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}, "material": 0}]}],
+        "materials": [{"pbrMetallicRoughness": {"baseColorTexture": {"index": 0}}}],
+        "textures": [{"source": 0}], "images": [{"uri": "pipe"}],
+        "accessors": [{"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3"}],
+        "bufferViews": [{"buffer": 0, "byteLength": 36}], "buffers": [{"byteLength": 36, "uri": uri}], **more,
+    }
+    path.write_text(json.dumps(tree))
+    return corners
+
+
+def test_buffers_are_plain_files_of_the_folder(tmp_path):
+    folder = tmp_path / "level"
+    (folder / "below").mkdir(parents=True)
+    path = folder / "a.gltf"
+    if hasattr(os, "mkfifo"):
+        # Nobody looks at images; whoever opened this one would wait for ever.
+        os.mkfifo(folder / "pipe")
+    for uri, place in (("a.bin", "a.bin"), ("below/a.bin", "below/a.bin"), ("./a%20b.bin", "a b.bin"),
+                       ("C:\\work\\c.bin", "c.bin"), ("below/../d.bin", "d.bin")):
+        (folder / place).write_bytes(gltf_of_two_files(path, uri))
+        mesh, _ = pycct.load_level(path)
+        assert mesh.triangle_count == 1
+        size = path.stat().st_size + 36
+        assert pycct.load_level(path, max_bytes=size)
+        with pytest.raises(ValueError, match="max_bytes"):
+            pycct.load_level(path, max_bytes=size - 1)
+    (tmp_path / "outside.bin").write_bytes(gltf_of_two_files(path, ""))
+    for uri in ("../outside.bin", str(tmp_path / "outside.bin"), "below/../../outside.bin", "", ".", "below", "..",
+                "a\0b", "pipe", "/dev/zero", "../../../../../../../../dev/zero", "http://localhost/outside.bin"):
+        gltf_of_two_files(path, uri)
+        with pytest.raises(ValueError, match=r"a\.gltf"):
+            pycct.load_level(path)
+
+
+def test_another_file_is_never_read_instead(tmp_path):
+    (tmp_path / "a.bin").write_bytes(gltf_of_two_files(tmp_path / "model.gltf", "a.bin"))
+    assert pycct.load_level(tmp_path / "model.gltf")
+    (tmp_path / "b.gltf").write_text("{")
+    with pytest.raises(ValueError, match=r"b\.gltf"):
+        pycct.load_level(tmp_path / "b.gltf")
+
+
+def test_a_small_file_takes_little_memory(tmp_path):
+    path = tmp_path / "a.gltf"
+    number = {"componentType": 5126, "type": "VEC3"}
+    for change in (
+        {"accessors": [{**number, "count": 30_000_000}]},                              # no bytes of their own
+        {"accessors": [{**number, "count": 30_000_000, "sparse": {"count": 0}}]},
+        {"accessors": [{**number, "bufferView": 0, "count": 10**12}]},
+        {"accessors": [{**number, "bufferView": 0, "count": 3}] * 50_000},             # the same ones again
+        {"bufferViews": [{"buffer": 0, "byteLength": 2**40}]},
+        {"nodes": [{"mesh": 0}] * 30_000, "scenes": [{"nodes": list(range(30_000))}]},
+    ):
+        (tmp_path / "a.bin").write_bytes(gltf_of_two_files(path, "a.bin"))
+        assert pycct.load_level(path, max_bytes=400_000)
+        gltf_of_two_files(path, "a.bin", **change)
+        with pytest.raises(ValueError, match=r"a\.gltf.*max_bytes"):
+            pycct.load_level(path, max_bytes=400_000)
+    # Nor does a GLB.
+    text = path.read_bytes()
+    glb = tmp_path / "a.glb"
+    body = text + b" " * (-len(text) % 4)
+    glb.write_bytes(struct.pack("<4sIII4s", b"glTF", 2, 20 + len(body), len(body), b"JSON") + body)
+    with pytest.raises(ValueError, match=r"a\.glb.*max_bytes"):
+        pycct.load_level(glb, max_bytes=400_000)
+
+
+@pytest.mark.parametrize("corner", [2, 2**31 - 1])
+def test_edges_of_ply_are_left_out(corner, tmp_path):
+    """trimesh would load them instead of the triangles, and count to the largest corner that they name."""
+    path = write(tmp_path / "a.ply", *street())
+    head, rest = path.read_bytes().split(b"end_header\n")
+    head += b"element edge 1\nproperty int vertex1\nproperty int vertex2\nend_header\n"
+    path.write_bytes(head + rest + struct.pack("<ii", 0, corner))
+    mesh, _ = pycct.load_level(path)
+    assert mesh.triangle_count == 80
 
 
 def test_negative_and_polygon_faces_of_obj(tmp_path):

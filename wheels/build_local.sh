@@ -10,7 +10,8 @@
 #   CPYTHON_SOURCE=dir wheels/build_local.sh ...
 #       also compiles every module for Windows, x86-64 and arm64, by zig, against the headers of a CPython source tree:
 #       a check of the code, not a wheel
-#   TESTS='-m "not slow" test_sweep.py'   other tests than the fast ones
+#   TESTS='-m "not slow" tests/test_sweep.py'   other tests than the fast ones
+#   JOBS=1                                test processes at a time; 2 by default
 #
 # Wheels go to wheelhouse/, the table to wheelhouse/table.md (wheels/README.md shows the last one kept).
 set -eu
@@ -22,13 +23,15 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # --- what to build with ----------------------------------------------------------------------------------------------
-check='import sys; sys.exit(not (sys.implementation.name == "cpython" and sys.version_info[:2] >= (3, 10)))'
+# CPython of the version asked for, with or without the GIL as asked: a free-threaded one also answers to python3.13.
+check='import sys, sysconfig
+name = "%d.%d" % sys.version_info[:2] + ("t" if sysconfig.get_config_var("Py_GIL_DISABLED") else "")
+sys.exit(not (sys.implementation.name == "cpython" and name == sys.argv[1]))'
 if [ $# -eq 0 ]; then
     for v in 3.10 3.11 3.12 3.13 3.13t 3.14 3.14t 3.15 3.15t; do
         for candidate in $(command -v python$v || true) "${PYENV_ROOT:-$HOME/.pyenv}"/versions/$v.*/bin/python \
                 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/${v%t}.*t/bin/python; do
-            case $candidate in *t/bin/python) case $v in *t) ;; *) continue ;; esac ;; esac
-            if "$candidate" -c "$check" 2>/dev/null; then set -- "$@" "$candidate"; break; fi
+            if "$candidate" -c "$check" $v 2>/dev/null; then set -- "$@" "$candidate"; break; fi
         done
     done
 fi
@@ -91,8 +94,8 @@ for python in "$@"; do
     "$work/empty/bin/python" -m pip install --quiet --prefer-binary --only-binary numpy "$wheel" "pytest>=8" "pytest-xdist>=3.5" \
         "hypothesis>=6.100" "Cython>=3.3.1,<3.4" "setuptools>=77,<90"
     code=0
-    (cd "$work/tests" && eval "\"$work/empty/bin/python\" -m pytest -q -p no:cacheprovider -n 2 --dist worksteal \
-        ${TESTS:--m 'not slow'} tests") > "$work/log" 2>&1 || code=$?
+    (cd "$work/tests" && eval "\"$work/empty/bin/python\" -m pytest -q -p no:cacheprovider -n ${JOBS:-2} --dist worksteal \
+        ${TESTS:--m 'not slow' tests}") > "$work/log" 2>&1 || code=$?
     [ $code = 0 ] || { failed=1; tail -n 40 "$work/log"; }
     row "$name" "$wheel" "$(summary "$work/log")"
 done
