@@ -383,7 +383,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return 0
 
     cdef int alone(self) except -1:
-        """Wait until no question reads what is going to be changed, and let none begin; what is entered is left soon."""
+        """Wait until no question reads what is going to be changed, and let none begin until it is left."""
         cdef int readers
         while True:
             # Under the GIL nobody is seen reading, and this costs nothing.
