@@ -568,8 +568,10 @@ cdef void _witnesses(const polytope* a, const polytope* b, const best_axis* axis
         out.on_b = v3_sub(pair.on_b, shift)
         out.feature_a = FEATURE_EDGE | best.edge_a
         out.feature_b = FEATURE_EDGE | best.edge_b
-        return
-    if best.face_a >= 0:
+        # Nearly parallel edges need not be nearest where their lines are: then it is as with edges on faces.
+        if v3_max_abs(v3_madd(v3_sub(out.on_a, out.on_b), best.n, best.depth)) <= 1e-8 * scale:
+            return
+    elif best.face_a >= 0:
         k = _unique_support(b, best.n, 1e-9 * scale)
         if k >= 0:
             out.feature_a = FEATURE_FACE | best.face_a

@@ -20,6 +20,8 @@ from pycct._vec cimport v3, v3_cross, v3_dot, v3_len, v3_load, v3_scale, v3_sub,
 # the fourth corner of a square by up to four times that out of the plane of the other three:
 # 1e-7 merges such faces. It is also below anything a character can feel (1 mm on 10 km).
 TOLERANCE = 1e-7
+# ... but no more than this share of how thick a solid is, lest its faces bound nothing.
+THIN = 1e-3
 # Points that may take part before faces are merged; more cannot end below 255 in practice.
 cdef int32_t MAX_WORK = 2048
 
@@ -468,6 +470,7 @@ cdef object _hull_faces(double[:, ::1] points):
     w.at_vertex = <int32_t*>malloc(w.n * sizeof(int32_t))
     if w.faces == NULL or w.next_point == NULL or w.at_vertex == NULL:
         raise MemoryError
+    w.tolerance = min(w.tolerance, THIN * off)
     return 3, _faces_of_solid(w, a, b, c, d), []
 
 

@@ -8,7 +8,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from pycct._convert cimport as_float, as_quat, as_table, as_vec3, from_vec3
+from pycct._convert cimport FARTHEST, as_float, as_place, as_quat, as_table, as_vec3, from_vec3
 from pycct._distance cimport distance_result, shape_distance
 from pycct._fenv cimport fp_enter, fp_leave
 from pycct._hull cimport HullTables
@@ -72,7 +72,7 @@ cdef int pose_of(object value, str name, pose* out) except -1:
         position, rotation = value
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a pair (position, rotation)") from None
-    out.position = as_vec3(position, name + " position")
+    out.position = as_place(position, name + " position")
     if rotation is not None:
         out.rotation = as_quat(rotation, name + " rotation")
     return 0
@@ -445,7 +445,7 @@ def contacts_between(a, b, pose_a=None, pose_b=None, max_distance=INFINITY):
     Notes
     -----
     Argument order decides only which shape the points lie on: ``contacts_between(b, a)`` is
-    the flipped manifold. CONTACT with the corrections of RULES 10.
+    the flipped manifold, of spheres and capsules up to rounding. CONTACT with the corrections of RULES 10.
 
     Examples
     --------
@@ -572,7 +572,10 @@ cdef _Side _side(object shapes, object poses, str name):
         positions, rotations = poses
     except (TypeError, ValueError):
         raise ValueError(f"{label} must be a pair (positions, rotations)") from None
-    s.positions = as_table(np.atleast_2d(np.asarray(positions)), label + " positions", 3, 1)
+    places = as_table(np.atleast_2d(np.asarray(positions)), label + " positions", 3, 1)
+    if (np.abs(places) > FARTHEST).any():
+        raise ValueError(f"{label} positions must lie within {FARTHEST:g} m of the origin")
+    s.positions = places
     if rotations is None:
         rotations = (0.0, 0.0, 0.0, 1.0)
     turned = as_table(np.atleast_2d(np.asarray(rotations)), label + " rotations", 4, 1)

@@ -14,7 +14,7 @@ from pycct._bvh cimport box32, box32_around, bvh_build_items, bvh_free, bvh_item
 from pycct._closest cimport triangle_normal
 from pycct._convert cimport as_positive, as_not_negative, as_float, as_table, as_unit, as_vec3, from_vec3, raise_status
 from pycct._heightfield cimport field_build, field_check_tile, field_data, field_tile_columns
-from pycct._hull cimport HullTables, build_hull
+from pycct._hull cimport HullTables, build_hull, hull_again, hull_record
 from pycct._pool cimport pool_run, pool_threads
 from pycct._types cimport (
     SHAPE_BOX,
@@ -430,17 +430,14 @@ cdef class ConvexHull(Shape):
         return f"ConvexHull(<{0 if self.tables is None else self._tables().n_vertices} vertices>)"
 
     def __reduce__(self):
-        return _scaled_hull, (np.asarray(ConvexHull.vertices.__get__(self._unscaled())), from_vec3(self.scale_))
-
-    def _unscaled(self):
-        cdef ConvexHull other = ConvexHull.__new__(ConvexHull)
+        # By its tables: built again from its corners alone it could have other faces.
         self._tables()
-        other._set(self.tables, v3(1.0, 1.0, 1.0))
-        return other
+        return _hull_of_record, (hull_record(self.tables), from_vec3(self.scale_))
 
 
-def _scaled_hull(points, scale):
-    return ConvexHull(points).scaled(scale)
+def _hull_of_record(record, scale):
+    dimension, vertices, planes, starts, corners, extent = record
+    return hull_over(hull_again(dimension, vertices, planes, starts, corners, extent), as_vec3(scale, "scale"))
 
 
 cdef ConvexHull hull_over(HullTables tables, vec3 scale):

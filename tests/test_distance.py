@@ -24,7 +24,15 @@ from contact_cases import (
 )
 
 from pycct._hull import HullTables
-from pycct._pairs import Distance, capsule_contacts, decode_feature, distance_between, distance_between_many
+from pycct._pairs import (
+    Distance,
+    capsule_contacts,
+    contacts_between,
+    contacts_between_many,
+    decode_feature,
+    distance_between,
+    distance_between_many,
+)
 from pycct._shapes import Box, Capsule, ConvexHull, Mesh, Plane, Sphere, Triangle
 
 CUBE = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
@@ -373,3 +381,31 @@ def test_answer_is_readable_and_immutable():
     assert r.normal == (0, 0, 1)
     with pytest.raises(AttributeError):
         r.distance = 3
+
+
+def test_points_of_nearly_parallel_edges_are_as_deep_as_is_said():
+    box = ConvexHull(list(itertools.product((-1, 1), (-0.5, 0.5), (-0.5, 0.5))))
+    slab = Box((0.5, 0.5, 0.001))
+    cases = [(box, Triangle((2, -1, 0), (0, 0, 0), (-2, 2, 0)), ((-0.5, 0, 0), (0, 3.659e-10, 0, 1)))]
+    turn = np.sin(5e-10)
+    cases += [(Triangle((-2, -2, 0), (1, 2, 0), (0, 2, 0)), slab, (None, q)) for q in
+              ((turn, 0, 0, 1), (0, turn, 0, 1), (0, 0, turn, 1))]
+    rng = np.random.default_rng(11)
+    for _ in range(4000):
+        corners = rng.integers(-2, 3, (3, 3)) * [1, 1, 0]
+        if abs(np.cross(corners[1] - corners[0], corners[2] - corners[0])[2]) > 0:
+            at = tuple(rng.integers(-2, 3, 3) / 4)
+            cases.append((box, Triangle(*map(tuple, corners.astype(float))), (at, (*rng.normal(size=3) * 1e-9, 1))))
+    for a, b, (at, q) in cases:
+        r = distance_between(a, b, (at or (0, 0, 0), q))
+        assert np.allclose(np.subtract(r.point_a, r.point_b), np.multiply(r.distance, r.normal), rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("far", [1.1e12, 1e154, 1e308])
+def test_poses_beyond_the_world_are_refused(far):
+    for function in (distance_between, contacts_between):
+        with pytest.raises(ValueError, match="pose_b position must lie within"):
+            function(Sphere(1), Box((1, 1, 1)), None, ((far, 0, 0), None))
+    for function in (distance_between_many, contacts_between_many):
+        with pytest.raises(ValueError, match="poses_a positions must lie within"):
+            function(Sphere(1), Box((1, 1, 1)), ([(0, 0, 0), (0, -far, 0)], None))

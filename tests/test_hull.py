@@ -1,10 +1,11 @@
 """Convex hulls: closed, convex, merged, and the same whatever the order of the points."""
 import itertools
+import pickle
 
 import numpy as np
 import pytest
 
-from pycct import ConvexHull, HullTables, reference
+from pycct import ConvexHull, HullTables, Scene, reference
 
 CUBE = np.array(list(itertools.product((-0.5, 0.5), repeat=3)))
 
@@ -322,3 +323,37 @@ def test_tables_of_a_shape_are_shared_by_its_scales():
     assert np.array_equal(hull.scaled((2, 0, -1)).vertices, tables.vertices * [2, 0, -1])
     with pytest.raises(AttributeError):
         hull.tables = tables
+
+
+@pytest.mark.parametrize("noise", [1e-7, 2e-7, 5e-7, 1e-6, 1e-5])
+def test_the_faces_of_a_thin_solid_bound_it(noise):
+    """Merging takes no more than a share of its thickness: what looks at it by its planes meets it."""
+    rng = np.random.default_rng(9)
+    solids = 0
+    for _ in range(60):
+        hull = ConvexHull(rng.normal(size=(10, 3)) * [1, 1, noise])
+        if hull.dimension < 3:
+            continue
+        solids += 1
+        assert hull.tables.volume > 0 and max(map(len, hull.tables.faces)) < len(hull.vertices)
+        scene = Scene()
+        scene.add(hull)
+        middle = hull.vertices.mean(axis=0)
+        for way in sphere(rng, 4):
+            assert scene.raycast(tuple(middle - 5 * way), tuple(way), 10) is not None
+    assert solids >= 2
+    flat = ConvexHull([(1, -1, -2e-7), (0, -1, 1e-7), (-1, 2, 2e-7), (1, -2, 2e-7)])
+    assert sorted(map(sorted, flat.tables.faces)) == [[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]
+
+
+@pytest.mark.parametrize("scale", [(1, 1, 1), (1, 2, -3)])
+def test_a_pickled_hull_has_the_same_faces(scale):
+    """Its corners alone may give others, once points that decided where a face lies are gone."""
+    rng = np.random.default_rng(10)
+    for k in range(40):
+        hull = ConvexHull(rng.normal(size=(30, 3)) * [1, 1, 10.0 ** -(k % 8)] + 1e-8 * rng.normal(size=(30, 3)))
+        hull = hull.scaled(scale)
+        again = pickle.loads(pickle.dumps(hull))
+        assert again.tables.faces == hull.tables.faces and again.scale == hull.scale
+        assert np.array_equal(again.tables.planes, hull.tables.planes)
+        assert np.array_equal(again.vertices, hull.vertices)

@@ -16,6 +16,8 @@ from pycct.reference.vec import ZERO, cross, dot, length, neg, scale, sub
 MAX_VERTICES = 255
 # Of the diagonal; see the compiled _hull for how it was chosen.
 TOLERANCE = 1e-7
+# ... but no more than this share of how thick a solid is, lest its faces bound nothing.
+THIN = 1e-3
 # Points that may take part before faces are merged; more cannot end below 255 in practice.
 MAX_WORK = 2048
 TOO_MANY = "points have more than 255 hull vertices"
@@ -358,7 +360,7 @@ def _hull_faces(points):
     off, d = _farthest(p, a, b, c)
     if off <= tolerance:
         return 2, _faces_of_polygon(p, tolerance, a, b, c), []
-    return 3, _faces_of_solid(_Work(p, tolerance), a, b, c, d), []
+    return 3, _faces_of_solid(_Work(p, min(tolerance, THIN * off)), a, b, c, d), []
 
 
 class HullTables:
