@@ -92,7 +92,7 @@ for python in "$@"; do
     "$python" -m venv "$work/empty"
     # An old NumPy with a wheel rather than a new one from source.
     "$work/empty/bin/python" -m pip install --quiet --prefer-binary --only-binary numpy "$wheel" "pytest>=8" "pytest-xdist>=3.5" \
-        "hypothesis>=6.100" "Cython>=3.3.1,<3.4" "setuptools>=77,<90"
+        "hypothesis>=6.100" "Cython>=3.3.1,<3.4" "setuptools>=77,<90" "trimesh>=4.6" "charset-normalizer>=3"
     code=0
     (cd "$work/tests" && eval "\"$work/empty/bin/python\" -m pytest -q -p no:cacheprovider -n ${JOBS:-2} --dist worksteal \
         ${TESTS:--m 'not slow' tests}") > "$work/log" 2>&1 || code=$?
