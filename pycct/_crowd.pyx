@@ -222,6 +222,11 @@ cdef class CrowdMember:
         return Behavior(self.params().surface)
 
     @property
+    def user_data(self):
+        """None, so that a callback need not ask what ``other`` is: keep what is yours by id."""
+        return None
+
+    @property
     def collision_flags(self):
         """Where the last move collided (CollisionFlags)."""
         return CollisionFlags(self.state().flags)

@@ -456,3 +456,16 @@ def test_the_first_question_may_come_from_within_a_call(call):
     members = [crowd.member(i) for i in crowd.ids[:3]]
     assert asks.seen and all(list(seen) == members for seen in asks.seen)
     assert len(scene.overlap(pycct.Sphere(50.0), (0, 0, 0), include="characters")) == len(crowd)
+
+
+def test_a_callback_may_ask_whatever_it_meets_for_its_data():
+    scene = pycct.Scene()
+    scene.add(pycct.Box((9, 9, 1)), (0, 0, -1), user_data="floor")
+    crowd = pycct.Crowd(scene, [(1.0, 0, 0.6)], radius=0.3, height=0.5, collide=True)
+    hero = pycct.CharacterController(scene, (0, 0, 0.6), radius=0.3, height=0.5, collide=True)
+    seen = []
+    hero.filter = lambda other: seen.append(other.user_data) or True
+    hero.on_hit = lambda hit: seen.append(hit.other.user_data)
+    for _ in range(30):
+        hero.move((0.05, 0, -0.01), 1 / 60)
+    assert set(seen) == {"floor", None} and len(crowd) == 1
