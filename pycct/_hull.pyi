@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 TOLERANCE: float
+THIN: float
 
 @final
 class HullTables:
