@@ -952,7 +952,8 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
             best = now
             kept = m.s[0]
             flags = again
-            memmove(log.records, log.records + n, <size_t>(log.n - n) * sizeof(hit_record))
+            if log.n > n:
+                memmove(log.records, log.records + n, <size_t>(log.n - n) * sizeof(hit_record))
             n = log.n - n
         log.n = n
     m.s[0] = kept
