@@ -130,11 +130,12 @@ if [ -n "${AARCH64:-}" ]; then
             exceptiongroup
         "$work/cross/bin/python" -m pip install --quiet --target "$work/arm" --no-deps --only-binary :all: \
             --python-version "$version" --implementation cp --abi cp$short --platform manylinux_2_17_aarch64 "$wheel"
+        # Minutes, not hours; and nothing that starts another program, which would not be run by qemu.
         code=0
         (cd "$work/tests" && eval "nice qemu-aarch64-static -L \"$QEMU_ROOT\" -E PYTHONPATH=\"$work/arm\" \
             \"$QEMU_ROOT/usr/bin/python$version\" -m pytest -q -p no:cacheprovider \
-            ${AARCH64_TESTS:--m 'not slow' tests/test_closest.py tests/test_sweep.py tests/test_movement.py \
-                tests/test_invariance.py tests/test_determinism.py tests/test_config.py}") > "$work/log" 2>&1 || code=$?
+            ${AARCH64_TESTS:--m 'not slow' -k 'not flush and not those_it_may_use and not says_why' tests/test_movement.py \
+                tests/test_response.py tests/test_config.py tests/test_determinism.py}") > "$work/log" 2>&1 || code=$?
         [ $code = 0 ] || { failed=1; tail -n 40 "$work/log"; }
         told="$(summary "$work/log") (part of them, qemu-user)"
     fi
