@@ -36,7 +36,6 @@ from pycct._character cimport (
 )
 from pycct._convert cimport FARTHEST, as_not_negative, as_vec3, from_vec3, raise_status
 from pycct._crowd_move cimport (
-    NEAR,
     crowd_can_resize,
     crowd_data,
     crowd_free,
@@ -99,6 +98,8 @@ cdef dict SHOWN = {
     "foot_positions": (3, np.float64), "velocities": (3, np.float64), "ground_normals": (3, np.float64),
     "grounded": (1, bool), "standing_on": (1, np.int64), "_places": (3, np.float64),
 }
+# Displacements and positions below this cannot lead beyond FARTHEST.
+cdef double NEAR = 1e11
 # Bytes of a saved crowd: order, rows of the table, usual group, number of characters ...
 cdef int SAVE_HEAD = saves.CROWD_HEAD.size
 # ... and, of each character, id, row, group, flags.
@@ -696,14 +697,15 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                         and (mine or (self.has_places and self.busy != 2)))
                 if good:
                     self.readers += 1
+                    if not self.has_places:
+                        # Here, where nobody else can begin to move them.
+                        for i in range(n):
+                            v3_store(&places[i, 0], self.c.states[i].position)
+                        self.has_places = True
             if good:
                 break
             with nogil:
                 cpu_yield()
-        if not self.has_places:
-            for i in range(n):
-                v3_store(&places[i, 0], self.c.states[i].position)
-            self.has_places = True
         for i in range(n):
             p = &self.c.table[self.c.rows[i]]
             numbers[i] = self.c.ids[i]

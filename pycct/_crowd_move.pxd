@@ -120,9 +120,6 @@ cdef struct crowd_question:
     uint8_t* answers            # (n,): who fits, who went down
 
 
-# Displacements and positions below this cannot lead beyond FARTHEST.
-cdef double NEAR
-
 # Crowds of no more than so many characters keep their near triangles: some KiB each, and a tenth faster.
 cdef int64_t few_enough() noexcept nogil
 cdef void set_few_enough(int64_t n) noexcept nogil

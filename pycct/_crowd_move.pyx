@@ -39,7 +39,6 @@ from pycct._world cimport (
 )
 
 
-cdef double NEAR = 1e11
 cdef int64_t most_with_triangles = 2000
 # Characters handed to a thread at a time: some 50 us of work.
 cdef int64_t CHUNK = 32
