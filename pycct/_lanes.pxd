@@ -42,6 +42,11 @@ cdef enum:
     BLOCK = 24
 
 
+cdef inline double lanes_slack(double size) noexcept nogil:
+    """By how much a box must be larger than what it stands for: more than its numbers, so large, round to float32."""
+    return 2.5e-7 * size
+
+
 cdef inline size_t lanes_floats(int32_t boxes) noexcept nogil:
     """How many floats that many boxes take up, a block begun counts as a whole one."""
     return (<size_t>boxes + LANES - 1) // LANES * BLOCK

@@ -6,6 +6,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memmove, memset
 
 from pycct._closest cimport point_segment_parameter
+from pycct._lanes cimport lanes_slack
 from pycct._overlap cimport push_out
 from pycct._neighbours cimport character, shared_collect
 from pycct._response cimport collision_response
@@ -110,8 +111,6 @@ cdef double ALMOST_LEVEL = 1e-9
 cdef double SHARE = 1e-6
 # Rounding of a component, as a share of a vector's length.
 cdef double ROUNDING = 1e-15
-# More than all rounding of a position to float32, as a share of how far out it lies.
-cdef double ROUNDING_32 = 2.5e-7
 # How many parts of the step offset MEND_LOWER_STEP tries.
 cdef int STEP_PARTS = 8
 # Gap within which MEND_KEEP_RIDE takes the character to stand: this many contact
@@ -592,7 +591,7 @@ cdef int _trace(move_job* m, int32_t kind, int32_t sweep_pass, vec3 position, ve
 cdef inline int32_t _pick(move_job* m, vec3 position, vec3 way, double reach) noexcept nogil:
     """Choose the candidates whose boxes the capsule touches on its way; returns how many there are."""
     cdef vec3 end = v3_madd(position, way, reach)
-    cdef double far = ROUNDING_32 * reach
+    cdef double far = lanes_slack(reach)
     cdef vec3 half = v3_add(m.body, v3(far, far, far))
     return candidates_pick(&m.cache.near, v3_sub(v3_min(position, end), half), v3_add(v3_max(position, end), half))
 
@@ -1153,7 +1152,7 @@ cdef void _begin(move_job* m, const controller_params* p, controller_state* stat
     m.p = p
     m.half = _half_of(p)
     m.s = state
-    far = ROUNDING_32 * (v3_max_abs(m.s.position) + v3_max_abs(m.half))
+    far = lanes_slack(v3_max_abs(m.s.position) + v3_max_abs(m.half))
     m.body = v3_sub(m.half, v3(p.contact_offset, p.contact_offset, p.contact_offset))
     m.body = v3_add(m.body, v3(far, far, far))
     m.side = v3(0.0, 0.0, 0.0)

@@ -562,18 +562,21 @@ cdef double latest_candidate(double first) noexcept nogil:
     return first / (1.0 - CANDIDATE_WINDOW) * 1.000001
 
 
-cdef inline bint _clear_of_edge(const capsule_cast* q, vec3 a, vec3 b, vec3 c, vec3 n, double low2) noexcept nogil:
-    """Whether the axis is surely no nearer than the radius to a triangle by this edge; low2: its height's square."""
-    cdef vec3 m = v3_cross(v3_sub(b, a), n)
-    return _beyond_edge(q.p0, q.axis, a, b, c, m, v3_len2(m), q.radius * q.radius - low2)
+cdef inline bint _clear_of_edge(const capsule_cast* q, vec3 a, vec3 b, vec3 c, vec3 n, double low2,
+                                double limit) noexcept nogil:
+    """Whether the axis is surely no nearer than the radius to a triangle, by this edge, on all of its way to the limit.
 
-
-cdef inline bint _beside_edge(const capsule_cast* q, vec3 a, vec3 b, vec3 c, vec3 n, double low2,
-                              double limit) noexcept nogil:
-    """Whether the axis surely stays clear by this edge on all of its way, no part of which is lower."""
+    low2: the square of a height above the plane below which no part of it is."""
     cdef vec3 m = v3_cross(v3_sub(b, a), n)
-    cdef vec3 start = v3_madd(q.p0, q.dir, limit) if v3_dot(m, q.dir) < 0.0 else q.p0
+    cdef vec3 start = v3_madd(q.p0, q.dir, limit) if limit > 0.0 and v3_dot(m, q.dir) < 0.0 else q.p0
     return _beyond_edge(start, q.axis, a, b, c, m, v3_len2(m), q.radius * q.radius - low2)
+
+
+cdef inline bint _clear_of_edges(const capsule_cast* q, const triangle* t, double low, double limit) noexcept nogil:
+    """The same by any of them; low: the height itself."""
+    cdef double low2 = low * low
+    return (_clear_of_edge(q, t.a, t.b, t.c, t.n, low2, limit) or _clear_of_edge(q, t.b, t.c, t.a, t.n, low2, limit)
+            or _clear_of_edge(q, t.c, t.a, t.b, t.n, low2, limit))
 
 
 cdef inline bint _stays_beside(const capsule_cast* q, const triangle* t, double nd, double low, double limit,
@@ -584,11 +587,7 @@ cdef inline bint _stays_beside(const capsule_cast* q, const triangle* t, double 
     if nd > 0.0:
         return False
     low += nd * limit - slack
-    if low <= 0.0:
-        return False
-    low *= low
-    return (_beside_edge(q, t.a, t.b, t.c, t.n, low, limit) or _beside_edge(q, t.b, t.c, t.a, t.n, low, limit)
-            or _beside_edge(q, t.c, t.a, t.b, t.n, low, limit))
+    return low > 0.0 and _clear_of_edges(q, t, low, limit)
 
 
 cdef bint _overlaps(const capsule_cast* q, const triangle* t, closest_pair* near) noexcept nogil:
@@ -597,9 +596,7 @@ cdef bint _overlaps(const capsule_cast* q, const triangle* t, closest_pair* near
     cdef double low = f_max(0.0, f_max(f_min(h0, h1), -f_max(h0, h1))), inside
     if low >= q.radius:
         return False
-    low *= low
-    if (_clear_of_edge(q, t.a, t.b, t.c, t.n, low) or _clear_of_edge(q, t.b, t.c, t.a, t.n, low)
-            or _clear_of_edge(q, t.c, t.a, t.b, t.n, low)):
+    if _clear_of_edges(q, t, low, 0.0):
         return False
     near[0] = segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n)
     inside = _inside(q.p0, q.p1, q.radius)

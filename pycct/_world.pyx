@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memset
 from pycct._bvh cimport box32, box32_around, bvh_collect
 from pycct._heightfield cimport field_cells, field_data, field_triangle
 from pycct._closest cimport point_segment, segment_segment, triangle_normal
-from pycct._lanes cimport LANES, lanes_floats, lanes_place
+from pycct._lanes cimport LANES, lanes_floats, lanes_place, lanes_slack
 from pycct._overlap cimport (
     overlaps_triangles,
     push_from_capsule,
@@ -720,8 +720,7 @@ cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tr
 
 cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil:
     cdef aabb box = swept_box(q)
-    cdef double more = 2.5e-7 * f_max(v3_max_abs(box.lo), v3_max_abs(box.hi))
-    box = box_grow(box, more)
+    box = box_grow(box, lanes_slack(f_max(v3_max_abs(box.lo), v3_max_abs(box.hi))))
     return candidates_cast_picked(c, candidates_pick(c, box.lo, box.hi), q, recovers, hit)
 
 
