@@ -48,6 +48,14 @@ def test_every_module_declares_it():
     assert not [p.name for p in sources if "freethreading_compatible" in p.read_text()]
 
 
+def at_once(crew):
+    """Let threads run to their end."""
+    for t in crew:
+        t.start()
+    for t in crew:
+        t.join()
+
+
 def hammer(threads, *jobs, rounds):
     """Run jobs over and over in threads; what went wrong."""
     wrong = []
@@ -61,11 +69,7 @@ def hammer(threads, *jobs, rounds):
         except BaseException as e:
             wrong.append(repr(e))
 
-    crew = [threading.Thread(target=work, args=(job,)) for job in jobs for _ in range(threads)]
-    for t in crew:
-        t.start()
-    for t in crew:
-        t.join()
+    at_once([threading.Thread(target=work, args=(job,)) for job in jobs for _ in range(threads)])
     return wrong
 
 
@@ -107,11 +111,7 @@ def test_whoever_changes_the_world_sees_the_change():
                     for actor in more:
                         scene.remove(actor)
 
-    crew = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for t in crew:
-        t.start()
-    for t in crew:
-        t.join()
+    at_once([threading.Thread(target=work, args=(i,)) for i in range(4)])
     assert wrong == []
 
 
@@ -163,11 +163,7 @@ def test_scenes_published_at_once_do_not_mix_up_what_is_cached():
             if abs(hero.foot_position[2] - (z + 1)) > 1e-9:
                 wrong.append((number, k, hero.foot_position))
 
-    crew = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for t in crew:
-        t.start()
-    for t in crew:
-        t.join()
+    at_once([threading.Thread(target=work, args=(i,)) for i in range(4)])
     assert wrong == []
 
 

@@ -66,10 +66,10 @@ def damaged(rng, data):
     return bytes(data)
 
 
-def load(path):
-    """Load a file and use what it gave."""
+def load(path, **options):
+    """Load a file and use what it gave; whether there was a level in it."""
     try:
-        mesh, report = pycct.load_level(path)
+        mesh, report = pycct.load_level(path, **options)
     except ValueError as e:
         assert str(path) in str(e)
         return False
@@ -80,10 +80,12 @@ def load(path):
     except ValueError as e:
         assert "within" in str(e)
         return True
-    hero = pycct.CharacterController(scene, (2, 2, 3))
-    for _ in range(3):
-        hero.move((0.3, 0.1, -1), 1 / 60)
+    hero = pycct.CharacterController(scene, (2, 2, 3), step_offset=0.3)
+    for k in range(6):
+        hero.move((0.3, 0.1, -1 if k else 0.5), 1 / 60)
+    assert np.isfinite(hero.position).all()
     scene.raycast((1.3, 1.2, 9), (0, 0, -1), 20)
+    scene.overlap(pycct.Box((1, 1, 1)), (1, 1, 0))
     return True
 
 
