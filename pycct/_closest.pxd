@@ -35,6 +35,23 @@ cdef inline double point_segment_parameter(vec3 p, vec3 a, vec3 b) noexcept nogi
     return f_clamp(v3_dot(v3_sub(p, a), d) / l2, 0.0, 1.0)
 
 
+# Whether x lies between the ends of a triangle's longest edge: beyond the sharp end of a sliver two edges
+# are as good as one line to the products that tell on which side of them x is.
+cdef inline bint within_ends(vec3 x, vec3 a, vec3 b, vec3 c) noexcept nogil:
+    cdef vec3 u = v3_sub(b, a)
+    cdef vec3 v = v3_sub(c, b)
+    cdef vec3 w = v3_sub(a, c)
+    cdef double u2 = v3_len2(u), v2 = v3_len2(v), w2 = v3_len2(w), along
+    if u2 >= v2 and u2 >= w2:
+        along = v3_dot(v3_sub(x, a), u)
+        return 0.0 <= along <= u2
+    if v2 >= w2:
+        along = v3_dot(v3_sub(x, b), v)
+        return 0.0 <= along <= v2
+    along = v3_dot(v3_sub(x, c), w)
+    return 0.0 <= along <= w2
+
+
 cdef closest_pair point_segment(vec3 p, vec3 a, vec3 b) noexcept nogil
 cdef closest_pair segment_segment(vec3 p0, vec3 p1, vec3 q0, vec3 q1) noexcept nogil
 cdef vec3 point_triangle(vec3 p, vec3 a, vec3 b, vec3 c) noexcept nogil

@@ -129,24 +129,10 @@ cdef inline bint _inside(vec3 x, vec3 a, vec3 b, vec3 c, vec3 n) noexcept nogil:
     cdef vec3 u = v3_sub(b, a)
     cdef vec3 v = v3_sub(c, b)
     cdef vec3 w = v3_sub(a, c)
-    cdef double u2, v2, w2, along
-    if not (v3_dot(v3_cross(u, v3_sub(x, a)), n) >= 0.0
+    return (v3_dot(v3_cross(u, v3_sub(x, a)), n) >= 0.0
             and v3_dot(v3_cross(v, v3_sub(x, b)), n) >= 0.0
-            and v3_dot(v3_cross(w, v3_sub(x, c)), n) >= 0.0):
-        return False
-    # Beyond the sharp end of a sliver two edges are as good as one line to these
-    # products; the ends of the longest edge are the true ones.
-    u2 = v3_len2(u)
-    v2 = v3_len2(v)
-    w2 = v3_len2(w)
-    if u2 >= v2 and u2 >= w2:
-        along = v3_dot(v3_sub(x, a), u)
-        return 0.0 <= along <= u2
-    if v2 >= w2:
-        along = v3_dot(v3_sub(x, b), v)
-        return 0.0 <= along <= v2
-    along = v3_dot(v3_sub(x, c), w)
-    return 0.0 <= along <= w2
+            and v3_dot(v3_cross(w, v3_sub(x, c)), n) >= 0.0
+            and within_ends(x, a, b, c))
 
 
 cdef vec3 point_triangle(vec3 p, vec3 a, vec3 b, vec3 c) noexcept nogil:

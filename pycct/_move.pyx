@@ -58,7 +58,6 @@ from pycct._world cimport (
     candidates_add_character,
     candidates_cast,
     candidates_cast_picked,
-    candidates_clear,
     candidates_cut,
     candidates_deepest,
     candidates_free,
@@ -73,6 +72,7 @@ from pycct._world cimport (
     group_push,
     group_recovers,
     kept_free,
+    only_triangles,
     place_point,
     placed,
     triangle_data,
@@ -603,7 +603,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     Returns whether a motion was tried; m.status tells of a failure."""
     cdef controller_state* s = m.s
     cdef candidates* near = &m.cache.near
-    cdef vec3 position = s.position, target, whole, way, normal, axis, p0, p1
+    cdef vec3 position = s.position, target, way, normal, axis, p0, p1
     cdef int32_t n_picked = 0
     cdef double length, asked
     cdef bint moved = False, upright, sliding, struck, clear
@@ -642,7 +642,6 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             if m.world.trace != NULL:
                 _trace(m, TRACE_DONE, sweep_pass, position, way, NULL)
             break
-        whole = way
         way = v3_scale(way, 1.0 / length)
         if v3_dot(way, direction) <= TURNED_BACK * asked:
             if m.world.trace != NULL:
@@ -652,12 +651,10 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         m.stats.iterations += 1
         p0 = v3_sub(position, m.half_axis)
         p1 = v3_add(position, m.half_axis)
-        # Most passes meet nothing, which the planes of what is near tell.
         clear = sweep_pass == PASS_UP and _rises_free(m, way)
         if not clear:
             n_picked = _pick(m, position, way, length + m.p.contact_offset)
-            clear = candidates_clear(near, n_picked, p0, p1, m.p.radius, whole, length, m.p.contact_offset,
-                                     m.p.rules & MEND_BACK_FACES != 0)
+            clear = n_picked == 0 and only_triangles(near)
         if clear:
             if m.world.trace != NULL:
                 _trace(m, TRACE_FREE, sweep_pass, position, v3_sub(target, position), NULL)

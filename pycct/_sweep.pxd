@@ -28,6 +28,13 @@ cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3
                       double limit, sweep_hit* hit) noexcept nogil
 
 
+# By which end's sphere a capsule touches the inside of a triangle.
+cdef enum end_over:
+    OVER_NONE = 0       # neither, or not known
+    OVER_FIRST = 1      # p0
+    OVER_LAST = 2       # p1
+
+
 # A capsule in motion, as every sweep against many things needs it.
 cdef struct capsule_cast:
     vec3 p0
@@ -52,11 +59,12 @@ cdef enum passed_bit:
     PASSED_BACK = 2     # a culled triangle is overlapped
 
 
-# One touched triangle on the way to a shape's hit.
+# One triangle on the way to a shape's hit: as triangles_in_reach notes it, then, if touched, as a candidate.
 cdef struct touched_triangle:
-    double distance
-    double facing       # |dot(normal, dir)|
+    double distance     # noted: the height of the axis above the plane, where it is lowest; touched: when
+    double facing       # noted: dot(normal, dir); touched: |dot(normal, dir)|
     int32_t tri
+    int32_t mark        # noted: seen from its back, all signs turned; touched: end_over
 
 
 cdef inline void capsule_cast_set(capsule_cast* q, vec3 p0, vec3 p1, double radius, vec3 dir, double limit,
@@ -132,10 +140,10 @@ cdef inline int32_t triangles_in_reach(const capsule_cast* q, const triangle* tr
     ``which`` are the numbers of those to look at, counted from ``first`` on as those noted are; NULL: the
     first n, and their boxes decide too. Speed comes from not looking: inline, since most find none."""
     cdef int32_t i, k, m = 0
-    cdef double nd, h0, h1, low, high
+    cdef double nd, h0, h1, low, high, rate
     cdef const triangle* t
     cdef aabb box
-    cdef bint boxed = False
+    cdef bint boxed = False, turned
     for k in range(n):
         i = k if which == NULL else which[k] - first
         t = &tris[i]
@@ -144,19 +152,22 @@ cdef inline int32_t triangles_in_reach(const capsule_cast* q, const triangle* tr
             continue
         h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
         h1 = h0 + v3_dot(t.n, q.axis)
+        rate = nd
+        turned = False
         if nd > 0.0:
             if two_sided:
-                nd = -nd
+                rate = nd = -nd
                 h0 = -h0
                 h1 = -h1
+                turned = True
             elif q.culls:
                 # Not met, but whether it is overlapped counts.
-                nd = 0.0
+                rate = 0.0
         low = f_min(h0, h1)
         high = f_max(h0, h1)
         # Before the plane is reached nothing can be touched; the slack keeps
         # rounding of this test out of the answer.
-        if low - q.radius > q.slack - nd * limit or (high < -(q.radius + q.slack) and nd <= 0.0):
+        if low - q.radius > q.slack - rate * limit or (high < -(q.radius + q.slack) and rate <= 0.0):
             continue
         if which == NULL:
             if not boxed:
@@ -164,36 +175,9 @@ cdef inline int32_t triangles_in_reach(const capsule_cast* q, const triangle* tr
                 boxed = True
             if not _reaches(&box, t):
                 continue
+        touched[m].distance = low
+        touched[m].facing = nd
         touched[m].tri = i
+        touched[m].mark = turned
         m += 1
     return m
-
-
-cdef inline bint triangles_clear(vec3 p0, vec3 p1, double radius, vec3 way, double length, double offset,
-                                 const triangle* tris, const int32_t* which, int32_t n, bint two_sided,
-                                 bint passes) noexcept nogil:
-    """Whether a capsule surely meets none of the triangles on its way, which has this length, and the offset farther.
-
-    What triangles_in_reach rules out, without a unit direction. ``passes``: overlapped
-    triangles that face along the motion count too."""
-    cdef int32_t k
-    cdef double nd, h0, h1
-    cdef double reach = length + offset
-    cdef double slack = 1e-9 * (radius + reach)
-    cdef const triangle* t
-    cdef vec3 axis = v3_sub(p1, p0)
-    for k in range(n):
-        t = &tris[which[k]]
-        nd = v3_dot(t.n, way)
-        if not two_sided and not passes and nd > 1e-9 * length:
-            continue
-        h0 = v3_dot(t.n, v3_sub(p0, t.a))
-        h1 = h0 + v3_dot(t.n, axis)
-        if two_sided and nd > 0.0:
-            nd = -nd
-            h0 = -h0
-            h1 = -h1
-        if not ((f_min(h0, h1) - radius - slack) * length > (-nd if nd < 0.0 else 0.0) * reach
-                or f_max(h0, h1) < -(radius + reach + slack)):
-            return False
-    return True

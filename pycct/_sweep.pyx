@@ -12,7 +12,14 @@ no larger than the radius: far starts cost no digits.
 """
 from libc.math cimport fabs, sqrt
 
-from pycct._closest cimport closest_pair, point_segment, segment_box, segment_segment, segment_triangle
+from pycct._closest cimport (
+    closest_pair,
+    point_segment,
+    segment_box,
+    segment_segment,
+    segment_triangle,
+    within_ends,
+)
 from pycct._vec cimport (
     f_max,
     f_min,
@@ -167,14 +174,16 @@ cdef inline double _face_entry(vec3 dir, const triangle* t, double x, double y, 
 
 
 cdef inline double _sphere_face(vec3 centre, vec3 dir, double radius, const triangle* t, double h, double nd,
-                                double limit) noexcept nogil:
+                                double limit, bint* over) noexcept nogil:
     """Sphere against the front of a triangle's inside; h: height of the centre over its plane, nd = dot(n, dir).
 
+    ``over``: whether it meets the face where it meets the plane.
     Where it sinks below the plane beside the face and slips over it within SHALLOW,
     the time is that of coming over the face: the edges give the exact one, if any.
     """
     cdef double time, x, y, z
     cdef vec3 q
+    over[0] = False
     if nd >= 0.0 or h < 0.0:
         return NO_HIT
     time = (h - radius) / -nd
@@ -187,6 +196,7 @@ cdef inline double _sphere_face(vec3 centre, vec3 dir, double radius, const tria
     y = v3_dot(v3_cross(v3_sub(t.c, t.b), v3_sub(q, t.b)), t.n)
     z = v3_dot(v3_cross(v3_sub(t.a, t.c), v3_sub(q, t.c)), t.n)
     if x >= 0.0 and y >= 0.0 and z >= 0.0:
+        over[0] = True
         return time
     if nd < -SHALLOW:
         return NO_HIT
@@ -277,8 +287,9 @@ cdef inline bint _is_parallel(vec3 axis, vec3 dir) noexcept nogil:
 
 cdef double capsule_triangle_time(vec3 p0, vec3 p1, double radius, vec3 dir, const triangle* t,
                                   double limit) noexcept nogil:
-    cdef vec3 axis = v3_sub(p1, p0)
-    return _capsule_triangle(p0, p1, axis, _is_parallel(axis, dir), False, radius, dir, t, limit)
+    cdef capsule_cast q = capsule_cast_of(p0, p1, radius, dir, limit, False, False)
+    cdef int32_t over
+    return _capsule_triangle(&q, _is_parallel(q.axis, dir), False, t, limit, &over)
 
 
 cdef inline bint _beyond_edge(vec3 p0, vec3 axis, vec3 a, vec3 b, vec3 c, vec3 m, double m2,
@@ -312,45 +323,55 @@ cdef inline bint _passes_by(vec3 p0, vec3 axis, double radius, vec3 dir, const t
             or _passes_edge(p0, axis, radius2, dir, t.c, t.a, t.b))
 
 
-cdef double _capsule_triangle(vec3 p0, vec3 p1, vec3 axis, bint parallel, bint between, double radius, vec3 dir,
-                              const triangle* t, double limit) noexcept nogil:
-    """``between``: known not to pass by an edge."""
-    cdef double along = v3_dot(axis, dir)
-    cdef double nd = v3_dot(t.n, dir)
-    cdef double h0 = v3_dot(v3_sub(p0, t.a), t.n)
-    cdef double h1 = v3_dot(v3_sub(p1, t.a), t.n)
-    cdef double low = f_min(h0, h1)
+cdef double _capsule_triangle(const capsule_cast* q, bint parallel, bint between, const triangle* t, double limit,
+                              int32_t* over) noexcept nogil:
+    """``between``: known not to pass by an edge. ``over``: an end_over, how it is touched."""
+    cdef double nd = v3_dot(t.n, q.dir)
+    cdef double h0 = v3_dot(v3_sub(q.p0, t.a), t.n)
+    cdef double h1 = v3_dot(v3_sub(q.p1, t.a), t.n)
+    cdef double low = f_min(h0, h1), radius = q.radius
     cdef double best, time
-    cdef vec3 lead
+    cdef bint last, face = False
+    cdef vec3 p0, p1, axis, dir, lead
+    over[0] = OVER_NONE
     # Nothing of the triangle can be touched before its plane is.
     if low >= radius:
         if nd >= 0.0 or low - radius > -nd * limit:
             return NO_HIT
     elif f_max(h0, h1) <= -radius and nd <= 0.0:
         return NO_HIT
+    p0 = q.p0
+    p1 = q.p1
+    axis = q.axis
+    dir = q.dir
     if parallel:
         # The leading end sphere passes wherever the rest follows.
-        lead = p1 if along > 0.0 else p0
-        h0 = h1 if along > 0.0 else h0
-        best = _sphere_face(lead, dir, radius, t, h0, nd, limit)
+        last = v3_dot(axis, dir) > 0.0
+        h0 = h1 if last else h0
+        lead = p1 if last else p0
+        best = _sphere_face(lead, dir, radius, t, h0, nd, limit, &face)
+        if face:
+            over[0] = OVER_LAST if last else OVER_FIRST
         if best < NO_HIT and h0 >= radius and best <= (h0 - radius) / -nd:
             return best
         if not between and _passes_by(p0, axis, radius, dir, t):
+            over[0] = OVER_NONE
             return NO_HIT
         time = _sphere_edges(lead, dir, radius, t, f_min(best, limit))
-        return time if time < best else best
-    if h0 <= h1:
-        best = _sphere_face(p0, dir, radius, t, h0, nd, limit)
-    else:
-        best = _sphere_face(p1, dir, radius, t, h1, nd, limit)
+        if time < best:
+            over[0] = OVER_NONE
+            best = time
+        return best
+    last = h0 > h1
+    best = _sphere_face(p1 if last else p0, dir, radius, t, low, nd, limit, &face)
     if best < NO_HIT and low >= radius and best <= (low - radius) / -nd:
-        return best     # met where the plane is met: nothing can come earlier
+        # Met where the plane is met: nothing can come earlier.
+        if face:
+            over[0] = OVER_LAST if last else OVER_FIRST
+        return best
     if not between and _passes_by(p0, axis, radius, dir, t):
         return NO_HIT
-    if h0 <= h1:
-        time = _sphere_face(p1, dir, radius, t, h1, nd, f_min(best, limit))
-    else:
-        time = _sphere_face(p0, dir, radius, t, h0, nd, f_min(best, limit))
+    time = _sphere_face(p0 if last else p1, dir, radius, t, h0 if last else h1, nd, f_min(best, limit), &face)
     if time < best:
         best = time
     if best < NO_HIT and low >= radius and best <= (low - radius) / -nd:
@@ -590,10 +611,13 @@ cdef inline bint _stays_beside(const capsule_cast* q, const triangle* t, double 
     return low > 0.0 and _clear_of_edges(q, t, low, limit)
 
 
-cdef bint _overlaps(const capsule_cast* q, const triangle* t, closest_pair* near) noexcept nogil:
-    """Whether the capsule overlaps the triangle where it stands; then near is right."""
-    cdef double h0 = v3_dot(t.n, v3_sub(q.p0, t.a)), h1 = h0 + v3_dot(t.n, q.axis)
-    cdef double low = f_max(0.0, f_max(f_min(h0, h1), -f_max(h0, h1))), inside
+cdef bint _overlaps(const capsule_cast* q, const triangle* t, double low, closest_pair* near) noexcept nogil:
+    """Whether the capsule overlaps the triangle where it stands; then near is right. ``low`` as triangles_in_reach notes."""
+    cdef double h0, h1, inside
+    if low <= 0.0:
+        h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
+        h1 = h0 + v3_dot(t.n, q.axis)
+        low = f_max(0.0, -f_max(h0, h1))
     if low >= q.radius:
         return False
     if _clear_of_edges(q, t, low, 0.0):
@@ -633,51 +657,65 @@ cdef int32_t _winner(const triangle* tris, touched_triangle* touched, int32_t co
     for i in range(count):
         if (touched[i].tri >= 0 and touched[i].facing >= best_facing - TIE
                 and touched[i].distance <= best_distance + TIE):
-            if winner < 0 or triangle_order(&tris[touched[i].tri], &tris[winner]) < 0:
-                winner = touched[i].tri
+            if winner < 0 or triangle_order(&tris[touched[i].tri], &tris[touched[winner].tri]) < 0:
+                winner = i
     return winner
+
+
+cdef inline bint _foot_on_face(vec3 p0, vec3 p1, const triangle* t, int32_t over, vec3* on_a,
+                               vec3* on_b) noexcept nogil:
+    """The closest points where one end, which lies over the triangle, is nearest; what segment_triangle finds, or False."""
+    cdef double h0 = v3_dot(v3_sub(p0, t.a), t.n)
+    cdef double h1 = v3_dot(v3_sub(p1, t.a), t.n)
+    if over == OVER_FIRST and 0.0 < h0 <= h1 and within_ends(p0, t.a, t.b, t.c):
+        on_a[0] = p0
+        on_b[0] = v3_madd(p0, t.n, -h0)
+        return True
+    if over == OVER_LAST and 0.0 < h1 < h0 and within_ends(p1, t.a, t.b, t.c):
+        on_a[0] = p1
+        on_b[0] = v3_madd(p1, t.n, -h1)
+        return True
+    return False
 
 
 cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided, bint skip_overlaps,
                         double limit, int32_t hint, int* passed, touched_triangle* touched, int64_t* tested,
                         sweep_hit* hit) noexcept nogil:
-    cdef int32_t i, k, count = 0, winner
-    cdef double nd, h0, h1, low, time, first = NO_HIT, longest = limit, lead, ta, tb, tc
+    cdef int32_t i, k, count = 0, winner = 0, over
+    cdef double nd, low, time, first = NO_HIT, longest = limit, lead, ta, tb, tc
     cdef const triangle* t
     cdef triangle turned
+    cdef touched_triangle swap
     cdef closest_pair near
-    cdef vec3 n3, axis
+    cdef vec3 n3, axis, p0, p1
     cdef bint overlapping = False
     cdef bint parallel = _is_parallel(q.axis, q.dir)
     cdef double ahead = q.slack + SURELY_AHEAD * f_max(v3_max_abs(q.p0), v3_max_abs(q.p1))
     lead = f_max(v3_dot(q.p0, q.dir), v3_dot(q.p1, q.dir))
     if hint >= 0:
         # The hinted one first: where it is hit again, its distance bounds the rest.
-        for k in range(n):
+        for k in range(1, n):
             if touched[k].tri == hint:
-                touched[k].tri = touched[0].tri
-                touched[0].tri = hint
+                swap = touched[k]
+                touched[k] = touched[0]
+                touched[0] = swap
                 break
     for k in range(n):
         # Entries before this one are results already, those from here on still to be looked at.
         i = touched[k].tri
+        low = touched[k].distance
+        nd = touched[k].facing
         t = &tris[i]
-        nd = v3_dot(t.n, q.dir)
-        if nd > 0.0:
-            if two_sided:
-                turned = _flipped(t)
-                t = &turned
-                nd = -nd
-            elif q.culls:
-                if passed != NULL and _overlaps(q, t, &near):
-                    passed[0] |= PASSED_BACK
-                continue
-        elif nd == 0.0 and q.culls_parallel:
+        if low - q.radius > q.slack - nd * limit and not (nd > 0.0 and q.culls):
             continue
-        h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
-        h1 = h0 + v3_dot(t.n, q.axis)
-        low = f_min(h0, h1)
-        if low - q.radius > q.slack - nd * limit:
+        if touched[k].mark:
+            turned = _flipped(t)
+            t = &turned
+        elif nd > 0.0 and q.culls:
+            if passed != NULL and _overlaps(q, t, low, &near):
+                passed[0] |= PASSED_BACK
+            continue
+        elif nd == 0.0 and q.culls_parallel:
             continue
         ta = v3_dot(t.a, q.dir)
         tb = v3_dot(t.b, q.dir)
@@ -688,7 +726,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
         if f_min(ta, f_min(tb, tc)) - lead > q.radius + limit + ahead:
             continue
         tested[0] += 1
-        if low < q.radius and _overlaps(q, t, &near):
+        if low < q.radius and _overlaps(q, t, low, &near):
             if skip_overlaps:
                 continue
             if passed != NULL and not two_sided and (q.passing or _behind(q, t, &near)):
@@ -702,6 +740,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
             touched[count].distance = 0.0
             touched[count].facing = fabs(nd)
             touched[count].tri = i
+            touched[count].mark = OVER_NONE
             count += 1
             continue
         if overlapping:
@@ -715,29 +754,34 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
             continue
         if count > 0 and _passes_by(q.p0, q.axis, q.radius, q.dir, t):
             continue
-        time = _capsule_triangle(q.p0, q.p1, q.axis, parallel, count > 0, q.radius, q.dir, t, limit)
+        time = _capsule_triangle(q, parallel, count > 0, t, limit, &over)
         if time >= NO_HIT:
             continue
         touched[count].distance = time
         touched[count].facing = fabs(nd)
         touched[count].tri = i
+        touched[count].mark = over
         count += 1
         if time < first:
             first = time
             limit = f_min(longest, latest_candidate(first))
     if count == 0:
         return False
-    winner = touched[0].tri
     if count > 1:
         winner = _winner(tris, touched, count, first)
-    t = &tris[winner]
+    hit.tri = touched[winner].tri
+    t = &tris[hit.tri]
     if v3_dot(t.n, q.dir) > 0.0 and two_sided:
         turned = _flipped(t)
         t = &turned
     hit.distance = first
     hit.overlapping = overlapping
-    hit.tri = winner
-    near = segment_triangle(v3_madd(q.p0, q.dir, first), v3_madd(q.p1, q.dir, first), t.a, t.b, t.c, t.n)
+    p0 = v3_madd(q.p0, q.dir, first)
+    p1 = v3_madd(q.p1, q.dir, first)
+    # Where it was found over a face, and what counts is the moment at which it was.
+    over = touched[winner].mark if touched[winner].distance == first else OVER_NONE
+    if not _foot_on_face(p0, p1, t, over, &near.on_a, &near.on_b):
+        near = segment_triangle(p0, p1, t.a, t.b, t.c, t.n)
     hit.point = near.on_b
     if overlapping:
         hit.normal = v3_neg(q.dir)

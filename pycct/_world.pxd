@@ -12,7 +12,7 @@ from pycct._lanes cimport lanes_pick
 from pycct._neighbours cimport character
 from pycct._overlap cimport push_out
 from pycct._shapes cimport mesh_data
-from pycct._sweep cimport capsule_cast, touched_triangle, triangles_clear
+from pycct._sweep cimport capsule_cast, touched_triangle
 from pycct._types cimport hull_data, sweep_hit, triangle
 from pycct._vec cimport aabb, mat3, quat, vec3
 
@@ -257,17 +257,10 @@ cdef inline int32_t picked_before(const candidates* c, const candidate_group* g,
     return k
 
 
-cdef inline bint candidates_clear(const candidates* c, int32_t n_picked, vec3 p0, vec3 p1, double radius, vec3 way,
-                                  double length, double offset, bint passes) noexcept nogil:
-    """Whether a motion surely meets nothing; False only means that it must be looked into (see triangles_clear)."""
-    cdef int32_t i, k = 0, m
-    cdef const candidate_group* g
+cdef inline bint only_triangles(const candidates* c) noexcept nogil:
+    """Whether all candidates are triangles, which candidates_pick chooses among."""
+    cdef int32_t i
     for i in range(c.n_groups):
-        g = &c.groups[i]
-        if g.kind != GROUP_TRIANGLES:
-            return False
-        m = k
-        k = picked_before(c, g, m, n_picked)
-        if not triangles_clear(p0, p1, radius, way, length, offset, c.tris, c.picked + m, k - m, g.two_sided, passes):
+        if c.groups[i].kind != GROUP_TRIANGLES:
             return False
     return True
