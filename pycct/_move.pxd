@@ -184,6 +184,7 @@ cdef struct candidate_cache:
     aabb room
     bint open_above             # nothing here can be met on the way straight up,
     vec3 up                     # which is this
+    double top                  # along which nothing here reaches higher; huge: not known
     int32_t fixed_groups        # how many of the candidates are static
     int32_t fixed_tris
 

@@ -10,7 +10,7 @@ from pycct._lanes cimport lanes_slack
 from pycct._overlap cimport push_out
 from pycct._neighbours cimport character, shared_collect
 from pycct._response cimport collision_response
-from pycct._sweep cimport PASSED_OVERLAP, capsule_cast, capsule_cast_of, capsule_cast_set, capsule_triangle_time
+from pycct._sweep cimport NO_HIT, PASSED_OVERLAP, capsule_cast, capsule_cast_of, capsule_cast_set, capsule_triangle_time
 from pycct._types cimport (
     BODY_DYNAMIC,
     BODY_KINEMATIC,
@@ -36,6 +36,7 @@ from pycct._vec cimport (
     v3_finite,
     v3_is_zero,
     v3_len,
+    v3_len2,
     v3_madd,
     v3_max,
     v3_max_abs,
@@ -56,6 +57,7 @@ from pycct._world cimport (
     book_free,
     candidate_group,
     candidates_add_character,
+    candidates_bounds,
     candidates_cast,
     candidates_cast_picked,
     candidates_cut,
@@ -137,6 +139,7 @@ cdef struct move_job:
     bint first_query            # of this move: moving things must be looked up anew
     vec3 half                   # of the box of the capsule, with its contact offset
     vec3 body                   # half the box of the capsule itself, and a little more
+    double above                # what keeps its centre so far above something, along up, is out of its reach
     bint standing_on_moving
     int status
     double step                 # the step offset of this moveCharacter
@@ -268,11 +271,13 @@ cdef void _count_steep_climb(move_job* m, double gained, bint jumps) noexcept no
         s.steep_climb = f_max(0.0, s.steep_climb + gained)
 
 
-cdef vec3 _level(move_job* m, vec3 displacement) noexcept nogil:
+cdef inline vec3 _level(move_job* m, vec3 displacement) noexcept nogil:
     """MEND_ALMOST_LEVEL: a rise that only rounding made is none."""
+    return _without_rounding(m, displacement) if m.p.rules & MEND_ALMOST_LEVEL else displacement
+
+
+cdef vec3 _without_rounding(move_job* m, vec3 displacement) noexcept nogil:
     cdef double rise, length
-    if not m.p.rules & MEND_ALMOST_LEVEL:
-        return displacement
     rise = v3_dot(displacement, m.p.up)
     length = v3_len(displacement)
     if 0.0 < rise <= SHARE * length and _mend(m, MEND_ALMOST_LEVEL):
@@ -359,25 +364,38 @@ cdef void _measure_room(const move_job* m, candidate_cache* c) noexcept nogil:
     c.roomy = m.p.max_jump_height <= 0.0
 
 
-cdef void _look_for_ceilings(const move_job* m, candidate_cache* c) noexcept nogil:
-    """Whether a motion straight up could meet any of the candidates."""
+cdef void _look_around(const move_job* m, candidate_cache* c) noexcept nogil:
+    """How high the candidates reach, and whether a motion straight up could meet any of them."""
     cdef int32_t i
-    c.up = m.p.up
+    cdef aabb box
+    cdef vec3 up = m.p.up
+    c.up = up
+    c.top = NO_HIT
     c.open_above = False
+    if not only_triangles(&c.near) or c.near.n_tris == 0:
+        return
+    box = candidates_bounds(&c.near)
+    c.top = (f_max(up.x * box.lo.x, up.x * box.hi.x) + f_max(up.y * box.lo.y, up.y * box.hi.y)
+             + f_max(up.z * box.lo.z, up.z * box.hi.z))
     for i in range(c.near.n_groups):
-        if c.near.groups[i].kind != GROUP_TRIANGLES or c.near.groups[i].two_sided:
+        if c.near.groups[i].two_sided:
             return
     for i in range(c.near.n_tris):
-        if v3_dot(c.near.tris[i].n, m.p.up) < FACES_UP:
+        if v3_dot(c.near.tris[i].n, up) < FACES_UP:
             return
     c.open_above = True
 
 
-cdef inline bint _rises_free(const move_job* m, vec3 way) noexcept nogil:
-    """Whether a motion goes straight up and all candidates are triangles that it leaves behind."""
+cdef inline bint _is_free(const move_job* m, vec3 way, double length, vec3 target, bint rises) noexcept nogil:
+    """Whether a motion, seen at a glance, meets nothing: it keeps above all, or goes straight up from what faces up."""
     cdef const candidate_cache* c = m.cache
-    return (c.open_above and v3_dot(way, m.p.up) >= STRAIGHT and c.up.x == m.p.up.x and c.up.y == m.p.up.y
-            and c.up.z == m.p.up.z and not m.p.rules & MEND_BACK_FACES)
+    cdef double gain
+    if c.up.x != m.p.up.x or c.up.y != m.p.up.y or c.up.z != m.p.up.z:
+        return False
+    gain = v3_dot(way, m.p.up)
+    if rises and c.open_above and gain >= STRAIGHT * length and not m.p.rules & MEND_BACK_FACES:
+        return True
+    return v3_dot(target, m.p.up) - f_max(gain, 0.0) > c.top + (m.above + lanes_slack(length))
 
 
 cdef inline bint _at_hand(const move_job* m, vec3 end) noexcept nogil:
@@ -414,7 +432,7 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
                 return status
             c.moving_version = m.world.moving.version
             c.valid = True
-            _look_for_ceilings(m, c)
+            _look_around(m, c)
             m.stats.partial_updates += 1
         m.first_query = False
         _measure_room(m, c)
@@ -436,7 +454,7 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
         return status
     c.moving_version = m.world.moving.version
     c.valid = True
-    _look_for_ceilings(m, c)
+    _look_around(m, c)
     m.first_query = False
     m.stats.full_updates += 1
     return STATUS_OK
@@ -588,12 +606,67 @@ cdef int _trace(move_job* m, int32_t kind, int32_t sweep_pass, vec3 position, ve
     return STATUS_OK
 
 
+cdef int _note_hit(move_job* m, const world_hit* hit, const placed* item, int sweep_pass, vec3 position, vec3 way,
+                   double length) noexcept nogil:
+    """Write a hit down for those who want to know."""
+    cdef const candidate_group* g = &m.cache.near.groups[hit.group]
+    cdef vec3 axis = v3_madd(position, way, hit.base.distance)
+    cdef hit_record record
+    cdef int status
+    record.owner = g.owner
+    record.sweep_pass = sweep_pass
+    record.id = g.id
+    record.dynamic = g.owner == OWNER_ACTOR and g.body == BODY_DYNAMIC
+    record.triangle = m.cache.near.source[hit.base.tri] if hit.base.tri >= 0 else -1
+    record.data = 0
+    record.has_data = triangle_data(item, record.triangle, &record.data)
+    record.position = hit.base.point
+    record.normal = hit.base.normal
+    record.direction = way
+    record.length = length
+    record.distance = hit.base.distance
+    record.along = point_segment_parameter(hit.base.point, v3_sub(axis, m.half_axis), v3_add(axis, m.half_axis))
+    if not m.world.silent and sweep_pass != PASS_SENSOR:
+        status = _log_hit(&m.scratch.log, &record)
+        if status != STATUS_OK:
+            return status
+    if m.world.trace != NULL:
+        return _trace(m, TRACE_HIT, sweep_pass, position, way, &record)
+    return STATUS_OK
+
+
 cdef inline int32_t _pick(move_job* m, vec3 position, vec3 way, double reach) noexcept nogil:
     """Choose the candidates whose boxes the capsule touches on its way; returns how many there are."""
     cdef vec3 end = v3_madd(position, way, reach)
     cdef double far = lanes_slack(reach)
     cdef vec3 half = v3_add(m.body, v3(far, far, far))
     return candidates_pick(&m.cache.near, v3_sub(v3_min(position, end), half), v3_add(v3_max(position, end), half))
+
+
+cdef inline void _forget_touched(move_job* m) noexcept nogil:
+    """RULES 5: a pass that sets out forgets what the one before touched."""
+    m.s.marks &= ~<uint32_t>(VALIDATE_TRIANGLE_DOWN | TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
+    m.s.touched_actor = m.s.touched_obstacle = m.s.touched_controller = -1
+    m.moving_below = False
+
+
+cdef inline bint _goes_freely(move_job* m, vec3 direction, double min_distance, int sweep_pass) noexcept nogil:
+    """Make a pass at once that meets nothing at a glance; False: it is for _sweep_test, and nothing is done yet."""
+    cdef vec3 target = v3_add(m.s.position, direction), way
+    cdef double length, asked2
+    if m.world.trace != NULL or not _at_hand(m, target):
+        return False
+    way = v3_sub(target, m.s.position)
+    length = v3_len(way)
+    asked2 = v3_len2(direction)
+    # Where rounding leaves little of the motion, it is looked at closely.
+    if (length <= min_distance or v3_dot(way, direction) < 0.5 * asked2 or length * length > 2.0 * asked2
+            or not _is_free(m, way, length, target, sweep_pass == PASS_UP)):
+        return False
+    _forget_touched(m)
+    m.stats.iterations += 1
+    m.s.position = target
+    return True
 
 
 cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double min_distance, int sweep_pass,
@@ -603,7 +676,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     Returns whether a motion was tried; m.status tells of a failure."""
     cdef controller_state* s = m.s
     cdef candidates* near = &m.cache.near
-    cdef vec3 position = s.position, target, way, normal, axis, p0, p1
+    cdef vec3 position = s.position, target, way, normal, p0, p1
     cdef int32_t n_picked = 0
     cdef double length, asked
     cdef bint moved = False, upright, sliding, struck, clear
@@ -614,7 +687,6 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     cdef const candidate_group* g
     cdef const placed* item
     cdef const triangle* t
-    cdef hit_record record
     cdef vec3 face
     cdef double h
     cdef uint32_t behavior
@@ -622,10 +694,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     collisions[0] = 0
     if v3_is_zero(direction):
         return False
-    # RULES 5: a pass that sets out forgets what the one before touched.
-    s.marks &= ~<uint32_t>(VALIDATE_TRIANGLE_DOWN | TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
-    s.touched_actor = s.touched_obstacle = s.touched_controller = -1
-    m.moving_below = False
+    _forget_touched(m)
     asked = v3_len(direction)
     target = v3_add(position, direction)
     if m.world.trace != NULL:
@@ -651,7 +720,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         m.stats.iterations += 1
         p0 = v3_sub(position, m.half_axis)
         p1 = v3_add(position, m.half_axis)
-        clear = sweep_pass == PASS_UP and _rises_free(m, way)
+        clear = _is_free(m, v3_sub(target, position), length, target, sweep_pass == PASS_UP)
         if not clear:
             n_picked = _pick(m, position, way, length + m.p.contact_offset)
             clear = n_picked == 0 and only_triangles(near)
@@ -705,18 +774,6 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             face = v3_scale(t.n, -1.0) if g.two_sided and v3_dot(t.n, way) > 0.0 else t.n
         upright = sliding = False
         was_on_steep = on_steep
-        record.owner = g.owner
-        record.sweep_pass = sweep_pass
-        record.id = g.id
-        record.dynamic = g.owner == OWNER_ACTOR and g.body == BODY_DYNAMIC
-        record.triangle = near.source[hit.base.tri] if t != NULL else -1
-        record.data = 0
-        record.has_data = triangle_data(item, record.triangle, &record.data)
-        record.position = hit.base.point
-        record.normal = hit.base.normal
-        record.direction = way
-        record.length = length
-        record.distance = hit.base.distance
         if sweep_pass == PASS_DOWN:
             behavior = g.behavior
             if m.world.asks_behavior and not book_answer(&m.scratch.book, ASK_BEHAVIOR, g.owner, g.id, &behavior):
@@ -757,9 +814,9 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             s.ground.point = hit.base.point
             s.ground.owner = g.owner
             s.ground.id = g.id
-            s.ground.triangle = record.triangle
-            s.ground.has_data = record.has_data
-            s.ground.data = record.data
+            s.ground.triangle = near.source[hit.base.tri] if t != NULL else -1
+            s.ground.data = 0
+            s.ground.has_data = triangle_data(item, s.ground.triangle, &s.ground.data)
             s.ground.has_face = t != NULL
             s.ground.face_normal = face
             s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
@@ -777,16 +834,10 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
                 on_steep = t != NULL and g.owner == OWNER_ACTOR and h < m.p.slope_limit
                 if m.p.rules & MEND_LOWER_STEP and m.lifted > 0.0 and not m.lintel:
                     m.lintel = _is_lintel(m, &cast, &hit)
-        if not m.world.silent:
-            axis = v3_madd(position, way, hit.base.distance)
-            record.along = point_segment_parameter(hit.base.point, v3_sub(axis, m.half_axis),
-                                                   v3_add(axis, m.half_axis))
-            if sweep_pass != PASS_SENSOR:
-                m.status = _log_hit(&m.scratch.log, &record)
-                if m.status != STATUS_OK:
-                    return moved
-        if m.world.trace != NULL:
-            _trace(m, TRACE_HIT, sweep_pass, position, way, &record)
+        if not m.world.silent or m.world.trace != NULL:
+            m.status = _note_hit(m, &hit, item, sweep_pass, position, way, length)
+            if m.status != STATUS_OK:
+                return moved
         if sliding and collisions[0] == 0:
             max_iterations += SLIDE_ITERATIONS
         collisions[0] += 1
@@ -839,7 +890,8 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
         iterations = MAX_ITERATIONS
         if p.prevent_vertical_sliding or v3_max_abs(d.side_vector) > ALMOST_ZERO:
             iterations = 1
-        if _sweep_test(m, d.up_vector, iterations, min_distance, PASS_UP, &collisions) and collisions > 0:
+        if (not _goes_freely(m, d.up_vector, min_distance, PASS_UP)
+                and _sweep_test(m, d.up_vector, iterations, min_distance, PASS_UP, &collisions) and collisions > 0):
             flags |= COLLISION_UP
             gained = v3_dot(s.position, up) - start_height
             d.step_offset = f_min(d.step_offset, gained)
@@ -850,7 +902,8 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
             return 0
 
     s.marks &= ~<uint32_t>VALIDATE_TRIANGLE_SIDE
-    if _sweep_test(m, d.side_vector, MAX_ITERATIONS, min_distance, PASS_SIDE, &collisions) and collisions > 0:
+    if (not _goes_freely(m, d.side_vector, min_distance, PASS_SIDE)
+            and _sweep_test(m, d.side_vector, MAX_ITERATIONS, min_distance, PASS_SIDE, &collisions) and collisions > 0):
         flags |= COLLISION_SIDES
     if m.status != STATUS_OK:
         return 0
@@ -1152,6 +1205,7 @@ cdef void _begin(move_job* m, const controller_params* p, controller_state* stat
     far = lanes_slack(v3_max_abs(m.s.position) + v3_max_abs(m.half))
     m.body = v3_sub(m.half, v3(p.contact_offset, p.contact_offset, p.contact_offset))
     m.body = v3_add(m.body, v3(far, far, far))
+    m.above = 0.5 * p.height + p.radius + p.contact_offset + far
     m.side = v3(0.0, 0.0, 0.0)
     m.standing_on_moving = m.passing = m.lintel = m.moving_below = m.moving_aside = m.carried = False
     m.status = STATUS_OK
@@ -1262,6 +1316,7 @@ cdef int move_kept(const controller_params* p, controller_state* state, const mo
             return status
         c.bounds = kept.bounds
         c.roomy = c.open_above = False
+        c.top = NO_HIT
         c.fixed_version = kept.fixed_version
         c.timestamp = kept.timestamp
         # Moving things are looked up in every move, unless there are none.

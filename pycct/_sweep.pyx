@@ -682,7 +682,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
                         double limit, int32_t hint, int* passed, touched_triangle* touched, int64_t* tested,
                         sweep_hit* hit) noexcept nogil:
     cdef int32_t i, k, count = 0, winner = 0, over
-    cdef double nd, low, time, first = NO_HIT, longest = limit, lead, ta, tb, tc
+    cdef double nd, low, time, first = NO_HIT, longest = limit, lead, trails, ta, tb, tc
     cdef const triangle* t
     cdef triangle turned
     cdef touched_triangle swap
@@ -692,6 +692,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
     cdef bint parallel = _is_parallel(q.axis, q.dir)
     cdef double ahead = q.slack + SURELY_AHEAD * f_max(v3_max_abs(q.p0), v3_max_abs(q.p1))
     lead = f_max(v3_dot(q.p0, q.dir), v3_dot(q.p1, q.dir))
+    trails = lead - (q.radius + TRAILING_SLACK) if parallel and q.trailing_rule else -NO_HIT
     if hint >= 0:
         # The hinted one first: where it is hit again, its distance bounds the rest.
         for k in range(1, n):
@@ -717,15 +718,17 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
             continue
         elif nd == 0.0 and q.culls_parallel:
             continue
+        # Behind the motion altogether, or farther ahead than it leads? One corner in between says no.
         ta = v3_dot(t.a, q.dir)
-        tb = v3_dot(t.b, q.dir)
-        tc = v3_dot(t.c, q.dir)
-        if parallel and q.trailing_rule and f_max(ta, f_max(tb, tc)) < lead - (q.radius + TRAILING_SLACK):
-            continue
-        # Nor can what lies farther ahead than the motion leads.
-        if f_min(ta, f_min(tb, tc)) - lead > q.radius + limit + ahead:
-            continue
+        if ta < trails or ta - lead > q.radius + limit + ahead:
+            tb = v3_dot(t.b, q.dir)
+            tc = v3_dot(t.c, q.dir)
+            if f_max(ta, f_max(tb, tc)) < trails or f_min(ta, f_min(tb, tc)) - lead > q.radius + limit + ahead:
+                continue
         tested[0] += 1
+        # The hinted one and the first are likely hit on their faces, the others are likely missed.
+        if i != hint and _stays_beside(q, t, nd, low, limit, ahead):
+            continue
         if low < q.radius and _overlaps(q, t, low, &near):
             if skip_overlaps:
                 continue
@@ -749,9 +752,6 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
             axis = v3_unit(v3_sub(q.p1, q.p0))
             if not v3_is_zero(axis) and fabs(v3_dot(t.n, axis)) <= TIE:
                 continue
-        # The hinted one and the first are likely hit on their faces, the others are likely missed.
-        if i != hint and _stays_beside(q, t, nd, low, limit, ahead):
-            continue
         if count > 0 and _passes_by(q.p0, q.axis, q.radius, q.dir, t):
             continue
         time = _capsule_triangle(q, parallel, count > 0, t, limit, &over)
