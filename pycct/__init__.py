@@ -5,34 +5,35 @@ World
     `Plane`, `Triangle`; `load_level`. A scene answers `raycast`, `sweep`, `overlap`, `penetration` and
     `closest_points`, each with a ``_many`` twin.
 Characters
-    `CharacterController` with its `Hit`, `Ground` and `State`; `separate`; the modes `ClimbingMode`,
+    `CharacterController` with its `Hit`, `Ground`, `State` and `Contacts`; `separate`; the modes `ClimbingMode`,
     `NonWalkableMode`, `Behavior`, `Rules`; the results `CollisionFlags`, `Pass`, `Region`.
 Many characters
     `Crowd` with `CrowdMember` and `GroundArrays`; `move_many`.
 Shape against shape
     `distance_between`, `contacts_between`, each with a ``_many`` twin; `ContactManifold`; `HullTables`.
 Block worlds
-    `CubeWorld`, `SweepSlideController`, `step_many`.
+    `CubeWorld`, `SweepSlideController`, `step_many`; `pycct.slide`, what they tell.
 This build
-    `show_config`.
+    `show_config`, `RESULTS_VERSION`.
 Geometry
     `pycct.kernels`, `pycct.toolbox`, `decompose_movement`, `expanding_polygon`.
 The same in plain Python
     `pycct.reference`.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pycct._crowd_records import GroundArrays
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct._pure import PURE
-from pycct._version import __version__
+from pycct._version import RESULTS_VERSION, __version__
 from pycct.config import show_config
 
 if TYPE_CHECKING or not PURE:
     from pycct import kernels as kernels
     from pycct import toolbox as toolbox
     from pycct._ask import ClosestArrays, ClosestPoints, HitArrays, Penetration, SceneHit, TouchArrays
+    from pycct._character import Contacts
     from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement, separate
     from pycct._crowd import Crowd, CrowdMember
     from pycct._cubes import CubeWorld
@@ -85,6 +86,7 @@ else:
     )
 
 __all__ = [
+    "RESULTS_VERSION",
     "Actor",
     "Behavior",
     "Box",
@@ -97,6 +99,7 @@ __all__ = [
     "Contact",
     "ContactArrays",
     "ContactManifold",
+    "Contacts",
     "ConvexHull",
     "Crowd",
     "CrowdMember",
@@ -151,6 +154,7 @@ _COMPILED = {
     "Contact",
     "ContactArrays",
     "ContactManifold",
+    "Contacts",
     "CrowdMember",
     "CubeWorld",
     "Distance",
@@ -175,7 +179,10 @@ if PURE:
     __all__[:] = [name for name in __all__ if name not in _COMPILED]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _COMPILED:
-        raise AttributeError(f"pycct.{name} needs the compiled modules; this is the plain Python reference")
-    raise AttributeError(f"module 'pycct' has no attribute {name!r}")
+# Nothing for a type checker to see: with this it would take any name for one of pycct.
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name in _COMPILED:
+            raise AttributeError(f"pycct.{name} needs the compiled modules; this is the plain Python reference")
+        raise AttributeError(f"module 'pycct' has no attribute {name!r}")

@@ -16,6 +16,7 @@ from pycct._convert cimport (
     as_place,
     as_quat,
     as_unit,
+    as_vec3,
     from_vec3,
     raise_status,
 )
@@ -53,24 +54,27 @@ from pycct._types cimport (
 from pycct._vec cimport q_rotate, quat, v3, v3_dot, v3_load, vec3
 from pycct._world cimport placed, triangle_data, triangle_mask
 
+from pycct._answers import still_there
+
 # Nothing in a scene is farther away than this: longer searches end here.
 cdef double REACH = 1e13
 
+# A named tuple takes its module from its caller's frame, which compiled code has not.
 HitArrays = namedtuple(
-    "HitArrays", "hit distance time position normal actor controller triangle data mask overlapping")
+    "HitArrays", "hit distance time position normal actor controller triangle data mask overlapping", module=__name__)
 HitArrays.__doc__ = """Answers of `Scene.raycast_many` and `Scene.sweep_many`, one row per question.
 
 Where ``hit`` is False: distance is the one asked for, time 1, ids and triangles -1, the rest zero.
 ``actor`` and ``controller`` hold ids, ``data`` 0 and ``mask`` 0xFFFFFFFF where a triangle has none.
 """
-TouchArrays = namedtuple("TouchArrays", "hit first actor controller direction depth")
+TouchArrays = namedtuple("TouchArrays", "hit first actor controller direction depth", module=__name__)
 TouchArrays.__doc__ = """Answers of `Scene.overlap_many` and `Scene.penetration_many`.
 
 ``hit`` has one row per question; what question i touches stands in rows ``first[i]`` to
 ``first[i + 1]`` of the others. ``direction`` and ``depth`` are None for `Scene.overlap_many`.
 """
 ClosestArrays = namedtuple(
-    "ClosestArrays", "hit distance point position normal actor controller triangle data mask")
+    "ClosestArrays", "hit distance point position normal actor controller triangle data mask", module=__name__)
 ClosestArrays.__doc__ = """Answers of `Scene.closest_points_many`, one row per question.
 
 Where ``hit`` is False: ids and triangles -1, the rest zero. ``point`` is on the shape, ``position`` on the world.
@@ -129,10 +133,32 @@ cdef class SceneHit:
         """Unit normal out of what was hit; against the direction when overlapping."""
         return from_vec3(self.normal_)
 
+    @property
+    def other(self):
+        """The actor or the controller."""
+        return self.actor if self.controller is None else self.controller
+
+    def __copy__(self):
+        return self
+
+    def __reduce__(self):
+        return _scene_hit_again, (self.distance, self.time, still_there(self.actor), still_there(self.controller),
+                                  self.triangle, self.data, self.mask, bool(self.overlapping), self.position,
+                                  self.normal)
+
     def __repr__(self):
-        what = self.actor if self.controller is None else self.controller
-        return (f"<SceneHit: {what!r} at distance {self.distance:.6g}, position {self.position}, "
+        return (f"<SceneHit: {self.other!r} at distance {self.distance:.6g}, position {self.position}, "
                 f"normal {self.normal}, triangle {self.triangle}>")
+
+
+def _scene_hit_again(distance, time, actor, controller, triangle, data, mask, overlapping, position, normal):
+    """A pickled or copied SceneHit."""
+    cdef SceneHit r = SceneHit.__new__(SceneHit)
+    r.distance, r.time, r.overlapping = distance, time, overlapping
+    r.actor, r.controller, r.triangle, r.data, r.mask = actor, controller, triangle, data, mask
+    r.position_ = as_vec3(position, "position")
+    r.normal_ = as_vec3(normal, "normal")
+    return r
 
 
 @cython.final
@@ -157,12 +183,30 @@ cdef class Penetration:
         """Unit vector that moves the shape out."""
         return from_vec3(self.direction_)
 
+    @property
+    def other(self):
+        """The actor or the controller."""
+        return self.actor if self.controller is None else self.controller
+
+    def __copy__(self):
+        return self
+
+    def __reduce__(self):
+        return _penetration_again, (still_there(self.actor), still_there(self.controller), self.direction, self.depth)
+
     def __iter__(self):
-        return iter((self.actor if self.controller is None else self.controller, self.direction, self.depth))
+        return iter((self.other, self.direction, self.depth))
 
     def __repr__(self):
-        what = self.actor if self.controller is None else self.controller
-        return f"<Penetration: {what!r}, {self.depth:.6g} along {self.direction}>"
+        return f"<Penetration: {self.other!r}, {self.depth:.6g} along {self.direction}>"
+
+
+def _penetration_again(actor, controller, direction, depth):
+    """A pickled or copied Penetration."""
+    cdef Penetration r = Penetration.__new__(Penetration)
+    r.actor, r.controller, r.depth = actor, controller, depth
+    r.direction_ = as_vec3(direction, "direction")
+    return r
 
 
 @cython.final
@@ -205,9 +249,31 @@ cdef class ClosestPoints:
         """Unit vector from the world towards the shape."""
         return from_vec3(self.normal_)
 
+    @property
+    def other(self):
+        """The actor or the controller."""
+        return self.actor if self.controller is None else self.controller
+
+    def __copy__(self):
+        return self
+
+    def __reduce__(self):
+        return _closest_again, (self.distance, self.point, self.position, self.normal, still_there(self.actor),
+                                still_there(self.controller), self.triangle, self.data, self.mask)
+
     def __repr__(self):
-        what = self.actor if self.controller is None else self.controller
-        return f"<ClosestPoints: {what!r} at distance {self.distance:.6g}, {self.point} to {self.position}>"
+        return f"<ClosestPoints: {self.other!r} at distance {self.distance:.6g}, {self.point} to {self.position}>"
+
+
+def _closest_again(distance, point, position, normal, actor, controller, triangle, data, mask):
+    """Pickled or copied ClosestPoints."""
+    cdef ClosestPoints r = ClosestPoints.__new__(ClosestPoints)
+    r.distance = distance
+    r.point_ = as_vec3(point, "point")
+    r.position_ = as_vec3(position, "position")
+    r.normal_ = as_vec3(normal, "normal")
+    r.actor, r.controller, r.triangle, r.data, r.mask = actor, controller, triangle, data, mask
+    return r
 
 
 # ---------------------------------------------------------------- arguments

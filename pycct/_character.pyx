@@ -29,7 +29,7 @@ from pycct._vec cimport f_max, v3_add, v3_dot, v3_finite, v3_len, v3_madd, v3_ma
 from pycct._world cimport GROUP_PLANE, GROUP_TRIANGLES, OWNER_CONTROLLER, candidate_group, candidates, placed
 
 from pycct._enums import Behavior, ClimbingMode, NonWalkableMode, Rules
-from pycct._pairs import capsule_contacts
+from pycct._pairs import ContactManifold, capsule_contacts
 
 SHORTEST = 1e-100
 SEPARATION_SPEED = 4.0
@@ -354,7 +354,17 @@ cdef tuple z_to(vec3 up):
 
 
 class Contacts(NamedTuple):
-    """Where a character touches one thing."""
+    """Where a character touches one thing: one of the answers of `CharacterController.contacts`.
+
+    Attributes
+    ----------
+    other : Actor, Obstacle, CharacterController or CrowdMember
+        What is touched.
+    triangle : int or None
+        Of a mesh or heightfield, as you numbered it.
+    manifold : ContactManifold
+        Points on the other, normal towards the character.
+    """
 
     other: object
     triangle: object
@@ -386,6 +396,27 @@ cdef double contact_reach(const controller_params* p, object max_distance) excep
     return reach
 
 
+cdef object _plane_contacts(const controller_params* p, vec3 position, vec3 normal, double offset, double reach):
+    """Contacts with a half space, or None: those with the upper face of a box of which nothing else is near."""
+    cdef double size = p.height + 2.0 * p.radius + reach, large = 8.0 * size
+    # Seen from the character, and no deeper than its size: both only shift what is found.
+    cdef double level = offset - v3_dot(normal, position)
+    cdef double deeper = f_max(level - size, 0.0)
+    cdef vec3 point
+    if level < -size:
+        return None
+    found = capsule_contacts(Capsule(p.radius, p.height), ((0.0, 0.0, 0.0), z_to(p.up)), [Box((large, large, large))],
+                             [(from_vec3(v3_scale(normal, level - deeper - large)), z_to(normal))], reach)
+    if not found:
+        return None
+    there = found[0][1]
+    here = ContactManifold(from_vec3(normal))
+    for where, distance in zip(there.points_on_b.tolist(), there.distances.tolist()):
+        point = v3_madd(v3_add(as_vec3(where, "point"), position), normal, deeper)
+        here.add(from_vec3(point), distance - deeper)
+    return here
+
+
 cdef list contacts_around(Scene scene, Snapshot snap, const controller_params* p, vec3 position,
                           const move_scratch* scratch, double reach, object filter):
     cdef const candidates* c = &scratch.around
@@ -393,13 +424,17 @@ cdef list contacts_around(Scene scene, Snapshot snap, const controller_params* p
     cdef const triangle* t
     cdef const placed* item
     cdef int32_t i, k
-    cdef list found = [], shapes = [], poses = []
+    cdef list found = [], shapes = [], poses = [], planes = []
     for i in range(c.n_groups):
         g = &c.groups[i]
         other = other_of(scene, g.owner, g.id)
-        if other is None or g.kind == GROUP_PLANE:
+        if other is None:
             continue
-        if g.owner == OWNER_CONTROLLER:
+        if g.kind == GROUP_PLANE:
+            m = _plane_contacts(p, position, g.q0, g.radius, reach)
+            if m is not None:
+                planes.append(((g.owner, g.id, -1), other, m))
+        elif g.owner == OWNER_CONTROLLER:
             found.append(((g.owner, g.id, -1), other))
             shapes.append(other.shape)
             # Where it was seen: a crowd may be on its way.
@@ -416,9 +451,10 @@ cdef list contacts_around(Scene scene, Snapshot snap, const controller_params* p
             shapes.append(_true_shape(other.shape, item))
             poses.append((from_vec3(item.position), from_quat(item.rotation)))
     me = Capsule(p.radius, p.height)
-    touching = [(found[n][0], found[n][1], m)
-                for n, m in capsule_contacts(me, (from_vec3(position), z_to(p.up)), shapes, poses, reach)
-                if filter is None or filter(found[n][1])]
+    touching = planes + [(*found[n], m) for n, m in capsule_contacts(me, (from_vec3(position), z_to(p.up)), shapes,
+                                                                     poses, reach)]
+    if filter is not None:
+        touching = [row for row in touching if filter(row[1])]
     touching.sort(key=_first)
     return [Contacts(other, key[2] if key[2] >= 0 else None, m) for key, other, m in touching]
 

@@ -97,6 +97,7 @@ from pycct._world cimport (
 )
 
 from pycct import saves
+from pycct._answers import still_there
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct.explain import KINDS, Event, Explanation
 
@@ -238,9 +239,31 @@ cdef class Hit:
         """The pass (Pass) of the move."""
         return PASSES[self.r.sweep_pass]
 
+    def __copy__(self):
+        return self
+
+    def __reduce__(self):
+        return _hit_again, (still_there(self.actor), still_there(self.controller), still_there(self.obstacle),
+                            self.triangle, self.data, self.dynamic, self.pass_, self.position, self.normal,
+                            self.direction, self.r.length, self.r.distance, self.r.along)
+
     def __repr__(self):
         return (f"<Hit: {self.other!r}, triangle {self.triangle}, pass {self.pass_.name}, position {self.position}, "
                 f"normal {self.normal}>")
+
+
+def _hit_again(actor, controller, obstacle, triangle, data, dynamic, pass_, position, normal, direction, length,
+               distance, along):
+    """A pickled or copied Hit."""
+    cdef Hit h = Hit.__new__(Hit)
+    h.actor, h.controller, h.obstacle, h.triangle, h.data = actor, controller, obstacle, triangle, data
+    h.r.dynamic = dynamic
+    h.r.sweep_pass = PASSES.index(pass_)
+    h.r.position = as_vec3(position, "position")
+    h.r.normal = as_vec3(normal, "normal")
+    h.r.direction = as_vec3(direction, "direction")
+    h.r.length, h.r.distance, h.r.along = length, distance, along
+    return h
 
 
 @cython.final
@@ -287,10 +310,36 @@ cdef class Ground:
         """Gap between the capsule and the ground, metres."""
         return self.g.distance
 
+    @property
+    def other(self):
+        """The actor, controller or obstacle; None when it is gone."""
+        if self.actor is not None:
+            return self.actor
+        return self.controller if self.controller is not None else self.obstacle
+
+    def __copy__(self):
+        return self
+
+    def __reduce__(self):
+        return _ground_again, (still_there(self.actor), still_there(self.controller), still_there(self.obstacle),
+                               self.triangle, self.data, bool(self.walkable), self.normal, self.face_normal,
+                               self.point, self.distance)
+
     def __repr__(self):
-        what = self.actor if self.actor is not None else self.controller or self.obstacle
-        return (f"<Ground: {what!r}, triangle {self.triangle}, normal {self.normal}, "
+        return (f"<Ground: {self.other!r}, triangle {self.triangle}, normal {self.normal}, "
                 f"walkable {bool(self.walkable)}>")
+
+
+def _ground_again(actor, controller, obstacle, triangle, data, walkable, normal, face_normal, point, distance):
+    """A pickled or copied Ground."""
+    cdef Ground r = Ground.__new__(Ground)
+    r.actor, r.controller, r.obstacle, r.triangle, r.data = actor, controller, obstacle, triangle, data
+    r.walkable = walkable
+    r.g.normal = as_vec3(normal, "normal")
+    r.g.face_normal = as_vec3(face_normal, "face_normal")
+    r.g.point = as_vec3(point, "point")
+    r.g.distance = distance
+    return r
 
 
 @cython.final
@@ -337,9 +386,29 @@ cdef class State:
         """How far what it stands on carried it, metres."""
         return from_vec3(self.platform_delta_)
 
+    def __copy__(self):
+        return self
+
+    def __reduce__(self):
+        return _state_again, (still_there(self.standing_on), bool(self.on_controller), bool(self.on_obstacle),
+                              bool(self.moving_up), bool(self.sliding), self.overlap, self.contact_point_height,
+                              self.ground_triangle, self.velocity, self.platform_delta)
+
     def __repr__(self):
         return (f"<State: standing on {self.standing_on!r}, moving_up {bool(self.moving_up)}, "
                 f"sliding {bool(self.sliding)}, overlap {self.overlap:.3g}>")
+
+
+def _state_again(standing_on, on_controller, on_obstacle, moving_up, sliding, overlap, contact_point_height,
+                 ground_triangle, velocity, platform_delta):
+    """A pickled or copied State."""
+    cdef State r = State.__new__(State)
+    r.standing_on, r.ground_triangle = standing_on, ground_triangle
+    r.on_controller, r.on_obstacle, r.moving_up, r.sliding = on_controller, on_obstacle, moving_up, sliding
+    r.overlap, r.contact_point_height = overlap, contact_point_height
+    r.velocity_ = as_vec3(velocity, "velocity")
+    r.platform_delta_ = as_vec3(platform_delta, "platform_delta")
+    return r
 
 
 @cython.final
@@ -374,9 +443,28 @@ cdef class MoveStats:
         """The mends (Rules) that made a difference; none: the move was PhysX's to the bit."""
         return Rules(self.mends_)
 
+    def __copy__(self):
+        return self
+
+    def __reduce__(self):
+        return _stats_again, (self.cache_bounds, self.timestamp, self.static_triangles, self.total_triangles,
+                              self.iterations, self.full_updates, self.partial_updates, self.triangles_tested,
+                              self.recoveries, self.mends_)
+
     def __repr__(self):
         return (f"<MoveStats: {self.iterations} iterations, {self.full_updates} full and {self.partial_updates} "
                 f"partial updates, {self.triangles_tested} triangles tested, {self.recoveries} recoveries>")
+
+
+def _stats_again(cache_bounds, timestamp, static_triangles, total_triangles, iterations, full_updates, partial_updates,
+                 triangles_tested, recoveries, mends):
+    """A pickled or copied MoveStats."""
+    cdef MoveStats r = MoveStats.__new__(MoveStats)
+    r.cache_bounds, r.timestamp = cache_bounds, timestamp
+    r.static_triangles, r.total_triangles = static_triangles, total_triangles
+    r.iterations, r.full_updates, r.partial_updates = iterations, full_updates, partial_updates
+    r.triangles_tested, r.recoveries, r.mends_ = triangles_tested, recoveries, mends
+    return r
 
 
 cdef class CharacterController:
@@ -995,10 +1083,9 @@ cdef class CharacterController:
         Returns
         -------
         list of Contacts
-            ``other`` (actor, controller or obstacle), ``triangle`` (index or None) and
-            ``manifold`` (ContactManifold: points on the other, normal towards the
-            character), in the order of ids and triangles. Planes are left out: a half
-            space has no features.
+            ``other`` (actor, controller, obstacle or member of a crowd), ``triangle`` (index or
+            None) and ``manifold`` (ContactManifold: points on the other, normal towards the
+            character), in the order of ids and triangles.
         """
         cdef double reach = contact_reach(&self.params, max_distance)
         cdef Snapshot snap

@@ -251,8 +251,25 @@ cdef class CrowdMember:
     def __hash__(self):
         return hash((id(self.crowd), self.id))
 
+    def __copy__(self):
+        return self
+
+    def __reduce__(self):
+        # By its place: a crowd that is copied within its scene has other ids.
+        i = -1 if self.crowd is None else self.crowd.index_of(self.id)
+        if i < 0:
+            raise TypeError(f"character {self.id} has been removed from its crowd: it cannot be pickled or copied")
+        return _member_at, (self.crowd, i)
+
     def __repr__(self):
         return f"<CrowdMember {self.id}>"
+
+
+def _member_at(Crowd crowd not None, index):
+    """A pickled or copied CrowdMember."""
+    if not 0 <= index < crowd.c.n:
+        raise ValueError(f"state is damaged: the crowd has no character {index}")
+    return crowd._member_of(crowd.c.ids[index])
 
 
 cdef class Crowd:
@@ -508,6 +525,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         self.positions_ = np.empty((n, 3))
         self.flags_ = np.zeros(n, np.uint8)
         self.costs_ = None
+        self.has_hits = False
         for k in range(self.n_threads):
             self.threads[k].n_hits = 0
         self.has_places = False
@@ -1034,6 +1052,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef bint undone = False
         for k in range(self.n_threads):
             self.threads[k].n_hits = 0
+        self.has_hits = s.record_hits
         if far:
             before = <controller_state*>malloc(<size_t>self.c.n * sizeof(controller_state))
             if before == NULL:
@@ -1102,7 +1121,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             any number. Small crowds are done by fewer, since a thread costs more to wake than
             they take; 'sequential' crowds that collide by one.
         record_hits : bool
-            Remember collisions for `hits`.
+            Remember collisions for `hits`, which refuses otherwise.
         out : (n,) array of uint8, optional
             Where to write the flags; any strides. Without it a new array is made.
         min_distance : float
@@ -1262,7 +1281,9 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     def hits(self):
-        """Collisions of the last move, if it was to record them; forgotten when characters come or go.
+        """Collisions of the last move, which must have been made with ``record_hits=True``.
+
+        Forgotten when characters come or go: ask before that.
 
         Returns
         -------
@@ -1272,12 +1293,20 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             position (m), normal (out of what was hit), direction (of the motion), length (of the
             motion that was left, m), distance (m), along (place on the capsule's axis, 0 bottom
             to 1 top), ``pass_`` (Pass). By index, and in the order in which they happened.
+
+        Raises
+        ------
+        RuntimeError
+            The last move did not record hits, or characters have come or gone since.
         """
         cdef uint8_t[::1] raw
         cdef int64_t total = 0, at = 0
         cdef int k
         self.enter()
         try:
+            if not self.has_hits:
+                raise RuntimeError("no hits were recorded: pass record_hits=True to move, and ask for them before "
+                                   "characters come or go")
             for k in range(self.n_threads):
                 total += self.threads[k].n_hits
             rows = np.zeros(total, HITS)
@@ -1312,7 +1341,6 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
     cdef int ask(self, crowd_question* q, int threads, bint resizes) except -1:
         cdef Snapshot snap = self.scene.snapshot()
         cdef int status = STATUS_OK
-        q.crowd = &self.c
         q.threads = self.threads
         q.fixed = &snap.fixed.data
         q.moving = &snap.moving.data
@@ -1373,6 +1401,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef uint8_t[::1] raw, moved
         cdef int many
         memset(&q, 0, sizeof(crowd_question))
+        q.crowd = &self.c
         q.reach = as_not_negative(max_distance, "max_distance")
         q.snaps = snaps
         self.enter()
@@ -1416,7 +1445,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         finally:
             self.leave()
 
-    def can_resize(self, height, threads=1):
+    def can_resize(self, height, threads=1, indices=None):
         """Whether there is room to become that high, the feet where they are.
 
         Parameters
@@ -1425,27 +1454,49 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             Distance between the sphere centres, metres, >= 0.
         threads : int
             As for `move`.
+        indices : int or (k,) array of ints, optional
+            Who is asked about; the default is everybody.
 
         Returns
         -------
-        (n,) array of bool
+        (n,) or (k,) array of bool
             True as well for less height than now.
         """
         cdef crowd_question q
+        cdef crowd_data some
         cdef uint8_t[::1] fits
+        cdef int64_t[::1] which
+        cdef Py_ssize_t k
         cdef int many
         memset(&q, 0, sizeof(crowd_question))
+        memset(&some, 0, sizeof(crowd_data))
+        q.crowd = &self.c
         q.reach = as_not_negative(height, "height")
         self.enter()
         try:
-            many = self.ready(threads, self.c.n)
-            answers = np.ones(self.c.n, bool)
-            if self.c.n > 0:
+            if indices is not None:
+                # Those alone, as a crowd of their own in the same world.
+                which = self.indices(indices)
+                raise_status(crowd_reserve(&some, which.shape[0]))
+                some.n = which.shape[0]
+                some.table = self.c.table
+                some.colliding = self.c.colliding
+                for k in range(some.n):
+                    some.states[k] = self.c.states[which[k]]
+                    some.ids[k] = self.c.ids[which[k]]
+                    some.rows[k] = self.c.rows[which[k]]
+                    some.groups[k] = self.c.groups[which[k]]
+                q.crowd = &some
+            many = self.ready(threads, q.crowd.n)
+            answers = np.ones(q.crowd.n, bool)
+            if q.crowd.n > 0:
                 fits = answers.view(np.uint8)
                 q.answers = &fits[0]
                 self.ask(&q, many, True)
             return answers
         finally:
+            some.table = NULL
+            crowd_free(&some)
             self.leave()
 
     def resize(self, indices, height):
@@ -1497,7 +1548,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         -------
         list of lists of Contacts
             For each character what `CharacterController.contacts` tells: other, triangle,
-            manifold.
+            manifold; planes and members of crowds among the others.
         """
         cdef int64_t[::1] which
         cdef move_world w

@@ -523,6 +523,15 @@ cdef class HullTables:
     def __dealloc__(self):
         free(self._block)
 
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return _tables_of_record, hull_record(self)
+
     cdef int _fill(self, double[:, ::1] points, int dimension, list faces, list rest, object extent) except -1:
         """A face is (normal, loop) or (plane, loop); the extent is that of the points when there is none."""
         used = sorted({v for _, loop in faces for v in loop} | set(rest))
@@ -732,6 +741,11 @@ cdef HullTables hull_again(int dimension, object vertices, object planes, object
     rest = list(range(n)) if dimension < 2 else []
     tables._fill(vertices, dimension, list(zip(planes.tolist(), loops)), rest, extent)
     return tables
+
+
+def _tables_of_record(dimension, vertices, planes, starts, corners, extent):
+    """Pickled HullTables: made again from their corners alone they could have other faces."""
+    return hull_again(dimension, vertices, planes, starts, corners, extent)
 
 
 cdef list _starts(list rows):

@@ -18,14 +18,15 @@ from pycct._shapes cimport Capsule, ConvexHull, Shape
 from pycct._types cimport SHAPE_BOX, SHAPE_CAPSULE, SHAPE_HULL, SHAPE_SPHERE, SHAPE_TRIANGLE
 from pycct._vec cimport v3, v3_load, vec3
 
-Feature = namedtuple("Feature", "kind number")
+# A named tuple takes its module from its caller's frame, which compiled code has not.
+Feature = namedtuple("Feature", "kind number", module=__name__)
 Feature.__doc__ = "What a closest point lies on: kind 'vertex', 'edge' or 'face', and its number in the shape."
-Contact = namedtuple("Contact", "point distance")
+Contact = namedtuple("Contact", "point distance", module=__name__)
 Contact.__doc__ = "One contact: the point on B (m) and the signed distance to A along the normal (m)."
 DistanceArrays = namedtuple(
-    "DistanceArrays", "near distance point_a point_b normal normal_a normal_b feature_a feature_b")
+    "DistanceArrays", "near distance point_a point_b normal normal_a normal_b feature_a feature_b", module=__name__)
 DistanceArrays.__doc__ = "Results of distance_between_many, one row per pair; rows with near False are zero."
-ContactArrays = namedtuple("ContactArrays", "near normal counts points_on_b distances")
+ContactArrays = namedtuple("ContactArrays", "near normal counts points_on_b distances", module=__name__)
 ContactArrays.__doc__ = "Results of contacts_between_many; row i has counts[i] contacts, the rest of its 32 are zero."
 
 
@@ -185,10 +186,31 @@ cdef class Distance:
         """Feature code on B."""
         return self.r.feature_b
 
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return _distance_again, (self.r.distance, self.point_a, self.point_b, self.normal, self.normal_a,
+                                 self.normal_b, self.r.feature_a, self.r.feature_b)
+
     def __repr__(self):
         a, b = decode_feature(self.r.feature_a), decode_feature(self.r.feature_b)
         return (f"Distance({self.r.distance!r}, point_a={self.point_a}, point_b={self.point_b}, "
                 f"{a.kind} {a.number} to {b.kind} {b.number})")
+
+
+def _distance_again(distance, point_a, point_b, normal, normal_a, normal_b, feature_a, feature_b):
+    """A pickled Distance."""
+    cdef Distance d = Distance.__new__(Distance)
+    d.r.distance = distance
+    d.r.point_a, d.r.point_b = as_vec3(point_a, "point_a"), as_vec3(point_b, "point_b")
+    d.r.normal = as_vec3(normal, "normal")
+    d.r.normal_a, d.r.normal_b = as_vec3(normal_a, "normal_a"), as_vec3(normal_b, "normal_b")
+    d.r.feature_a, d.r.feature_b = feature_a, feature_b
+    return d
 
 
 cdef bint _distance(const convex_shape* a, const pose* pa, const convex_shape* b, const pose* pb, double limit,

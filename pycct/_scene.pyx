@@ -399,6 +399,13 @@ cdef class Actor:
             raise RuntimeError(f"actor {self.id} has been removed from its scene")
         return 0
 
+    def __reduce__(self):
+        # By its number: the scene goes along, once with all that is of it.
+        scene = self.scene
+        if scene is None:
+            raise TypeError(f"actor {self.id} has been removed from its scene: it cannot be pickled or copied")
+        return _actor_of, (scene, self.id)
+
     def __repr__(self):
         where = "removed" if self.scene_ is None else f"at {self.position}"
         return f"<{type(self).__name__} {self.id}: {self.shape!r}, {self.body}, {where}>"
@@ -1275,6 +1282,14 @@ cdef tuple _record_of(Actor a):
     """What makes an actor again."""
     return (a.id, isinstance(a, Obstacle), a.shape, from_vec3(a.position_), from_quat(a.rotation_),
             from_vec3(a.scale_), a.body_, a.layer_, a.behavior_)
+
+
+def _actor_of(Scene scene not None, id):
+    """A pickled or copied actor."""
+    actor = scene.actor(id)
+    if actor is None:
+        raise ValueError(f"state is damaged: the scene has no actor {id}")
+    return actor
 
 
 def _scene_again(records, next_id):

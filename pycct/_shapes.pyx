@@ -72,6 +72,14 @@ cdef object _numbers(object values, str name, int32_t n, object dtype):
     return array
 
 
+cdef int _not_empty(object values, str name) except -1:
+    """Vertices or triangles of a mesh: at least one."""
+    given = isinstance(values, (list, tuple)) or (isinstance(values, np.ndarray) and values.ndim > 0)
+    if given and len(values) == 0:
+        raise ValueError(f"{name} must not be empty: a mesh needs at least one triangle")
+    return 0
+
+
 cdef bint _flag(object value, str name) except -1:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
@@ -488,6 +496,8 @@ cdef class Mesh(Shape):
         cdef const uint32_t[::1] masks
         cdef int status, many = pool_threads(threads)
         self.fresh()
+        _not_empty(vertices, "vertices")
+        _not_empty(triangles, "triangles")
         points = as_table(vertices, "vertices", 3, 1)
         try:
             given = np.asarray(triangles)
@@ -497,8 +507,7 @@ cdef class Mesh(Shape):
             raise TypeError(f"triangles must be an array of integers, not {given.dtype}")
         if given.ndim != 2 or given.shape[1] != 3:
             raise ValueError(f"triangles must have shape (m, 3), got {given.shape}")
-        if given.shape[0] == 0:
-            raise ValueError("triangles must not be empty")
+        _not_empty(given, "triangles")
         if given.shape[0] > 2**29 or points.shape[0] > 2**29:
             raise ValueError("a mesh can have at most 2**29 vertices and triangles")
         if int(given.min()) < 0 or int(given.max()) >= points.shape[0]:

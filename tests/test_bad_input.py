@@ -309,10 +309,11 @@ def test_unknown_arguments_and_attributes(scene, hero):
 @pytest.mark.parametrize(
     ("vertices", "triangles", "error", "name"),
     [
-        ([], [], ValueError, "vertices"),
-        (np.zeros((0, 3)), np.zeros((0, 3), int), ValueError, "vertices"),
-        (TETRA, [], (ValueError, TypeError), "triangles"),
-        (TETRA, np.zeros((0, 3), int), ValueError, "triangles"),
+        ([], [], ValueError, "vertices must not be empty: a mesh needs at least one triangle"),
+        (np.zeros((0, 3)), np.zeros((0, 3), int), ValueError, "vertices must not be empty: a mesh needs"),
+        (TETRA, [], ValueError, "triangles must not be empty: a mesh needs at least one triangle"),
+        (TETRA, np.zeros((0, 3), int), ValueError, "triangles must not be empty: a mesh needs"),
+        (TETRA, np.array(5), ValueError, "triangles"),
         (np.zeros((4, 2)), FACES, ValueError, "vertices"),
         (np.zeros(12), FACES, ValueError, "vertices"),
         (np.zeros((2, 2, 3)), FACES, ValueError, "vertices"),
@@ -339,8 +340,9 @@ def test_unknown_arguments_and_attributes(scene, hero):
     ],
     ids=label,
 )
-def test_meshes(vertices, triangles, error, name):
-    refuses(error, name, Mesh, vertices, triangles)
+@pytest.mark.parametrize("module", MODULES, ids=["compiled", "reference"])
+def test_meshes(module, vertices, triangles, error, name):
+    refuses(error, name, module.Mesh, vertices, triangles)
 
 
 @pytest.mark.parametrize(

@@ -175,8 +175,37 @@ def test_hits_and_stats_are_those_of_single_controllers():
             assert stats[name].tolist() == [getattr(h.stats, name) for h in heroes]
         assert stats["mends"].tolist() == [int(h.stats.mends) for h in heroes]
     assert len(crowd.hits()) and crowd.hits()["has_data"].any()
-    crowd.move(way, DT)
-    assert len(crowd.hits()) == 0
+
+
+@pytest.mark.parametrize("module", [pycct, reference], ids=["compiled", "reference"])
+def test_hits_are_refused_unless_the_last_move_recorded_them(module):
+    scene = module.Scene()
+    scene.add(module.Plane((0, 0, 1)))
+    crowd = module.Crowd(scene, [(0, 0, 0.91), (3, 0, 0.91)])
+    down = np.tile((0, 0, -0.1), (2, 1))
+
+    def refused(crowd):
+        with pytest.raises(RuntimeError, match="record_hits=True"):
+            crowd.hits()
+
+    refused(crowd)  # never moved
+    crowd.move(down, DT, record_hits=True)
+    assert len(crowd.hits()) == 2
+    for forgets in (
+        lambda: crowd.move(down, DT),
+        lambda: crowd.run([down], DT),
+        lambda: crowd.add([(6, 0, 0.91)]),
+        lambda: crowd.remove(2),
+        lambda: crowd.restore(crowd.save()),
+    ):
+        forgets()
+        refused(crowd)
+        crowd.move(np.tile((0, 0, -0.1), (len(crowd), 1)), DT, record_hits=True)
+        assert len(crowd.hits()) == len(crowd)
+    # Somewhere else they stand in the way of nobody: none were met, and that is no error.
+    crowd.teleport([0, 1], [(0, 0, 9), (3, 0, 9)])
+    crowd.move(down, DT, record_hits=True)
+    assert crowd.hits().shape == (0,)
 
 
 def test_no_hits_are_kept_unless_asked_for():
@@ -188,7 +217,8 @@ def test_no_hits_are_kept_unless_asked_for():
     assert not len(crowd.stats()["iterations"].nonzero()[0])
     crowd.teleport(0, (0, 0, 9))
     crowd.move(np.zeros((5, 3)), DT)
-    assert len(crowd.hits()) == 0
+    with pytest.raises(RuntimeError):
+        crowd.hits()
 
 
 def test_questions_are_those_of_single_controllers():
@@ -232,6 +262,31 @@ def test_questions_are_those_of_single_controllers():
             assert touching[one][0].manifold.distances.tolist() == found[one][0].manifold.distances.tolist()
         for hero in heroes:
             hero.remove()
+
+
+@pytest.mark.parametrize("module", MODULES, ids=["compiled", "reference"])
+@pytest.mark.parametrize("collide", [False, True])
+def test_some_of_a_crowd_can_be_asked_whether_they_may_grow(collide, module):
+    n = 120 if module is pycct else 12
+    scene, _, _ = world(module)
+    crowd = module.Crowd(scene, starts(n, span=3), order="sequential", collide=collide, group=[i % 2 for i in range(n)])
+    for way in ways(n, 3):
+        crowd.move(way, DT)
+    before = crowd.save()
+    everybody = crowd.can_resize(1.6)
+    rng = np.random.default_rng(5)
+    for k in (1, 5, n - 1, n):
+        some = rng.permutation(n)[:k]
+        for threads in (1, 2):
+            fits = crowd.can_resize(1.6, threads=threads, indices=some)
+            assert fits.dtype == bool and fits.tolist() == everybody[some].tolist()
+    assert module is reference or 3 < everybody.sum() < n
+    assert crowd.can_resize(1.6, indices=3).tolist() == [everybody[3]]
+    assert crowd.can_resize(1.6, indices=[]).shape == (0,)
+    for bad, error in (([n], ValueError), ([-1], ValueError), ([0, 0], ValueError), ([0.5], TypeError)):
+        with pytest.raises(error, match="indices"):
+            crowd.can_resize(1.6, indices=bad)
+    assert crowd.save() == before and crowd.can_resize(1.6).tolist() == everybody.tolist()
 
 
 def test_grounds_tell_of_the_last_move():
@@ -397,7 +452,7 @@ def test_groups_never_meet(order):
 
 def test_crowds_and_single_controllers_meet():
     scene = pycct.Scene()
-    scene.add(pycct.Plane((0, 0, 1), 0))
+    floor = scene.add(pycct.Plane((0, 0, 1), 0))
     for order in ("simultaneous", "sequential"):
         crowd = Crowd(scene, [(0, 0, 0.91), (5, 0, 0.91)], collide=True, order=order)
         asked = []
@@ -409,7 +464,7 @@ def test_crowds_and_single_controllers_meet():
         assert met == crowd.member(crowd.ids[0]) and met in asked
         assert (met.position, met.radius, met.index, met.crowd) == ((0, 0, 0.91), 0.4, 0, crowd)
         assert scene.character(met.id) == met and hash(met) == hash(crowd.member(met.id))
-        assert hero.contacts()[0].other == met
+        assert [c.other for c in hero.contacts()] == [floor, met]
         crowd.move([(2, 0, 0), (0, 0, 0)], DT, record_hits=True)
         assert crowd.positions[0, 0] == pytest.approx(0.0, abs=1e-9)
         assert hero.id in crowd.hits()["controller"]
@@ -1172,7 +1227,7 @@ def test_a_state_changed_in_place_is_the_one_that_is_copied(collide, triangles, 
         crowds[3].move(way, DT, active, threads, record_hits=k % 2 == 0, record_stats=True)
         for crowd in crowds[1:]:
             assert told(crowd) == told(crowds[0])
-    assert len(crowds[2].hits()) and not len(crowds[0].hits())
+    assert len(crowds[2].hits())
     assert len({crowd.state_hash() for crowd in crowds}) == 1
     # Going on in one stretch, too.
     path = ways(n, 10, seed=8)
@@ -1488,9 +1543,11 @@ def test_the_reference_moves_alike(order, collide):
     met = 0
     for k, way in enumerate(ways(n, 14, speed=0.2)):
         active = rng.random(n) < 0.9
+        hits = []
         for (_, lift, post), crowd in zip(worlds, crowds, strict=True):
             happen(k, lift, post)
             crowd.move(way, DT, active=active, record_hits=True, record_stats=True)
+            hits.append(crowd.hits())
             if k == 5:
                 crowd.remove([2])
                 crowd.add([(0, 0, 3)], radius=0.2, group=1)
@@ -1506,7 +1563,7 @@ def test_the_reference_moves_alike(order, collide):
         assert told(ours) == told(theirs)
         assert ours.state_hash() == theirs.state_hash()
         assert ours.save() == theirs.save()
-        a, b = ours.hits(), theirs.hits()
+        a, b = hits
         assert a.dtype == b.dtype and columns(a) == columns(b)
         for name in ("iterations", "recoveries", "mends"):
             assert ours.stats()[name].tolist() == theirs.stats()[name].tolist()

@@ -87,6 +87,14 @@ def test_every_page_is_in_the_contents():
         assert name == "index" or any(fnmatch.fnmatch(name, pattern) for pattern in patterns), name
 
 
+def test_the_readme_leads_to_every_page():
+    text = (ROOT / "README.md").read_text()
+    # Included from elsewhere, or led to by another page.
+    others = {"index", "changelog", "contributing", "security", "install", "wheels", "determinism_table"}
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.stem in others or f"](docs/{page.name})" in text, page.name
+
+
 def public():
     """All that pycct names, once."""
     things = {name: getattr(pycct, name) for name in pycct.__all__}

@@ -11,6 +11,7 @@ capsules, contact manifolds, the cube world, level files, threads.
 
 from pycct._crowd_records import GroundArrays
 from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
+from pycct._version import RESULTS_VERSION
 from pycct.reference.core import CharacterController, Ground, Hit, State, decompose_movement, separate
 from pycct.reference.crowd import Crowd, move_many
 from pycct.reference.move import MoveStats
@@ -18,6 +19,7 @@ from pycct.reference.scene import Actor, Obstacle, Penetration, Scene, SceneHit
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
 
 __all__ = [
+    "RESULTS_VERSION",
     "Actor",
     "Behavior",
     "Box",

@@ -294,7 +294,9 @@ class Crowd:
                 hero._memory = memory
             raise
         self._flags = flags
-        self._hits = [hero._hits if moves[k] and record_hits else [] for k, hero in enumerate(self.controllers)]
+        self._hits = None
+        if record_hits:
+            self._hits = [hero._hits if moves[k] else [] for k, hero in enumerate(self.controllers)]
         if record_stats:
             self._costs = np.zeros(len(self), STATS)
             for k, hero in enumerate(self.controllers):
@@ -342,8 +344,12 @@ class Crowd:
         return path
 
     def hits(self):
-        """Collisions of the last move, if it was to record them: (k,) structured array."""
-        found = [(k, hero, r) for k, hero in enumerate(self.controllers) for r in (self._hits or [[]] * len(self))[k]]
+        """Collisions of the last move, made with ``record_hits=True``: (k,) structured array."""
+        if self._hits is None:
+            raise RuntimeError(
+                "no hits were recorded: pass record_hits=True to move, and ask for them before characters come or go"
+            )
+        found = [(k, hero, r) for k, hero in enumerate(self.controllers) for r in self._hits[k]]
         rows = np.zeros(len(found), HITS)
         for row, (k, hero, r) in zip(rows, found, strict=True):
             row["index"], row["id"] = k, hero.id
@@ -470,11 +476,12 @@ class Crowd:
                 done[k] = True
         return done
 
-    def can_resize(self, height, threads=1):
-        """Whether each has room to become that high, (n,) array of bool."""
-        _check_threads(threads)
+    def can_resize(self, height, threads=1, indices=None):
+        """Whether each, or each of those named, has room to become that high: array of bool."""
         height = as_not_negative(height, "height")
-        return np.array([c.can_resize(height) for c in self.controllers], bool)
+        numbers = range(len(self)) if indices is None else self._indices(indices)
+        _check_threads(threads)
+        return np.array([self.controllers[i].can_resize(height) for i in numbers], bool)
 
     def member(self, id):
         """The character of that id, or None."""

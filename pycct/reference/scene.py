@@ -112,9 +112,20 @@ class Actor:
         if self._scene is None:
             raise RuntimeError(f"actor {self.id} has been removed from its scene")
 
+    def __reduce__(self):
+        # By its number: the scene goes along, once with all that is of it.
+        if self._scene is None:
+            raise TypeError(f"actor {self.id} has been removed from its scene: it cannot be pickled or copied")
+        return _actor_of, (self._scene, self.id)
+
     def __repr__(self):
         where = "removed" if self._scene is None else f"at {self.position}"
         return f"<Actor {self.id}: {self.shape!r}, {self.body}, {where}>"
+
+
+def _actor_of(scene, id):
+    """A pickled or copied actor."""
+    return scene.actor(id)
 
 
 class Obstacle(Actor):
@@ -140,6 +151,11 @@ class SceneHit:
         layers = None if self.triangle is None else item.shape._mask
         self.mask = None if layers is None else layers[self.triangle]
 
+    @property
+    def other(self):
+        """The actor."""
+        return self.actor
+
     def __repr__(self):
         return (
             f"<SceneHit: {self.actor!r} at distance {self.distance:.6g}, position {self.position}, "
@@ -155,6 +171,11 @@ class Penetration:
         self.controller = None
         self.direction = direction
         self.depth = depth
+
+    @property
+    def other(self):
+        """The actor."""
+        return self.actor
 
     def __iter__(self):
         return iter((self.actor, self.direction, self.depth))

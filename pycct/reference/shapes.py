@@ -204,6 +204,13 @@ def _as_array(value, name, shape):
         raise TypeError(f"{name} must be an array of integers of shape {shape}") from None
 
 
+def _not_empty(values, name):
+    """Vertices or triangles of a mesh: at least one."""
+    given = isinstance(values, (list, tuple)) or (isinstance(values, np.ndarray) and values.ndim > 0)
+    if given and len(values) == 0:
+        raise ValueError(f"{name} must not be empty: a mesh needs at least one triangle")
+
+
 def _numbers(values, name, n, dtype):
     """One integer per triangle, as a list; None stays None."""
     if values is None:
@@ -262,14 +269,15 @@ class Mesh(Shape):
     """
 
     def __init__(self, vertices, triangles, two_sided=False, triangle_data=None, triangle_mask=None):
+        _not_empty(vertices, "vertices")
+        _not_empty(triangles, "triangles")
         points = as_table(vertices, "vertices", 3)
         given = _as_array(triangles, "triangles", "(m, 3)")
         if given.dtype.kind not in "iu":
             raise TypeError(f"triangles must be an array of integers, not {given.dtype}")
         if given.ndim != 2 or given.shape[1] != 3:
             raise ValueError(f"triangles must have shape (m, 3), got {given.shape}")
-        if given.shape[0] == 0:
-            raise ValueError("triangles must not be empty")
+        _not_empty(given, "triangles")
         if given.shape[0] > 2**29 or points.shape[0] > 2**29:
             raise ValueError("a mesh can have at most 2**29 vertices and triangles")
         if int(given.min()) < 0 or int(given.max()) >= points.shape[0]:

@@ -1,0 +1,46 @@
+"""What the sweep/slide controller tells, and its parts as functions (SLIDE 2 to 7).
+
+`SweepSlideController` answers with the records: plain, immutable, named tuples.
+"""
+
+from pycct._slide import (
+    capsule_aabb_overlap,
+    clip_velocity,
+    clip_velocity_multi_plane,
+    closest_point_on_aabb,
+    closest_point_on_segment,
+    closest_points_segment_aabb,
+    segment_aabb_sweep,
+    sweep_capsule_aabb,
+)
+from pycct._slide_records import (
+    Candidates,
+    DepenIteration,
+    GroundResult,
+    GroundState,
+    OverlapResult,
+    SlideCapsule,
+    SlideIteration,
+    SweepHit,
+    SweepMark,
+)
+
+__all__ = [
+    "Candidates",
+    "DepenIteration",
+    "GroundResult",
+    "GroundState",
+    "OverlapResult",
+    "SlideCapsule",
+    "SlideIteration",
+    "SweepHit",
+    "SweepMark",
+    "capsule_aabb_overlap",
+    "clip_velocity",
+    "clip_velocity_multi_plane",
+    "closest_point_on_aabb",
+    "closest_point_on_segment",
+    "closest_points_segment_aabb",
+    "segment_aabb_sweep",
+    "sweep_capsule_aabb",
+]
