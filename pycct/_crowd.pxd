@@ -29,7 +29,7 @@ cdef class Crowd:
     cdef double* places_at      # its memory
     cdef object flags_          # (n,) uint8
     cdef object costs_          # (n,) STATS, or None
-    cdef bint has_hits          # the last move recorded them, and nobody has come or gone since
+    cdef bint unrecorded        # the last move did not record its hits
     cdef dict shown             # name -> array that is kept up to date, since somebody has it
     cdef bint has_places        # shown["_places"], for questions of any thread, has been filled in
     cdef dict views             # name -> the same, read-only

@@ -525,7 +525,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         self.positions_ = np.empty((n, 3))
         self.flags_ = np.zeros(n, np.uint8)
         self.costs_ = None
-        self.has_hits = False
+        self.unrecorded = False
         for k in range(self.n_threads):
             self.threads[k].n_hits = 0
         self.has_places = False
@@ -1052,7 +1052,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef bint undone = False
         for k in range(self.n_threads):
             self.threads[k].n_hits = 0
-        self.has_hits = s.record_hits
+        self.unrecorded = not s.record_hits
         if far:
             before = <controller_state*>malloc(<size_t>self.c.n * sizeof(controller_state))
             if before == NULL:
@@ -1283,7 +1283,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
     def hits(self):
         """Collisions of the last move, which must have been made with ``record_hits=True``.
 
-        Forgotten when characters come or go: ask before that.
+        None before the first move, and when characters have come or gone since: ask before that.
 
         Returns
         -------
@@ -1297,16 +1297,15 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         Raises
         ------
         RuntimeError
-            The last move did not record hits, or characters have come or gone since.
+            The last move did not record hits.
         """
         cdef uint8_t[::1] raw
         cdef int64_t total = 0, at = 0
         cdef int k
         self.enter()
         try:
-            if not self.has_hits:
-                raise RuntimeError("no hits were recorded: pass record_hits=True to move, and ask for them before "
-                                   "characters come or go")
+            if self.unrecorded:
+                raise RuntimeError("the last move recorded no hits: pass record_hits=True to it")
             for k in range(self.n_threads):
                 total += self.threads[k].n_hits
             rows = np.zeros(total, HITS)

@@ -159,7 +159,8 @@ class Crowd:
             self._usual_group = _group(group)
         self.controllers = []
         self._flags = np.zeros(0, np.uint8)
-        self._costs = self._hits = None
+        self._costs = None
+        self._hits = []
         self.add(np.array(places).reshape(-1, 3), group=group, **parameters)
         scene._crowds.add(self)
 
@@ -197,7 +198,8 @@ class Crowd:
         fresh = [self._made(*made) for made in zip(places, rows, groups, strict=True)]
         self.controllers += fresh
         self._flags = np.append(self._flags, np.zeros(len(fresh), np.uint8))
-        self._costs = self._hits = None
+        self._costs = None
+        self._hits = []
         return np.array([hero.id for hero in fresh], np.int64)
 
     def _made(self, place, params, group):
@@ -227,7 +229,8 @@ class Crowd:
             self.controllers[i].remove()
         self.controllers = [c for i, c in enumerate(self.controllers) if i not in gone]
         self._flags = np.delete(self._flags, sorted(gone))
-        self._costs = self._hits = None
+        self._costs = None
+        self._hits = []
 
     def move(
         self,
@@ -346,10 +349,8 @@ class Crowd:
     def hits(self):
         """Collisions of the last move, made with ``record_hits=True``: (k,) structured array."""
         if self._hits is None:
-            raise RuntimeError(
-                "no hits were recorded: pass record_hits=True to move, and ask for them before characters come or go"
-            )
-        found = [(k, hero, r) for k, hero in enumerate(self.controllers) for r in self._hits[k]]
+            raise RuntimeError("the last move recorded no hits: pass record_hits=True to it")
+        found = [(k, self.controllers[k], r) for k, hits in enumerate(self._hits) for r in hits]
         rows = np.zeros(len(found), HITS)
         for row, (k, hero, r) in zip(rows, found, strict=True):
             row["index"], row["id"] = k, hero.id
@@ -549,7 +550,8 @@ class Crowd:
             self.controllers.append(hero)
         self.scene._next_character = max([number, *(id + 1 for id, *_ in found)])
         self._flags = np.array([flags for _, _, _, flags, _ in found], np.uint8)
-        self._costs = self._hits = None
+        self._costs = None
+        self._hits = []
 
     def _array(self, values, dtype=np.float64):
         array = np.array(values, dtype)
