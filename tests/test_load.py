@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from memory import needs_proc, resident
 
 import pycct
 from pycct import Behavior, Box, Capsule, CharacterController, ConvexHull, Heightfield, Plane, Scene, Sphere
@@ -325,11 +326,6 @@ print("alive")
     assert done.returncode == 0 and done.stdout.strip() == "alive", (done.returncode, done.stdout, done.stderr)
 
 
-def resident():
-    """Bytes of memory that this process really has."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 def make_controllers(scene, count):
     for k in range(count):
         hero = CharacterController(scene, (k % 7 - 3, 0, 1), collide=k % 2 == 0, user_data=[k])
@@ -372,12 +368,6 @@ def flat(make, warm, count, slack):
     rounds(count // warm)
     grown = resident() - start
     assert grown < slack, f"{grown / count:.1f} bytes each"
-
-
-needs_proc = pytest.mark.skipif(
-    not os.path.exists("/proc/self/statm") or "sanitizer" in pycct.show_config(file=None)["build"],
-    reason="needs /proc, and memory that comes back at once",
-)
 
 
 @needs_proc

@@ -7,6 +7,7 @@ import weakref
 import numpy as np
 import pytest
 import worlds
+from memory import needs_proc, resident
 
 import pycct
 
@@ -15,11 +16,6 @@ DOWN = (0, 0, -1)
 
 def flat(size=10.0):
     return pycct.Mesh([[-size, -size, 0], [size, -size, 0], [size, size, 0], [-size, size, 0]], [[0, 1, 2], [0, 2, 3]])
-
-
-def resident():
-    with open("/proc/self/statm") as f:
-        return int(f.read().split()[1]) * 4096
 
 
 def test_edit_shows_all_changes_at_once():
@@ -236,7 +232,7 @@ def test_one_mesh_in_many_scenes_and_threads():
     assert not wrong
 
 
-@pytest.mark.skipif(not __import__("os").path.exists("/proc/self/statm"), reason="needs /proc")
+@needs_proc
 def test_ten_thousand_scenes_leave_memory_flat():
     shapes = [flat(), pycct.Box((1, 1, 1)), pycct.ConvexHull(np.random.default_rng(0).normal(size=(9, 3))),
               pycct.Heightfield(np.zeros((4, 4)))]
@@ -261,7 +257,7 @@ def test_ten_thousand_scenes_leave_memory_flat():
     assert resident() - start < 4_000_000
 
 
-@pytest.mark.skipif(not __import__("os").path.exists("/proc/self/statm"), reason="needs /proc")
+@needs_proc
 def test_questions_and_shapes_leave_memory_flat():
     rng = np.random.default_rng(1)
     scene = worlds.scene_of(worlds.placings(rng))
