@@ -74,7 +74,7 @@ fuzz: $(VENV)/.dev
 
 # ARGS="--qemu-root DIR" adds aarch64.
 determinism: $(VENV)/.dev
-	$(VENV)/bin/pip install --quiet setuptools Cython ziglang
+	$(VENV)/bin/pip install --quiet "setuptools>=77" "Cython>=3.3.1" ziglang
 	$(VENV)/bin/python tools/determinism.py $(ARGS)
 
 wheels:
