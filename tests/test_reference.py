@@ -612,3 +612,33 @@ def test_saves_are_shared():
                 plainly.restore(first)
                 assert compiled.save() == second
                 assert not differences(seen(compiled), seen(plainly))
+
+
+@pytest.mark.parametrize("two_sided", [False, True])
+@pytest.mark.parametrize("up", [(0, 0, 1), (0, 1, 0), (0.36, 0.48, 0.8)])
+def test_over_the_top_of_a_wall_by_a_hair(up, two_sided):
+    """What keeps above all that is near is not looked at: by nothing less than the contact offset may that differ."""
+    up = np.array(up, dtype=float)
+    side = np.cross(up, (1.0, 0.2, -0.3))
+    side /= np.linalg.norm(side)
+    across = np.cross(up, side)
+    # A block of one metre, as triangles.
+    corners = np.array([[i, j, k] for i in (-0.5, 0.5) for j in (-3, 3) for k in (0, 1)]) @ np.array([side, across, up])
+    faces = [(0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1), (2, 3, 7), (2, 7, 6), (1, 5, 7), (1, 7, 3)]
+    blocked = set()
+    for gap in (-0.03, -1e-3, -1e-6, -1e-9, 0.0, 1e-12, 1e-9, 1e-6, 1e-3, 0.0199999, 0.02, 0.0200001, 0.021, 0.1):
+        told = []
+        for module in MODULES:
+            scene = module.Scene()
+            scene.add(module.Mesh(corners, faces, two_sided=two_sided))
+            start = up * (1.0 + gap + 0.9) - side * 1.1
+            hero = module.CharacterController(
+                scene, tuple(start), radius=0.4, height=1.0, contact_offset=0.02, step_offset=0.0, up=tuple(up)
+            )
+            told.append([])
+            for way in (side * 0.05, side * 0.3, side * 0.6, up * 0.2, side * 0.9, -up * 0.5, -up * 0.01):
+                hero.move(tuple(way), 1 / 60)
+                told[-1].append(seen(hero))
+        assert told[0] == told[1], gap
+        blocked.add(told[0][2]["flags"])
+    assert len(blocked) > 1

@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs" / "determinism_table.md"
 SHORT = f"{sys.version_info[0]}.{sys.version_info[1]}"
-# As setup.py has them, but for the level of optimisation.
+# As setup.py has them, but for the level of optimisation and how far functions are inlined.
 PLAIN = "-ffp-contract=off -fno-math-errno -fvisibility=hidden -Wno-unused-function -g0"
 
 WAYS = [
