@@ -49,7 +49,6 @@ from pycct._vec cimport (
 from pycct._world cimport (
     ASK_BEHAVIOR,
     ASK_FILTER,
-    GROUP_TRIANGLES,
     OWNER_ACTOR,
     OWNER_OBSTACLE,
     RECOVER_USER,

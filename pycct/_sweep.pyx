@@ -612,7 +612,9 @@ cdef inline bint _stays_beside(const capsule_cast* q, const triangle* t, double 
 
 
 cdef bint _overlaps(const capsule_cast* q, const triangle* t, double low, closest_pair* near) noexcept nogil:
-    """Whether the capsule overlaps the triangle where it stands; then near is right. ``low`` as triangles_in_reach notes."""
+    """Whether the capsule overlaps the triangle where it stands; then near is right.
+
+    ``low``: as triangles_in_reach notes it."""
     cdef double h0, h1, inside
     if low <= 0.0:
         h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
@@ -664,7 +666,7 @@ cdef int32_t _winner(const triangle* tris, touched_triangle* touched, int32_t co
 
 cdef inline bint _foot_on_face(vec3 p0, vec3 p1, const triangle* t, int32_t over, vec3* on_a,
                                vec3* on_b) noexcept nogil:
-    """The closest points where one end, which lies over the triangle, is nearest; what segment_triangle finds, or False."""
+    """The closest points where one end over the triangle is nearest: as segment_triangle has them, or False."""
     cdef double h0 = v3_dot(v3_sub(p0, t.a), t.n)
     cdef double h1 = v3_dot(v3_sub(p1, t.a), t.n)
     if over == OVER_FIRST and 0.0 < h0 <= h1 and within_ends(p0, t.a, t.b, t.c):
