@@ -1283,7 +1283,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
     def hits(self):
         """Collisions of the last move, which must have been made with ``record_hits=True``.
 
-        None before the first move, and when characters have come or gone since: ask before that.
+        Empty before the first move, and when characters have come or gone since: ask before that.
 
         Returns
         -------

@@ -723,7 +723,16 @@ cdef tuple hull_record(HullTables tables):
 
 cdef HullTables hull_again(int dimension, object vertices, object planes, object starts, object corners, double extent):
     cdef HullTables tables = HullTables.__new__(HullTables, EMPTY)
-    cdef Py_ssize_t n = len(vertices)
+    cdef Py_ssize_t n
+    # A record may be anybody's: nothing of it is believed.
+    vertices = np.ascontiguousarray(vertices, np.float64)
+    planes = np.ascontiguousarray(planes, np.float64)
+    starts = np.ascontiguousarray(starts, np.int32)
+    corners = np.ascontiguousarray(corners, np.int32)
+    if not (vertices.ndim == planes.ndim == 2 and starts.ndim == corners.ndim == 1 and vertices.shape[1] == 3
+            and planes.shape[1] == 4 and len(starts) >= 1):
+        raise ValueError("a hull's tables have other shapes than (n, 3), (faces, 4), (faces + 1,), (corners,)")
+    n = len(vertices)
     bounds = starts.tolist()
     loops = [corners[a:b].tolist() for a, b in zip(bounds, bounds[1:])] if bounds[0] == 0 else []
     sides = [side for loop in loops for side in zip(loop, loop[1:] + loop[:1])]

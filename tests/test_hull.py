@@ -349,6 +349,34 @@ def test_no_face_of_a_thin_solid_has_all_its_corners():
     assert sorted(map(sorted, flat.tables.faces)) == [[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]
 
 
+@pytest.mark.parametrize(
+    ("place", "forge"),
+    [
+        (1, lambda vertices: vertices[:, :2]),
+        (1, lambda vertices: np.zeros((4, 0))),
+        (1, lambda vertices: vertices[0]),
+        (2, lambda planes: planes[:, :1]),
+        (2, lambda planes: np.zeros((4, 0))),
+        (3, lambda starts: starts[:0]),
+        (3, lambda starts: starts[:, None]),
+        (3, lambda starts: starts - 10**6),
+        (4, lambda corners: corners + 10**6),
+        (4, lambda corners: corners[None]),
+        (4, lambda corners: corners[:-1]),
+    ],
+)
+@pytest.mark.parametrize("of", [lambda hull: hull, lambda hull: hull.tables], ids=["hull", "tables"])
+def test_a_forged_pickle_of_a_hull_is_refused(of, place, forge):
+    make, record = of(ConvexHull(CUBE)).__reduce__()[:2]
+    # A hull's record has the same behind what tells the rest of it.
+    whole = [list(r) if isinstance(r, tuple) else r for r in record]
+    inner = next((r for r in whole if isinstance(r, list) and len(r) >= 6), whole)
+    assert make(*record) is not None
+    inner[place] = forge(inner[place])
+    with pytest.raises(ValueError, match="hull"):
+        make(*(tuple(r) if isinstance(r, list) else r for r in whole))
+
+
 @pytest.mark.parametrize("scale", [(1, 1, 1), (1, 2, -3)])
 def test_a_pickled_hull_has_the_same_faces(scale):
     """Its corners alone may give others, once points that decided where a face lies are gone."""
