@@ -1454,7 +1454,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         threads : int
             As for `move`.
         indices : int or (k,) array of ints, optional
-            Who is asked about; the default is everybody.
+            Who is asked about; each once; the default is everybody.
 
         Returns
         -------
