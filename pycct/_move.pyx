@@ -56,7 +56,6 @@ from pycct._world cimport (
     book_free,
     candidate_group,
     candidates_add_character,
-    candidates_bounds,
     candidates_cast,
     candidates_cast_picked,
     candidates_cut,
@@ -67,6 +66,7 @@ from pycct._world cimport (
     candidates_keep,
     candidates_lay_out,
     candidates_pick,
+    candidates_top,
     capsule_bounds,
     group_order,
     group_overlaps,
@@ -366,21 +366,17 @@ cdef void _measure_room(const move_job* m, candidate_cache* c) noexcept nogil:
 cdef void _look_around(const move_job* m, candidate_cache* c) noexcept nogil:
     """How high the candidates reach, and whether a motion straight up could meet any of them."""
     cdef int32_t i
-    cdef aabb box
-    cdef vec3 up = m.p.up
-    c.up = up
+    c.up = m.p.up
     c.top = NO_HIT
     c.open_above = False
-    if not only_triangles(&c.near) or c.near.n_tris == 0:
+    if not only_triangles(&c.near):
         return
-    box = candidates_bounds(&c.near)
-    c.top = (f_max(up.x * box.lo.x, up.x * box.hi.x) + f_max(up.y * box.lo.y, up.y * box.hi.y)
-             + f_max(up.z * box.lo.z, up.z * box.hi.z))
+    c.top = candidates_top(&c.near, m.p.up, -NO_HIT)
     for i in range(c.near.n_groups):
         if c.near.groups[i].two_sided:
             return
     for i in range(c.near.n_tris):
-        if v3_dot(c.near.tris[i].n, up) < FACES_UP:
+        if v3_dot(c.near.tris[i].n, m.p.up) < FACES_UP:
             return
     c.open_above = True
 
@@ -676,9 +672,9 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     cdef controller_state* s = m.s
     cdef candidates* near = &m.cache.near
     cdef vec3 position = s.position, target, way, normal, p0, p1
-    cdef int32_t n_picked = 0
+    cdef int32_t n_picked
     cdef double length, asked
-    cdef bint moved = False, upright, sliding, struck, clear
+    cdef bint moved = False, upright, sliding, struck
     cdef bint on_steep = False, was_on_steep    # a too steep triangle turned this motion
     cdef int passed
     cdef capsule_cast cast
@@ -719,30 +715,22 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         m.stats.iterations += 1
         p0 = v3_sub(position, m.half_axis)
         p1 = v3_add(position, m.half_axis)
-        clear = _is_free(m, v3_sub(target, position), length, target, sweep_pass == PASS_UP)
-        if not clear:
-            n_picked = _pick(m, position, way, length + m.p.contact_offset)
-            clear = n_picked == 0 and only_triangles(near)
-        if clear:
-            if m.world.trace != NULL:
-                _trace(m, TRACE_FREE, sweep_pass, position, v3_sub(target, position), NULL)
-            if on_steep:
-                m.raised += f_max(0.0, v3_dot(v3_sub(target, position), m.p.up))
-            position = target
-            break
-        capsule_cast_set(&cast, p0, p1, m.p.radius, way, length + m.p.contact_offset, True, True)
-        if m.p.rules & RULE_CULL_PARALLEL:
-            cast.culls_parallel = True
-        if m.p.rules & MEND_BACK_FACES:
-            passed = 0
-            cast.passed = &passed
-            cast.passing = m.passing
-        near.turn = sweep_pass
-        struck = candidates_cast_picked(near, n_picked, &cast, recovers, &hit)
-        if m.p.rules & MEND_BACK_FACES:
-            m.passed |= passed
-            if passed & PASSED_OVERLAP:
-                _mend(m, MEND_BACK_FACES)
+        n_picked = _pick(m, position, way, length + m.p.contact_offset)
+        struck = False
+        if n_picked > 0 or not only_triangles(near):
+            capsule_cast_set(&cast, p0, p1, m.p.radius, way, length + m.p.contact_offset, True, True)
+            if m.p.rules & RULE_CULL_PARALLEL:
+                cast.culls_parallel = True
+            if m.p.rules & MEND_BACK_FACES:
+                passed = 0
+                cast.passed = &passed
+                cast.passing = m.passing
+            near.turn = sweep_pass
+            struck = candidates_cast_picked(near, n_picked, &cast, recovers, &hit)
+            if m.p.rules & MEND_BACK_FACES:
+                m.passed |= passed
+                if passed & PASSED_OVERLAP:
+                    _mend(m, MEND_BACK_FACES)
         if not struck:
             if m.scratch.book.asking:
                 m.status = STATUS_NEED_ANSWER

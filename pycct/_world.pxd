@@ -8,13 +8,13 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from pycct._bvh cimport bvh
 from pycct._heightfield cimport field_data
 from pycct._hull cimport hull_extra
-from pycct._lanes cimport BLOCK, LANES, lanes_pick, lanes_place
+from pycct._lanes cimport LANES, lanes_pick, lanes_place
 from pycct._neighbours cimport character
 from pycct._overlap cimport push_out
 from pycct._shapes cimport mesh_data
 from pycct._sweep cimport capsule_cast, touched_triangle
 from pycct._types cimport hull_data, sweep_hit, triangle
-from pycct._vec cimport aabb, mat3, quat, v3, vec3
+from pycct._vec cimport aabb, f_max, mat3, quat, vec3
 
 
 # One shape in the world.
@@ -219,12 +219,6 @@ cdef bint triangle_data(const placed* p, int32_t tri, int64_t* data) noexcept no
 # The layers of such a triangle; all when it has no mask.
 cdef uint32_t triangle_mask(const placed* p, int32_t tri) noexcept nogil
 cdef aabb capsule_bounds(vec3 p0, vec3 p1, double radius) noexcept nogil
-cdef inline float f32_min(float a, float b) noexcept nogil:
-    return a if a < b else b
-
-
-cdef inline float f32_max(float a, float b) noexcept nogil:
-    return a if a > b else b
 
 
 cdef inline bint group_recovers(const candidate_group* g, int recovers) noexcept nogil:
@@ -261,36 +255,18 @@ cdef inline int32_t picked_before(const candidates* c, const candidate_group* g,
     return k
 
 
-cdef inline aabb candidates_bounds(const candidates* c) noexcept nogil:
-    """A box around all triangles, of which there is one at least."""
-    cdef float[BLOCK] best
+cdef inline double candidates_top(const candidates* c, vec3 up, double top) noexcept nogil:
+    """How high along up the boxes of the triangles reach, but no lower than ``top``."""
+    # Which corner of a box reaches highest.
+    cdef int x = 3 * LANES if up.x > 0.0 else 0
+    cdef int y = 4 * LANES if up.y > 0.0 else LANES
+    cdef int z = 5 * LANES if up.z > 0.0 else 2 * LANES
     cdef const float* b
-    cdef int32_t i, k
-    cdef aabb box
-    for k in range(BLOCK):
-        best[k] = c.boxes[k - k % LANES]
-    # Whole blocks, then the boxes of one that is not full.
-    i = 0
-    while i + LANES <= c.n_tris:
+    cdef int32_t i
+    for i in range(c.n_tris):
         b = <const float*>lanes_place(c.boxes, i)
-        for k in range(BLOCK // 2):
-            best[k] = f32_min(best[k], b[k])
-            best[k + BLOCK // 2] = f32_max(best[k + BLOCK // 2], b[k + BLOCK // 2])
-        i += LANES
-    while i < c.n_tris:
-        b = <const float*>lanes_place(c.boxes, i)
-        for k in range(BLOCK // 2):
-            if k % LANES == 0:
-                best[k] = f32_min(best[k], b[k])
-                best[k + BLOCK // 2] = f32_max(best[k + BLOCK // 2], b[k + BLOCK // 2])
-        i += 1
-    for k in range(BLOCK // 2):
-        i = k - k % LANES
-        best[i] = f32_min(best[i], best[k])
-        best[i + BLOCK // 2] = f32_max(best[i + BLOCK // 2], best[k + BLOCK // 2])
-    box.lo = v3(best[0], best[LANES], best[2 * LANES])
-    box.hi = v3(best[3 * LANES], best[4 * LANES], best[5 * LANES])
-    return box
+        top = f_max(top, up.x * b[x] + up.y * b[y] + up.z * b[z])
+    return top
 
 
 cdef inline bint only_triangles(const candidates* c) noexcept nogil:

@@ -159,8 +159,7 @@ class Crowd:
             self._usual_group = _group(group)
         self.controllers = []
         self._flags = np.zeros(0, np.uint8)
-        self._costs = None
-        self._hits = []
+        self._forget_move()
         self.add(np.array(places).reshape(-1, 3), group=group, **parameters)
         scene._crowds.add(self)
 
@@ -198,9 +197,13 @@ class Crowd:
         fresh = [self._made(*made) for made in zip(places, rows, groups, strict=True)]
         self.controllers += fresh
         self._flags = np.append(self._flags, np.zeros(len(fresh), np.uint8))
+        self._forget_move()
+        return np.array([hero.id for hero in fresh], np.int64)
+
+    def _forget_move(self):
+        """What the last move has hit and cost: there is none yet, or it tells of others."""
         self._costs = None
         self._hits = []
-        return np.array([hero.id for hero in fresh], np.int64)
 
     def _made(self, place, params, group):
         hero = CharacterController(self.scene, place)
@@ -229,8 +232,7 @@ class Crowd:
             self.controllers[i].remove()
         self.controllers = [c for i, c in enumerate(self.controllers) if i not in gone]
         self._flags = np.delete(self._flags, sorted(gone))
-        self._costs = None
-        self._hits = []
+        self._forget_move()
 
     def move(
         self,
@@ -550,8 +552,7 @@ class Crowd:
             self.controllers.append(hero)
         self.scene._next_character = max([number, *(id + 1 for id, *_ in found)])
         self._flags = np.array([flags for _, _, _, flags, _ in found], np.uint8)
-        self._costs = None
-        self._hits = []
+        self._forget_move()
 
     def _array(self, values, dtype=np.float64):
         array = np.array(values, dtype)
