@@ -19,8 +19,8 @@ cdef push_out push_from_capsule(vec3 p0, vec3 p1, double radius, vec3 q0, vec3 q
 cdef push_out push_from_plane(vec3 p0, vec3 p1, double radius, vec3 normal, double offset) noexcept nogil
 # A closed convex surface (box, hull) given by all of its triangles, outward normals.
 cdef push_out push_from_polytope(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n) noexcept nogil
-# Open triangles (mesh): up to four successive pushes, added up (RULES 7.5). depths:
-# room for n numbers.
+# Open triangles (mesh): up to four successive pushes, added up (RULES 7.5); across an edge
+# only where the axis crosses no other triangle behind it. depths: room for n numbers.
 cdef push_out push_from_triangles(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n,
                                   bint two_sided, double* depths) noexcept nogil
 

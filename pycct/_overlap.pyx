@@ -186,7 +186,8 @@ cdef inline void _try_exit(vec3 p0, vec3 axis, vec3 e, vec3 a, vec3 third, doubl
         dir[0] = u
 
 
-cdef push_out _push_from_triangle(vec3 p0, vec3 p1, double radius, const triangle* t, bint two_sided) noexcept nogil:
+cdef push_out _push_from_triangle(vec3 p0, vec3 p1, double radius, const triangle* t, bint two_sided,
+                                  bint across) noexcept nogil:
     cdef vec3 centre = v3_scale(v3_add(p0, p1), 0.5)
     cdef double side = v3_dot(t.n, centre) - t.d
     cdef double h0, h1, d, exit
@@ -210,39 +211,69 @@ cdef push_out _push_from_triangle(vec3 p0, vec3 p1, double radius, const triangl
     axis = v3_sub(p1, p0)
     exit = -f_min(h0, h1)
     dir = n
-    _try_exit(p0, axis, v3_sub(t.b, t.a), t.a, t.c, &exit, &dir)
-    _try_exit(p0, axis, v3_sub(t.c, t.b), t.b, t.a, &exit, &dir)
-    _try_exit(p0, axis, v3_sub(t.a, t.c), t.c, t.b, &exit, &dir)
+    if across:
+        _try_exit(p0, axis, v3_sub(t.b, t.a), t.a, t.c, &exit, &dir)
+        _try_exit(p0, axis, v3_sub(t.c, t.b), t.b, t.a, &exit, &dir)
+        _try_exit(p0, axis, v3_sub(t.a, t.c), t.c, t.b, &exit, &dir)
     return _push(dir, radius + exit)
+
+
+cdef double _deepest_triangle(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n, bint two_sided,
+                              bint across, double* depths, int32_t* winner) noexcept nogil:
+    cdef double deepest = 0.0
+    cdef int32_t i
+    for i in range(n):
+        depths[i] = _push_from_triangle(p0, p1, radius, &tris[i], two_sided, across).depth
+        if depths[i] > deepest:
+            deepest = depths[i]
+    winner[0] = -1
+    if deepest > 0.0:
+        for i in range(n):
+            if depths[i] >= deepest - TIE and depths[i] > 0.0:
+                if winner[0] < 0 or triangle_order(&tris[i], &tris[winner[0]]) < 0:
+                    winner[0] = i
+    return deepest
+
+
+cdef bint _leave_triangles(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n, bint two_sided,
+                           bint across, double* depths, vec3* total, int32_t* decided) noexcept nogil:
+    """Up to four pushes, added up; not ``across`` edges where so told. False when an exit across an edge failed."""
+    cdef push_out r
+    cdef vec3 a, b
+    cdef int32_t winner
+    cdef int round_
+    cdef bint crossed = False
+    cdef double deepest
+    total[0] = v3(0.0, 0.0, 0.0)
+    decided[0] = -1
+    for round_ in range(MESH_PUSHES):
+        a = v3_add(p0, total[0])
+        b = v3_add(p1, total[0])
+        deepest = _deepest_triangle(a, b, radius, tris, n, two_sided, across, depths, &winner)
+        # A last remainder of rounding is not worth a push.
+        if deepest <= (1e-12 * radius if round_ > 0 else 0.0):
+            break
+        # The axis crosses a triangle, and another one after it has left the first.
+        if deepest >= radius:
+            if crossed and across:
+                return False
+            crossed = True
+        r = _push_from_triangle(a, b, radius, &tris[winner], two_sided, across)
+        total[0] = v3_madd(total[0], r.dir, r.depth)
+        if decided[0] < 0:
+            decided[0] = winner
+    return True
 
 
 cdef push_out push_from_triangles(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n,
                                   bint two_sided, double* depths) noexcept nogil:
     cdef push_out r
-    cdef vec3 total = v3(0.0, 0.0, 0.0), a, b
-    cdef int32_t i, winner, decided = -1
-    cdef int round_
-    cdef double deepest, m
-    for round_ in range(MESH_PUSHES):
-        a = v3_add(p0, total)
-        b = v3_add(p1, total)
-        deepest = 0.0
-        for i in range(n):
-            depths[i] = _push_from_triangle(a, b, radius, &tris[i], two_sided).depth
-            if depths[i] > deepest:
-                deepest = depths[i]
-        # A last remainder of rounding is not worth a push.
-        if deepest <= (1e-12 * radius if round_ > 0 else 0.0):
-            break
-        winner = -1
-        for i in range(n):
-            if depths[i] >= deepest - TIE and depths[i] > 0.0:
-                if winner < 0 or triangle_order(&tris[i], &tris[winner]) < 0:
-                    winner = i
-        r = _push_from_triangle(a, b, radius, &tris[winner], two_sided)
-        total = v3_madd(total, r.dir, r.depth)
-        if decided < 0:
-            decided = winner
+    cdef vec3 total
+    cdef int32_t decided
+    cdef double m
+    # From triangle to triangle the smallest exits lead ever farther along a surface: then by the normals alone.
+    if not _leave_triangles(p0, p1, radius, tris, n, two_sided, True, depths, &total, &decided):
+        _leave_triangles(p0, p1, radius, tris, n, two_sided, False, depths, &total, &decided)
     if decided < 0:
         return _apart()
     m = v3_len(total)

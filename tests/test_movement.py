@@ -12,6 +12,7 @@ from pycct import (
     CharacterController,
     CollisionFlags,
     ConvexHull,
+    Heightfield,
     Mesh,
     Pass,
     Plane,
@@ -616,6 +617,46 @@ def test_crushed_between_two_walls_is_said():
     hero.move((0, 0.1, 0), DT)
     assert hero.state.overlap > 0.05
     assert all(math.isfinite(x) for x in hero.position)
+
+
+@pytest.mark.parametrize("rules", ["physx", "robust", "document"])
+def test_a_body_on_the_head_does_not_carry_along_the_ground(rules):
+    # The body presses the axis through the ground. From edge to edge of its triangles each smallest exit
+    # (RULES 7.5) led into the next one: up to 13 m in a move, through walls. No body here reaches 1.6 m far.
+    rng = np.random.default_rng(4)
+    scene = Scene()
+    scene.add(Heightfield(rng.normal(size=(41, 41)) * 0.15, (1, 1)), position=(-20, -20, 0))
+    shapes = [Box((0.4, 0.3, 0.5)), Sphere(0.5), Capsule(0.3, 0.6), ConvexHull(rng.normal(size=(12, 3)) * 0.4)]
+    bodies = [scene.add(shape, (0, 0, 50 + 5 * k), body="kinematic") for k, shape in enumerate(shapes)]
+    hero = CharacterController(scene, (0, 0, 1), radius=0.3, height=0.8, step_offset=0.3, rules=rules)
+    farthest = 0.0
+    for k in range(500):
+        hero.teleport((*rng.uniform(-8, 8, 2), 1.0))
+        for _ in range(3):
+            hero.move((0, 0, -0.3), DT)
+        body = bodies[k % 4]
+        for _ in range(3):
+            start = hero.position
+            body.move_to(tuple(np.add(start, rng.normal(size=3) * 0.3 + (0, 0, 0.3))), (0, 0, 0, 1))
+            hero.move((*rng.normal(size=2) * 0.1, -0.08), DT)
+            farthest = max(farthest, math.dist(start[:2], hero.position[:2]))
+        body.move_to((0, 0, 50 + 5 * (k % 4)), (0, 0, 0, 1))
+    assert 0.5 < farthest < 1.6
+
+
+def test_out_of_the_ground_upwards_where_no_edge_is_an_exit():
+    # The axis crosses a ridge near its edge: beyond it the next triangle is crossed as well.
+    ground = Mesh([(-4, -4, 0), (4, -4, 0), (4, 4, 0), (-4, 4, 0), (0.1, 0.1, 0.05)],
+                  [(0, 1, 4), (1, 2, 4), (2, 3, 4), (3, 0, 4)])
+    hero = CharacterController(world(ground), (0.15, 0.12, 0.2), radius=0.3, height=0.8, step_offset=0.3)
+    hero.move((0, 0, -0.01), DT)
+    assert math.dist(hero.position[:2], (0.15, 0.12)) < 0.1
+    assert hero.position[2] > 0.7 and hero.state.overlap == 0
+    # At the rim of a surface the way across the edge is the shortest still.
+    rim = Mesh([(-4, -4, 0), (0, -4, 0), (0, 4, 0), (-4, 4, 0)], [(0, 1, 2), (0, 2, 3)])
+    hero = CharacterController(world(rim), (-0.05, 0, 0.2), radius=0.3, height=0.8, step_offset=0.3)
+    hero.move((0, 0, -0.01), DT)
+    assert hero.position[0] == pytest.approx(0.3 + OFFSET, abs=0.05) and hero.position[2] < 0.3
 
 
 def test_without_recovery_overlaps_are_passed_through():

@@ -151,7 +151,7 @@ def push_from_polytope(p0, p1, radius, faces):
     return _push(scale(sub(nearest.on_a, nearest.on_b), 1.0 / d), radius - d)
 
 
-def _push_from_triangle(p0, p1, radius, t, two_sided):
+def _push_from_triangle(p0, p1, radius, t, two_sided, across):
     """Out of one triangle of a mesh, to the side on which the capsule's centre is (RULES 7.5)."""
     centre = scale(add(p0, p1), 0.5)
     side = dot(t.n, centre) - t.d
@@ -175,7 +175,7 @@ def _push_from_triangle(p0, p1, radius, t, two_sided):
     axis = sub(p1, p0)
     best = -f_min(h0, h1)
     direction = n
-    for start, end, third in ((t.a, t.b, t.c), (t.b, t.c, t.a), (t.c, t.a, t.b)):
+    for start, end, third in ((t.a, t.b, t.c), (t.b, t.c, t.a), (t.c, t.a, t.b)) if across else ():
         e = sub(end, start)
         u = cross(e, axis)
         m2 = len2(u)
@@ -193,14 +193,15 @@ def _push_from_triangle(p0, p1, radius, t, two_sided):
     return _push(direction, radius + best)
 
 
-def push_from_triangles(p0, p1, radius, faces, two_sided):
-    """Out of open triangles (mesh): up to four successive pushes, added up (RULES 7.5)."""
+def _leave_triangles(p0, p1, radius, faces, two_sided, across):
+    """(way, triangle that decided): up to four pushes, added up; None when an exit ``across`` an edge failed."""
     total = ZERO
     decided = None
+    crossed = False
     for turn in range(MESH_PUSHES):
         a = add(p0, total)
         b = add(p1, total)
-        pushes = [(t, _push_from_triangle(a, b, radius, t, two_sided)) for t in faces]
+        pushes = [(t, _push_from_triangle(a, b, radius, t, two_sided, across)) for t in faces]
         deepest = 0.0
         for _, push in pushes:
             if push.depth > deepest:
@@ -208,6 +209,11 @@ def push_from_triangles(p0, p1, radius, faces, two_sided):
         # A last remainder of rounding is not worth a push.
         if deepest <= (1e-12 * radius if turn > 0 else 0.0):
             break
+        # The axis crosses a triangle, and another one after it has left the first.
+        if deepest >= radius:
+            if crossed and across:
+                return None
+            crossed = True
         winner = None
         for t, push in pushes:
             if push.depth >= deepest - TIE and push.depth > 0.0:
@@ -216,6 +222,16 @@ def push_from_triangles(p0, p1, radius, faces, two_sided):
         total = madd(total, winner[1].dir, winner[1].depth)
         if decided is None:
             decided = winner[0]
+    return total, decided
+
+
+def push_from_triangles(p0, p1, radius, faces, two_sided):
+    """Out of open triangles (mesh): up to four successive pushes, added up (RULES 7.5)."""
+    # From triangle to triangle the smallest exits lead ever farther along a surface: then by the normals alone.
+    way = _leave_triangles(p0, p1, radius, faces, two_sided, True) or _leave_triangles(
+        p0, p1, radius, faces, two_sided, False
+    )
+    total, decided = way
     if decided is None:
         return APART
     m = length(total)
