@@ -272,6 +272,10 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
                          move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                          move_stats* stats) noexcept nogil
 
+# Whether a move takes less than half a microsecond or so: all that it may meet is at hand, and that is little.
+cdef bint move_is_brief(const controller_state* state, const move_world* world, const move_scratch* scratch,
+                        vec3 displacement) noexcept nogil
+
 # The same for one of many that share a scratch: ``kept`` takes the place of its cache,
 # and ends up as that of the scratch does. Zeroed memory is an empty one; the same bits as move_controller.
 cdef int move_kept(const controller_params* p, controller_state* state, const move_world* world, kept_cache* kept,

@@ -118,6 +118,8 @@ cdef int STEP_PARTS = 8
 # offsets, but at least this share of the radius.
 cdef double STANDING_GAP = 2.0
 cdef double STANDING_SHARE = 1e-3
+# Triangles and shapes at hand up to which a move is brief.
+cdef int32_t BRIEF = 5
 # Corrections of one overlap recovery (RULES 7.5).
 cdef int MAX_RECOVERIES = 4
 # Bodies that overlap recovery moves out of, one bit per body_kind (MOVE 9.3).
@@ -1287,6 +1289,15 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     m.s.flags = flags
     m.s.velocity = v3_scale(v3_sub(m.s.position, start), 1.0 / dt) if dt > 0.0 else v3(0.0, 0.0, 0.0)
     return STATUS_OK
+
+
+cdef bint move_is_brief(const controller_state* state, const move_world* world, const move_scratch* scratch,
+                        vec3 displacement) noexcept nogil:
+    cdef const candidate_cache* c = &scratch.cache
+    return (c.valid and c.roomy and c.near.n_tris + c.near.n_groups <= BRIEF
+            and c.fixed_version == world.fixed.version and c.moving_version == world.moving.version
+            and world.others == NULL and _is_in(&c.room, state.position)
+            and _is_in(&c.room, v3_add(state.position, displacement)))
 
 
 cdef int move_kept(const controller_params* p, controller_state* state, const move_world* world, kept_cache* kept,
