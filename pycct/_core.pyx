@@ -85,7 +85,7 @@ from pycct._neighbours cimport (
 )
 from pycct._scene cimport Scene, Snapshot
 from pycct._shapes cimport Capsule
-from pycct._types cimport STATUS_NEED_ANSWER
+from pycct._types cimport STATUS_NEED_ANSWER, STATUS_NOT_AT_HAND
 from pycct._vec cimport aabb, v3, v3_add, v3_len, v3_len2, v3_madd, v3_max_abs, v3_reject, v3_sub, vec3
 from pycct._world cimport (
     ASK_FILTER,
@@ -683,7 +683,7 @@ cdef class CharacterController:
         w.filters = filter is not None
         w.asks_behavior = self.behavior_ is not None
         w.trace = NULL
-        w.silent = False
+        w.silent = w.brief = False
         return 0
 
     cdef int watch(self, vec3 displacement, const controller_state* after, const move_stats* cost) except -1:
@@ -800,17 +800,21 @@ cdef class CharacterController:
         cdef object on_hit = self.on_hit_, behavior = self.behavior_
         self.surround(&w, snap, bits, filter)
         self.scratch.book.n = 0
+        # Giving the GIL away and taking it back would cost more than a brief move.
+        w.brief = move_is_brief(&self.st, &w, &self.scratch, d)
         while True:
             trial = self.st
-            # Giving the GIL away and taking it back would cost more than a brief move.
-            if move_is_brief(&trial, &w, &self.scratch, d):
+            if w.brief:
                 status = _move_here(&self.params, &trial, &w, &self.scratch, d, time, least, &cost)
             else:
                 with nogil:
                     status = _move_here(&self.params, &trial, &w, &self.scratch, d, time, least, &cost)
-            if status != STATUS_NEED_ANSWER:
+            if status == STATUS_NOT_AT_HAND:
+                w.brief = False
+            elif status == STATUS_NEED_ANSWER:
+                self.ask(filter, behavior)
+            else:
                 break
-            self.ask(filter, behavior)
         raise_status(status)
         if v3_max_abs(trial.position) > FARTHEST:
             raise ValueError(f"displacement must not lead beyond {FARTHEST:g} m, to {from_vec3(trial.position)}")

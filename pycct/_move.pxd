@@ -265,6 +265,7 @@ cdef struct move_world:
     bint asks_behavior          # ask the book what may be done there
     trace_log* trace            # NULL: nobody wants to know
     bint silent                 # nobody wants the hits
+    bint brief                  # look nothing up: rather end with STATUS_NOT_AT_HAND
 
 
 # Move; ``state`` is changed in place, and worth nothing when anything but STATUS_OK is returned.
@@ -272,7 +273,8 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
                          move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                          move_stats* stats) noexcept nogil
 
-# Whether a move takes less than half a microsecond or so: all that it may meet is at hand, and that is little.
+# Whether a move likely takes less than half a microsecond: all that it may meet is at hand, and that is little. With
+# world.brief it takes no longer, or ends early with STATUS_NOT_AT_HAND.
 cdef bint move_is_brief(const controller_state* state, const move_world* world, const move_scratch* scratch,
                         vec3 displacement) noexcept nogil
 

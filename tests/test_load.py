@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from pycct import Behavior, Box, Capsule, CharacterController, ConvexHull, Heigh
 ROOT = Path(pycct.__file__).parent.parent
 DT = 1 / 60
 HALF = 12.0
+WITHOUT_GIL = hasattr(sys, "_is_gil_enabled") and not sys._is_gil_enabled()
 
 
 def arena():
@@ -227,6 +229,115 @@ def test_a_shared_controller_raises_and_is_never_torn():
         t.join()
     assert len(done) + len(refused) == 12_000
     assert hero.position == (0.5 * len(done), 0.25 * len(done), 0)
+
+
+class Meanwhile:
+    """A thread that counts whenever it gets the GIL, which nobody has to give away unasked."""
+
+    def __enter__(self):
+        self.count = 0
+        self.stop = False
+        self.interval = sys.getswitchinterval()
+        sys.setswitchinterval(1000)
+        self.thread = threading.Thread(target=self.work)
+        self.thread.start()
+        while self.count == 0:
+            time.sleep(0.001)
+        return self
+
+    def work(self):
+        while not self.stop:
+            self.count += 1
+            time.sleep(0)
+
+    def __exit__(self, *_):
+        self.stop = True
+        sys.setswitchinterval(self.interval)
+        self.thread.join()
+
+
+def dense(x, rows, side=1.0):
+    """A wall of many triangles that faces -x."""
+    y, z = np.meshgrid(np.linspace(-side, side, rows), np.linspace(-side, side, rows), indexing="ij")
+    k = np.arange(rows * rows).reshape(rows, rows)
+    a, b, c, d = k[:-1, :-1].ravel(), k[1:, :-1].ravel(), k[1:, 1:].ravel(), k[:-1, 1:].ravel()
+    vertices = np.column_stack([np.full(rows * rows, x), y.ravel(), z.ravel()])
+    return pycct.Mesh(vertices, np.concatenate([np.column_stack([a, c, b]), np.column_stack([a, d, c])]))
+
+
+@pytest.mark.skipif(WITHOUT_GIL, reason="a build without the GIL")
+def test_brief_moves_keep_the_gil():
+    scene = Scene()
+    scene.add(Plane((0, 0, 1)))
+    hero = CharacterController(scene, (0, 0, 0.91), radius=0.4, height=1.0)
+    hero.move((0.001, 0, -0.001), DT)
+    with Meanwhile() as others:
+        for k in range(10_000):
+            before = others.count
+            hero.move((0.001 * (-1) ** k, 0, -0.001), DT)
+            assert others.count == before
+
+
+def others_layer():
+    """Moves that see next to nothing and moves that see much, in turn."""
+    scene = Scene()
+    scene.add(Plane((0, 0, 1)))
+    scene.add(dense(0.45, 120), (0, 0, 1), layer=2)
+    hero = CharacterController(scene, (0, 0, 0.91), radius=0.4, height=1.0, mask=1)
+
+    def move():
+        hero.move((-0.001, 0, -0.001), DT, mask=1)
+        return lambda: hero.move((0.001, 0, -0.001), DT, mask=3)
+
+    return move
+
+
+def deep_inside():
+    """Recovery looks farther around than the move did before."""
+    scene = Scene()
+    scene.add(Plane((0, 0, 1)))
+    scene.add(dense(1.7, 150, 2.0), (0, 0, 1))
+    hero = CharacterController(scene, (0, 0, 1.01), radius=1.0, height=0.0, contact_offset=0.01, step_offset=0.0)
+
+    def move():
+        hero.teleport((0, 0, 1.01))
+        hero.move((-0.001, 0, -0.001), DT)
+        hero.position = (0, 0, 0.9)
+        return lambda: hero.move((-0.001, 0, -0.001), DT)
+
+    return move
+
+
+def crushed():
+    """The mend looks around all that moves at the end of a move."""
+    scene = Scene()
+    scene.add(Plane((0, 0, 1)))
+    scene.add(dense(0.78, 150), (0, 0, 1))
+    scene.add(Box((0.1, 0.1, 0.1)), (0, 30, 0.1), body="kinematic")
+    hero = CharacterController(scene, (0, 0, 0.91), radius=0.4, height=1.0, rules="robust")
+
+    def move():
+        hero.move((0.001, 0, -0.001), DT)
+        return lambda: hero.move((-0.001, 0, -0.001), DT)
+
+    return move
+
+
+@pytest.mark.skipif(WITHOUT_GIL, reason="a build without the GIL")
+@pytest.mark.parametrize("case", [others_layer, deep_inside, crushed], ids=lambda f: f.__name__)
+def test_moves_that_must_look_around_give_the_gil_away(case):
+    move = case()
+    with Meanwhile() as others:
+        for k in range(1000):
+            heavy = move()
+            before = others.count
+            heavy()
+            if others.count != before:
+                break
+            # The other thread must be awake before the move is over.
+            time.sleep(0.001 * (k % 10))
+        else:
+            pytest.fail("nobody else got the GIL")
 
 
 def test_a_second_thread_is_refused_while_a_callback_waits():
