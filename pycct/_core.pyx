@@ -52,6 +52,7 @@ from pycct._move cimport (
     IS_MOVING_UP,
     TRACE_HIT,
     NON_WALKABLE_FORCE_SLIDING,
+    STATUS_NOT_AT_HAND,
     TOUCH_OBSTACLE,
     TOUCH_OTHER_CONTROLLER,
     controller_params,
@@ -85,7 +86,7 @@ from pycct._neighbours cimport (
 )
 from pycct._scene cimport Scene, Snapshot
 from pycct._shapes cimport Capsule
-from pycct._types cimport STATUS_NEED_ANSWER, STATUS_NOT_AT_HAND
+from pycct._types cimport STATUS_NEED_ANSWER
 from pycct._vec cimport aabb, v3, v3_add, v3_len, v3_len2, v3_madd, v3_max_abs, v3_reject, v3_sub, vec3
 from pycct._world cimport (
     ASK_FILTER,

@@ -255,6 +255,10 @@ cdef struct trace_log:
 
 
 # What surrounds one move.
+cdef enum:
+    STATUS_NOT_AT_HAND = 2      # no error: of a move_world that is brief; start again with one that is not
+
+
 cdef struct move_world:
     const world_part* fixed
     const world_part* moving

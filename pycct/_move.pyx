@@ -16,7 +16,6 @@ from pycct._types cimport (
     BODY_KINEMATIC,
     BODY_STATIC,
     STATUS_NEED_ANSWER,
-    STATUS_NOT_AT_HAND,
     STATUS_NOT_FINITE,
     STATUS_NO_MEMORY,
     STATUS_OK,

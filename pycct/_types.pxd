@@ -12,7 +12,6 @@ from pycct._vec cimport aabb, mat3, quat, vec3
 cdef enum status:
     STATUS_OK = 0
     STATUS_NEED_ANSWER = 1  # not an error: ask the user, then start again
-    STATUS_NOT_AT_HAND = 2  # nor this: something must be looked up first, start again without the GIL
     STATUS_NO_MEMORY = -1
     STATUS_NOT_FINITE = -2
     STATUS_TOO_DEEP = -3
