@@ -171,7 +171,7 @@ def test_row_10_where_the_jump_widens_the_volume(api):
     if api.module is not pycct or pycct.CharacterController is reference.CharacterController:
         pytest.skip("the reference looks everything up anew in each move")
     for rules, down, up in ((Rules.PHYSX, 0, 1), (Rules.JUMP_VOLUME_UP, 1, 0)):
-        for way, looked_up in ((-4.0, down), (4.0, up)):
+        for way, looked_up in ((-7.0, down), (7.0, up)):
             hero = api.hero(api.scene(FLOOR), z=50, max_jump_height=8.0, step_offset=0, rules=rules)
             hero.move((0, 0, way / 400), DT)
             assert hero.stats.full_updates == 1
