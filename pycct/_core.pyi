@@ -1,5 +1,5 @@
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias, TypedDict, final
+from typing import Any, Literal, TypeAlias, TypedDict, final
 
 from typing_extensions import disjoint_base
 
@@ -11,6 +11,9 @@ from pycct._shapes import Capsule, _Number, _Point, _Vector
 from pycct.explain import Explanation
 
 _Other: TypeAlias = Actor | Obstacle | CharacterController | CrowdMember
+_Climbing: TypeAlias = Literal["easy", "constrained"] | ClimbingMode
+_NonWalkable: TypeAlias = Literal["prevent_climbing", "force_sliding"] | NonWalkableMode
+_RuleSet: TypeAlias = Literal["physx", "document", "robust"] | Rules
 
 class _Decomposition(TypedDict):
     up_vector: _Point
@@ -147,9 +150,9 @@ class CharacterController:
         step_offset: _Number = 0.5,
         contact_offset: _Number = 0.01,
         slope_limit: _Number = 0.707,
-        climbing_mode: str | ClimbingMode = "easy",
-        non_walkable_mode: str | NonWalkableMode = "prevent_climbing",
-        rules: str | Rules = "physx",
+        climbing_mode: _Climbing = "easy",
+        non_walkable_mode: _NonWalkable = "prevent_climbing",
+        rules: _RuleSet = "physx",
         overlap_recovery: bool = True,
         prevent_vertical_sliding: bool = False,
         invisible_wall_height: _Number = 0.0,
@@ -262,15 +265,15 @@ class CharacterController:
     @property
     def climbing_mode(self) -> ClimbingMode: ...
     @climbing_mode.setter
-    def climbing_mode(self, value: str | ClimbingMode) -> None: ...
+    def climbing_mode(self, value: _Climbing) -> None: ...
     @property
     def non_walkable_mode(self) -> NonWalkableMode: ...
     @non_walkable_mode.setter
-    def non_walkable_mode(self, value: str | NonWalkableMode) -> None: ...
+    def non_walkable_mode(self, value: _NonWalkable) -> None: ...
     @property
     def rules(self) -> Rules: ...
     @rules.setter
-    def rules(self, value: str | Rules) -> None: ...
+    def rules(self, value: _RuleSet) -> None: ...
     @property
     def overlap_recovery(self) -> bool: ...
     @overlap_recovery.setter

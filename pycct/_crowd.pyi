@@ -6,8 +6,9 @@ import numpy.typing as npt
 from typing_extensions import disjoint_base
 
 from pycct._character import Contacts
+from pycct._core import _Climbing, _NonWalkable, _RuleSet
 from pycct._crowd_records import GroundArrays
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Rules
+from pycct._enums import Behavior, CollisionFlags
 from pycct._scene import Scene, _Quaternion
 from pycct._shapes import Capsule, _Number, _Point, _Vector
 
@@ -20,9 +21,9 @@ _Flags: TypeAlias = npt.NDArray[np.uint8]
 _Each: TypeAlias = _Number | Sequence[_Number] | npt.NDArray[Any]
 _Bits: TypeAlias = int | Sequence[int] | npt.NDArray[Any]
 _Switch: TypeAlias = bool | Sequence[bool] | npt.NDArray[Any]
-_Mode: TypeAlias = str | ClimbingMode | Sequence[str | ClimbingMode]
-_Walk: TypeAlias = str | NonWalkableMode | Sequence[str | NonWalkableMode]
-_Rules: TypeAlias = str | Rules | Sequence[str | Rules]
+_Mode: TypeAlias = _Climbing | Sequence[_Climbing]
+_Walk: TypeAlias = _NonWalkable | Sequence[_NonWalkable]
+_Rules: TypeAlias = _RuleSet | Sequence[_RuleSet]
 
 @final
 class CrowdMember:

@@ -304,7 +304,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
     during a move. Layers and masks say who meets what, ``behavior`` of actors what may be done
     on them, and ``record_hits`` tells what was hit.
 
-    Without colliding characters, and with ``order="sequential"``, a crowd moves to the bit as n
+    Without colliding characters, or else with ``order="sequential"``, a crowd moves to the bit as n
     single controllers do, made and moved in the same order. In any order the bits are the same
     for any number of threads.
 

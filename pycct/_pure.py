@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from pathlib import Path
 
 
 def why_pure() -> str:
@@ -11,6 +12,9 @@ def why_pure() -> str:
     try:
         import pycct._core  # noqa: F401
     except ImportError as e:
+        here = Path(__file__).parent
+        if (here / "_core.pyx").exists() and not [*here.glob("_core.*.so"), *here.glob("_core.*.pyd")]:
+            return "this is the source folder, which is not compiled: start Python elsewhere to use what is installed"
         return f"the compiled modules cannot be imported: {e}"
     return ""
 

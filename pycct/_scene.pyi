@@ -1,6 +1,6 @@
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final
 
 from numpy.typing import ArrayLike
 from typing_extensions import disjoint_base
@@ -13,6 +13,8 @@ from pycct._shapes import Box, Capsule, Shape, _Number, _Point, _Vector
 
 _Quaternion: TypeAlias = tuple[float, float, float, float]
 _Filter: TypeAlias = Callable[[Any], object]
+_Body: TypeAlias = Literal["static", "kinematic", "dynamic"]
+_Include: TypeAlias = Literal["actors", "characters", "all"]
 
 @disjoint_base
 class Actor:
@@ -30,7 +32,7 @@ class Actor:
     @property
     def scale(self) -> _Point: ...
     @property
-    def body(self) -> str: ...
+    def body(self) -> _Body: ...
     @property
     def behavior(self) -> Behavior: ...
     @behavior.setter
@@ -64,7 +66,7 @@ class Scene:
         rotation: _Vector = (0.0, 0.0, 0.0, 1.0),
         scale: _Vector = (1.0, 1.0, 1.0),
         *,
-        body: str = "static",
+        body: _Body = "static",
         layer: int = 1,
         behavior: int = 0,
         user_data: Any = None,
@@ -106,7 +108,7 @@ class Scene:
         mask: int = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
-        include: str = "actors",
+        include: _Include = "actors",
     ) -> SceneHit | None: ...
     def raycast_many(
         self,
@@ -116,7 +118,7 @@ class Scene:
         mask: int = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
-        include: str = "actors",
+        include: _Include = "actors",
     ) -> HitArrays: ...
     def sweep(
         self,
@@ -128,7 +130,7 @@ class Scene:
         mask: int = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
-        include: str = "actors",
+        include: _Include = "actors",
     ) -> SceneHit | None: ...
     def sweep_many(
         self,
@@ -140,7 +142,7 @@ class Scene:
         mask: int = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
-        include: str = "actors",
+        include: _Include = "actors",
     ) -> HitArrays: ...
     def overlap(
         self,
@@ -150,7 +152,7 @@ class Scene:
         mask: int = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
-        include: str = "actors",
+        include: _Include = "actors",
     ) -> list[Any]: ...
     def overlap_many(
         self,
@@ -160,7 +162,7 @@ class Scene:
         mask: int = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
-        include: str = "actors",
+        include: _Include = "actors",
     ) -> TouchArrays: ...
     def penetration(
         self,
@@ -170,7 +172,7 @@ class Scene:
         mask: int = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
-        include: str = "actors",
+        include: _Include = "actors",
     ) -> list[Penetration]: ...
     def penetration_many(
         self,
@@ -180,7 +182,7 @@ class Scene:
         mask: int = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
-        include: str = "actors",
+        include: _Include = "actors",
     ) -> TouchArrays: ...
     def closest_points(
         self,
@@ -191,7 +193,7 @@ class Scene:
         mask: int = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
-        include: str = "actors",
+        include: _Include = "actors",
     ) -> ClosestPoints | None: ...
     def closest_points_many(
         self,
@@ -202,5 +204,5 @@ class Scene:
         mask: int = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
-        include: str = "actors",
+        include: _Include = "actors",
     ) -> ClosestArrays: ...

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pycct._command import add_level, positive, read_level, takes_negative_numbers, vector
 from pycct._core import CharacterController
@@ -127,7 +127,7 @@ def walk(
     start: Vector,
     towards: Vector,
     *,
-    rules: str = "physx",
+    rules: Literal["physx", "document", "robust"] = "physx",
     radius: float = 0.4,
     height: float = 1.0,
     step_offset: float = 0.5,

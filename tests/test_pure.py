@@ -51,6 +51,11 @@ def test_by_wish():
 def test_without_compiled_modules(tmp_path):
     copy = tmp_path / "pycct"
     shutil.copytree(Path(pycct.__file__).parent, copy, ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
+    (copy / "_core.pyx").touch()
+    said, pure, *_ = run(tmp_path)
+    assert pure == "True"
+    assert said.count("plain Python") == 1 and "source folder, which is not compiled" in said
+    (copy / "_core.pyx").unlink()
     said, pure, *_ = run(tmp_path)
     assert pure == "True"
     assert said.count("plain Python") == 1 and "cannot be imported" in said
