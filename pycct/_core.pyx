@@ -1186,7 +1186,6 @@ cdef class CharacterController:
         cdef Snapshot snap = self.scene.snapshot()
         cdef move_world w
         cdef int status
-        cdef unsigned long long env
         cdef int32_t i
         cdef trace_event* e
         cdef object behavior = self.behavior_
@@ -1198,9 +1197,7 @@ cdef class CharacterController:
             while True:
                 trial = start[0]
                 with nogil:
-                    env = fp_enter()
-                    status = move_controller(&self.params, &trial, &w, &scratch, d, dt, least, &cost)
-                    fp_leave(env)
+                    status = _move_here(&self.params, &trial, &w, &scratch, d, dt, least, &cost)
                 if status != STATUS_NEED_ANSWER:
                     break
                 self.scratch.book.wanted = scratch.book.wanted

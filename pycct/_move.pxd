@@ -254,11 +254,11 @@ cdef struct trace_log:
     int32_t room
 
 
-# What surrounds one move.
 cdef enum:
     STATUS_NOT_AT_HAND = 2      # no error: of a move_world that is brief; start again with one that is not
 
 
+# What surrounds one move.
 cdef struct move_world:
     const world_part* fixed
     const world_part* moving
@@ -277,17 +277,17 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
                          move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                          move_stats* stats) noexcept nogil
 
-# Whether a move likely takes less than half a microsecond: all that it may meet is at hand, and that is little. With
-# world.brief it takes no longer, or ends early with STATUS_NOT_AT_HAND.
-cdef bint move_is_brief(const controller_state* state, const move_world* world, const move_scratch* scratch,
-                        vec3 displacement) noexcept nogil
-
 # The same for one of many that share a scratch: ``kept`` takes the place of its cache,
 # and ends up as that of the scratch does. Zeroed memory is an empty one; the same bits as move_controller.
 cdef int move_kept(const controller_params* p, controller_state* state, const move_world* world, kept_cache* kept,
                    move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                    move_stats* stats) noexcept nogil
 cdef void kept_cache_free(kept_cache* kept) noexcept nogil
+
+# Whether a move likely takes less than half a microsecond: all that it may meet is at hand, and that is little. With
+# world.brief it takes no longer, or ends early with STATUS_NOT_AT_HAND.
+cdef bint move_is_brief(const controller_state* state, const move_world* world, const move_scratch* scratch,
+                        vec3 displacement) noexcept nogil
 
 # What a character meets below, at most ``reach`` away (MOVE 12.1).
 cdef int probe_below(const controller_params* p, const controller_state* state, const move_world* world,

@@ -16,8 +16,8 @@ from pycct._types cimport (
     BODY_KINEMATIC,
     BODY_STATIC,
     STATUS_NEED_ANSWER,
-    STATUS_NOT_FINITE,
     STATUS_NO_MEMORY,
+    STATUS_NOT_FINITE,
     STATUS_OK,
 )
 from pycct._vec cimport (
@@ -406,15 +406,20 @@ cdef inline bint _at_hand(const move_job* m, vec3 end) noexcept nogil:
     return not m.first_query and m.cache.roomy and _is_in(&m.cache.room, end)
 
 
+cdef inline bint _is_around(const candidate_cache* c, const move_world* world, vec3 centre, vec3 end) noexcept nogil:
+    """Whether what stands around a motion from its start, all that does not move, is there in a convex room."""
+    return (c.roomy and c.valid and c.fixed_version == world.fixed.version and c.mask == world.mask
+            and world.others == NULL and _is_in(&c.room, centre) and _is_in(&c.room, end))
+
+
 cdef int _update_candidates(move_job* m, vec3 centre, vec3 end) noexcept nogil:
     """Make sure that all shapes that a motion may touch are at hand (RULES 4, SWEEP 11)."""
     cdef candidate_cache* c = m.cache
     if m.first_query:
         # Of a convex room the way there need not be asked again: after this, ends will do.
-        if (c.roomy and c.valid and c.fixed_version == m.world.fixed.version and c.mask == m.world.mask
-                and c.moving_version == m.world.moving.version and m.world.others == NULL
+        if (c.moving_version == m.world.moving.version
                 and c.half.x == m.half.x and c.half.y == m.half.y and c.half.z == m.half.z
-                and _is_in(&c.room, centre) and _is_in(&c.room, end)):
+                and _is_around(c, m.world, centre, end)):
             m.first_query = False
             return STATUS_OK
     elif c.roomy and _is_in(&c.room, end):
@@ -1306,10 +1311,8 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
 cdef bint move_is_brief(const controller_state* state, const move_world* world, const move_scratch* scratch,
                         vec3 displacement) noexcept nogil:
     cdef const candidate_cache* c = &scratch.cache
-    return (c.valid and c.roomy and c.near.n_tris + c.near.n_groups <= BRIEF
-            and c.fixed_version == world.fixed.version and c.mask == world.mask
-            and world.moving.n == 0 and world.others == NULL
-            and _is_in(&c.room, state.position) and _is_in(&c.room, v3_add(state.position, displacement)))
+    return (c.near.n_tris + c.near.n_groups <= BRIEF and world.moving.n == 0
+            and _is_around(c, world, state.position, v3_add(state.position, displacement)))
 
 
 cdef int move_kept(const controller_params* p, controller_state* state, const move_world* world, kept_cache* kept,

@@ -867,7 +867,7 @@ cdef push_out _polytope_from_triangle(const polytope_work* w, polytope* other, c
 
 cdef push_out _polytope_from_surface(const asker* q, query_scratch* s, const candidates* c,
                                      bint two_sided) noexcept nogil:
-    """As push_from_triangles of _overlap does it for a capsule (RULES 7.5)."""
+    """Up to four successive pushes, the deepest triangle's first, added up (RULES 7.5)."""
     cdef push_out best
     cdef vec3 total = v3(0.0, 0.0, 0.0), at
     cdef double deepest

@@ -20,7 +20,7 @@ from pycct import Behavior, Box, Capsule, CharacterController, ConvexHull, Heigh
 ROOT = Path(pycct.__file__).parent.parent
 DT = 1 / 60
 HALF = 12.0
-WITHOUT_GIL = hasattr(sys, "_is_gil_enabled") and not sys._is_gil_enabled()
+WITHOUT_GIL = pycct.show_config(file=None)["gil"] == "off"
 
 
 def arena():

@@ -228,10 +228,9 @@ def _leave_triangles(p0, p1, radius, faces, two_sided, across):
 def push_from_triangles(p0, p1, radius, faces, two_sided):
     """Out of open triangles (mesh): up to four successive pushes, added up (RULES 7.5)."""
     # From triangle to triangle the smallest exits lead ever farther along a surface: then by the normals alone.
-    way = _leave_triangles(p0, p1, radius, faces, two_sided, True) or _leave_triangles(
+    total, decided = _leave_triangles(p0, p1, radius, faces, two_sided, True) or _leave_triangles(
         p0, p1, radius, faces, two_sided, False
     )
-    total, decided = way
     if decided is None:
         return APART
     m = length(total)
