@@ -57,7 +57,6 @@ from pycct._world cimport (
     candidate_group,
     candidates_add_character,
     candidates_cast,
-    candidates_cast_picked,
     candidates_cut,
     candidates_deepest,
     candidates_free,
@@ -65,7 +64,6 @@ from pycct._world cimport (
     candidates_init,
     candidates_keep,
     candidates_lay_out,
-    candidates_pick,
     candidates_top,
     capsule_bounds,
     group_order,
@@ -140,7 +138,6 @@ cdef struct move_job:
     vec3 side                   # side motion of this moveCharacter, or zero
     bint first_query            # of this move: moving things must be looked up anew
     vec3 half                   # of the box of the capsule, with its contact offset
-    vec3 body                   # half the box of the capsule itself, and a little more
     double above                # what keeps its centre so far above something, along up, is out of its reach
     bint standing_on_moving
     int status
@@ -647,14 +644,6 @@ cdef int _note_hit(move_job* m, const world_hit* hit, const placed* item, int sw
     return STATUS_OK
 
 
-cdef inline int32_t _pick(move_job* m, vec3 position, vec3 way, double reach) noexcept nogil:
-    """Choose the candidates whose boxes the capsule touches on its way; returns how many there are."""
-    cdef vec3 end = v3_madd(position, way, reach)
-    cdef double far = lanes_slack(reach)
-    cdef vec3 half = v3_add(m.body, v3(far, far, far))
-    return candidates_pick(&m.cache.near, v3_sub(v3_min(position, end), half), v3_add(v3_max(position, end), half))
-
-
 cdef inline void _forget_touched(move_job* m) noexcept nogil:
     """RULES 5: a pass that sets out forgets what the one before touched."""
     m.s.marks &= ~<uint32_t>(VALIDATE_TRIANGLE_DOWN | TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
@@ -689,7 +678,6 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     cdef controller_state* s = m.s
     cdef candidates* near = &m.cache.near
     cdef vec3 position = s.position, target, way, normal, p0, p1
-    cdef int32_t n_picked
     cdef double length, asked
     cdef bint moved = False, upright, sliding, struck
     cdef bint on_steep = False, was_on_steep    # a too steep triangle turned this motion
@@ -732,22 +720,19 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         m.stats.iterations += 1
         p0 = v3_sub(position, m.half_axis)
         p1 = v3_add(position, m.half_axis)
-        n_picked = _pick(m, position, way, length + m.p.contact_offset)
-        struck = False
-        if n_picked > 0 or not only_triangles(near):
-            capsule_cast_set(&cast, p0, p1, m.p.radius, way, length + m.p.contact_offset, True, True)
-            if m.p.rules & RULE_CULL_PARALLEL:
-                cast.culls_parallel = True
-            if m.p.rules & MEND_BACK_FACES:
-                passed = 0
-                cast.passed = &passed
-                cast.passing = m.passing
-            near.turn = sweep_pass
-            struck = candidates_cast_picked(near, n_picked, &cast, recovers, &hit)
-            if m.p.rules & MEND_BACK_FACES:
-                m.passed |= passed
-                if passed & PASSED_OVERLAP:
-                    _mend(m, MEND_BACK_FACES)
+        capsule_cast_set(&cast, p0, p1, m.p.radius, way, length + m.p.contact_offset, True, True)
+        if m.p.rules & RULE_CULL_PARALLEL:
+            cast.culls_parallel = True
+        if m.p.rules & MEND_BACK_FACES:
+            passed = 0
+            cast.passed = &passed
+            cast.passing = m.passing
+        near.turn = sweep_pass
+        struck = candidates_cast(near, &cast, recovers, &hit)
+        if m.p.rules & MEND_BACK_FACES:
+            m.passed |= passed
+            if passed & PASSED_OVERLAP:
+                _mend(m, MEND_BACK_FACES)
         if not struck:
             if m.scratch.book.asking:
                 m.status = STATUS_NEED_ANSWER
@@ -1208,8 +1193,6 @@ cdef void _begin(move_job* m, const controller_params* p, controller_state* stat
     m.half = _half_of(p)
     m.s = state
     far = lanes_slack(v3_max_abs(m.s.position) + v3_max_abs(m.half))
-    m.body = v3_sub(m.half, v3(p.contact_offset, p.contact_offset, p.contact_offset))
-    m.body = v3_add(m.body, v3(far, far, far))
     m.above = 0.5 * p.height + p.radius + p.contact_offset + far
     m.side = v3(0.0, 0.0, 0.0)
     m.standing_on_moving = m.passing = m.lintel = m.moving_below = m.moving_aside = m.carried = False

@@ -7,8 +7,9 @@ says that nothing is touched within ``limit``. All functions are pure.
 """
 from libc.stdint cimport int32_t, int64_t
 
+from pycct._lanes cimport lanes_box, lanes_reach2, lanes_slack
 from pycct._types cimport sweep_hit, triangle
-from pycct._vec cimport aabb, f_max, f_min, quat, v3_dot, v3_max_abs, v3_scale, v3_sub, vec3
+from pycct._vec cimport aabb, f_max, f_min, quat, v3_add, v3_dot, v3_max, v3_max_abs, v3_min, v3_scale, v3_sub, vec3
 
 cdef double NO_HIT
 
@@ -44,6 +45,7 @@ cdef struct capsule_cast:
     double radius
     double limit        # longest distance of interest
     double slack        # what rounding may add to a distance from a plane
+    double size         # largest coordinate where it begins
     bint trailing_rule  # ignore what lies behind the leading sphere (moves yes, queries no; RULES 3)
     bint culls          # ignore triangles whose normal goes along with the motion
     bint culls_parallel     # ... or is at right angles to it (RULES 9 row 8)
@@ -76,6 +78,7 @@ cdef inline void capsule_cast_set(capsule_cast* q, vec3 p0, vec3 p1, double radi
     q.radius = radius
     q.limit = limit
     q.slack = 1e-9 * (radius + limit)
+    q.size = f_max(v3_max_abs(p0), v3_max_abs(p1))
     q.trailing_rule = trailing_rule
     q.hint = -1
     q.culls = culls
@@ -99,10 +102,16 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
                          bint skip_overlaps, touched_triangle* touched, int64_t* tested,
                          sweep_hit* hit) noexcept nogil
 # The second half of that: only the n triangles that triangles_in_reach noted in ``touched``.
-# q.limit, q.hint and q.passed do not count, the arguments do.
+# q.limit, q.hint and q.passed do not count, the arguments do. ``known``, if not NULL: what finds_face says of the hint.
 cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided, bint skip_overlaps,
-                        double limit, int32_t hint, int* passed, touched_triangle* touched, int64_t* tested,
-                        sweep_hit* hit) noexcept nogil
+                        double limit, int32_t hint, const touched_triangle* known, int* passed,
+                        touched_triangle* touched, int64_t* tested, sweep_hit* hit) noexcept nogil
+# As triangles_in_reach, among triangles that are all one-sided and whose boxes stand in lanes; those that face away do
+# not count. ``touched`` needs room for one more than there are.
+cdef int32_t lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, double limit,
+                            touched_triangle* touched) noexcept nogil
+# Whether a cast finds the inside of a triangle, and that before anything else of it; how goes into ``found``.
+cdef bint finds_face(const capsule_cast* q, const triangle* tris, int32_t tri, touched_triangle* found) noexcept nogil
 cdef bint cast_sphere(const capsule_cast* q, vec3 centre, double radius, sweep_hit* hit) noexcept nogil
 cdef bint cast_capsule(const capsule_cast* q, vec3 q0, vec3 q1, double radius, sweep_hit* hit) noexcept nogil
 cdef bint cast_plane(const capsule_cast* q, vec3 normal, double offset, sweep_hit* hit) noexcept nogil
@@ -115,7 +124,7 @@ cdef double latest_candidate(double first) noexcept nogil
 cdef inline aabb swept_box(const capsule_cast* q) noexcept nogil:
     """Around the whole motion, and a little more."""
     cdef vec3 way = v3_scale(q.dir, q.limit)
-    cdef double pad = q.radius + q.slack + 1e-14 * f_max(v3_max_abs(q.p0), v3_max_abs(q.p1))
+    cdef double pad = q.radius + q.slack + 1e-14 * q.size
     cdef aabb box
     box.lo.x = f_min(q.p0.x, q.p1.x) + f_min(way.x, 0.0) - pad
     box.lo.y = f_min(q.p0.y, q.p1.y) + f_min(way.y, 0.0) - pad
@@ -181,3 +190,16 @@ cdef inline int32_t triangles_in_reach(const capsule_cast* q, const triangle* tr
         touched[m].mark = turned
         m += 1
     return m
+
+
+cdef inline lanes_box lanes_way(const capsule_cast* q, double limit) noexcept nogil:
+    """Where a capsule comes by up to the limit, and a little more."""
+    cdef vec3 way = v3_scale(q.dir, limit), lo = v3_min(q.p0, q.p1), hi = v3_max(q.p0, q.p1)
+    cdef double far = lanes_slack(q.size + limit) + q.slack
+    cdef lanes_box box
+    lo = v3_min(lo, v3_add(lo, way))
+    hi = v3_max(hi, v3_add(hi, way))
+    box.lo = [<float>(lo.x - far), <float>(lo.y - far), <float>(lo.z - far)]
+    box.hi = [<float>(hi.x + far), <float>(hi.y + far), <float>(hi.z + far)]
+    box.reach2 = lanes_reach2(q.radius + q.slack)
+    return box

@@ -11,6 +11,7 @@ Each equation is solved about the point of closest approach, where its terms are
 no larger than the radius: far starts cost no digits.
 """
 from libc.math cimport fabs, sqrt
+from libc.stdint cimport uint64_t
 
 from pycct._closest cimport (
     closest_pair,
@@ -20,6 +21,7 @@ from pycct._closest cimport (
     segment_triangle,
     within_ends,
 )
+from pycct._lanes cimport lanes_box, lanes_near, lowest_bit
 from pycct._vec cimport (
     f_max,
     f_min,
@@ -30,6 +32,7 @@ from pycct._vec cimport (
     v3_cross,
     v3_dot,
     v3_is_zero,
+    v3_len,
     v3_len2,
     v3_lex,
     v3_madd,
@@ -583,14 +586,22 @@ cdef double latest_candidate(double first) noexcept nogil:
     return first / (1.0 - CANDIDATE_WINDOW) * 1.000001
 
 
+cdef inline double _below_zero(double x) noexcept nogil:
+    """The lesser of x and 0, which compilers make no branch of."""
+    return 0.5 * (x - fabs(x))
+
+
 cdef inline bint _clear_of_edge(const capsule_cast* q, vec3 a, vec3 b, vec3 c, vec3 n, double low2,
                                 double limit) noexcept nogil:
     """Whether the axis is surely no nearer than the radius to a triangle, by this edge, on all of its way to the limit.
 
     low2: the square of a height above the plane below which no part of it is."""
-    cdef vec3 m = v3_cross(v3_sub(b, a), n)
-    cdef vec3 start = v3_madd(q.p0, q.dir, limit) if limit > 0.0 and v3_dot(m, q.dir) < 0.0 else q.p0
-    return _beyond_edge(start, q.axis, a, b, c, m, v3_len2(m), q.radius * q.radius - low2)
+    cdef vec3 e = v3_sub(b, a), rel = v3_sub(q.p0, a), m = v3_cross(e, n)
+    cdef double least = ((q.radius * q.radius - low2) * SURELY + SURELY_FAR * (v3_len2(rel) + limit * limit)) * v3_len2(m)
+    # How far out the nearest part of it comes, and the farthest corner is: only by rounding another than a and b.
+    cdef double s = v3_dot(m, rel) + _below_zero(v3_dot(m, q.axis)) + _below_zero(limit * v3_dot(m, q.dir))
+    s += _below_zero(-f_max(v3_dot(m, e), v3_dot(m, v3_sub(c, a))))
+    return (s > 0.0) & (s * s > least)
 
 
 cdef inline bint _clear_of_edges(const capsule_cast* q, const triangle* t, double low, double limit) noexcept nogil:
@@ -641,7 +652,7 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
     n = triangles_in_reach(q, tris, 0, NULL, n, two_sided, q.limit, q.passed, touched)
     if n == 0:
         return False
-    return cast_selected(q, tris, n, two_sided, skip_overlaps, q.limit, q.hint, q.passed, touched, tested, hit)
+    return cast_selected(q, tris, n, two_sided, skip_overlaps, q.limit, q.hint, NULL, q.passed, touched, tested, hit)
 
 
 cdef int32_t _winner(const triangle* tris, touched_triangle* touched, int32_t count, double first) noexcept nogil:
@@ -680,19 +691,90 @@ cdef inline bint _foot_on_face(vec3 p0, vec3 p1, const triangle* t, int32_t over
     return False
 
 
+cdef inline void _describe(const capsule_cast* q, const triangle* t, double distance, int32_t over,
+                           sweep_hit* hit) noexcept nogil:
+    """Where and how a triangle is touched at a distance; over: an end_over, how it was found."""
+    cdef vec3 p0 = v3_madd(q.p0, q.dir, distance), p1 = v3_madd(q.p1, q.dir, distance), apart
+    cdef closest_pair near
+    cdef double length
+    if not _foot_on_face(p0, p1, t, over, &near.on_a, &near.on_b):
+        near = segment_triangle(p0, p1, t.a, t.b, t.c, t.n)
+    apart = v3_sub(near.on_a, near.on_b)
+    length = v3_len(apart)
+    hit.distance = distance
+    hit.point = near.on_b
+    hit.normal = t.n if length < SHORTEST_NORMAL else v3_scale(apart, 1.0 / length)
+
+
+cdef int32_t lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, double limit,
+                            touched_triangle* touched) noexcept nogil:
+    cdef lanes_box way = lanes_way(q, limit)
+    cdef double nd, h0, h1, low, reach = q.radius + q.slack
+    cdef const triangle* t
+    cdef uint64_t bits
+    cdef int32_t first = 0, m = 0, i
+    while first < n:
+        bits = lanes_near(boxes, first, n, &way)
+        while bits != 0:
+            i = first + lowest_bit(bits)
+            bits &= bits - 1
+            t = &tris[i]
+            nd = v3_dot(t.n, q.dir)
+            h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
+            h1 = h0 + v3_dot(t.n, q.axis)
+            low = f_min(h0, h1)
+            touched[m].distance = low
+            touched[m].facing = nd
+            touched[m].tri = i
+            touched[m].mark = False
+            # Always written, counted when it faces and is in reach: no branch to guess.
+            m += f_max(nd, f_max(low - reach + nd * limit, -reach - f_max(h0, h1))) <= 0.0
+        first += 64
+    return m
+
+
+cdef bint finds_face(const capsule_cast* q, const triangle* tris, int32_t tri,
+                     touched_triangle* found) noexcept nogil:
+    cdef const triangle* t = &tris[tri]
+    cdef double nd = v3_dot(t.n, q.dir), h0, h1, low, time, x, y, z
+    cdef vec3 foot
+    cdef bint last
+    if nd >= -SHALLOW:
+        return False
+    # As _capsule_triangle has it.
+    h0 = v3_dot(v3_sub(q.p0, t.a), t.n)
+    h1 = v3_dot(v3_sub(q.p1, t.a), t.n)
+    low = f_min(h0, h1)
+    if low < q.radius or low - q.radius > -nd * q.limit:
+        return False
+    last = v3_dot(q.axis, q.dir) > 0.0 if _is_parallel(q.axis, q.dir) else h0 > h1
+    time = ((h1 if last else h0) - q.radius) / -nd
+    if time > q.limit:
+        return False
+    foot = v3_madd(q.p1 if last else q.p0, q.dir, time)
+    x = v3_dot(v3_cross(v3_sub(t.b, t.a), v3_sub(foot, t.a)), t.n)
+    y = v3_dot(v3_cross(v3_sub(t.c, t.b), v3_sub(foot, t.b)), t.n)
+    z = v3_dot(v3_cross(v3_sub(t.a, t.c), v3_sub(foot, t.c)), t.n)
+    found.distance = time
+    found.facing = -nd
+    found.tri = tri
+    found.mark = OVER_LAST if last else OVER_FIRST
+    return x >= 0.0 and y >= 0.0 and z >= 0.0
+
+
 cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided, bint skip_overlaps,
-                        double limit, int32_t hint, int* passed, touched_triangle* touched, int64_t* tested,
-                        sweep_hit* hit) noexcept nogil:
+                        double limit, int32_t hint, const touched_triangle* known, int* passed,
+                        touched_triangle* touched, int64_t* tested, sweep_hit* hit) noexcept nogil:
     cdef int32_t i, k, count = 0, winner = 0, over
     cdef double nd, low, time, first = NO_HIT, longest = limit, lead, trails, ta, tb, tc
     cdef const triangle* t
     cdef triangle turned
     cdef touched_triangle swap
     cdef closest_pair near
-    cdef vec3 n3, axis, p0, p1
+    cdef vec3 axis
     cdef bint overlapping = False
     cdef bint parallel = _is_parallel(q.axis, q.dir)
-    cdef double ahead = q.slack + SURELY_AHEAD * f_max(v3_max_abs(q.p0), v3_max_abs(q.p1))
+    cdef double ahead = q.slack + SURELY_AHEAD * q.size
     lead = f_max(v3_dot(q.p0, q.dir), v3_dot(q.p1, q.dir))
     trails = lead - (q.radius + TRAILING_SLACK) if parallel and q.trailing_rule else -NO_HIT
     if hint >= 0:
@@ -703,7 +785,12 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
                 touched[k] = touched[0]
                 touched[0] = swap
                 break
-    for k in range(n):
+        if known != NULL and touched[0].tri == hint:
+            touched[0] = known[0]
+            count = 1
+            first = known.distance
+            limit = f_min(longest, latest_candidate(first))
+    for k in range(count, n):
         # Entries before this one are results already, those from here on still to be looked at.
         i = touched[k].tri
         low = touched[k].distance
@@ -776,21 +863,12 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
     if v3_dot(t.n, q.dir) > 0.0 and two_sided:
         turned = _flipped(t)
         t = &turned
-    hit.distance = first
     hit.overlapping = overlapping
-    p0 = v3_madd(q.p0, q.dir, first)
-    p1 = v3_madd(q.p1, q.dir, first)
     # Where it was found over a face, and what counts is the moment at which it was.
     over = touched[winner].mark if touched[winner].distance == first else OVER_NONE
-    if not _foot_on_face(p0, p1, t, over, &near.on_a, &near.on_b):
-        near = segment_triangle(p0, p1, t.a, t.b, t.c, t.n)
-    hit.point = near.on_b
+    _describe(q, t, first, over, hit)
     if overlapping:
         hit.normal = v3_neg(q.dir)
-        return True
-    n3 = v3_sub(near.on_a, near.on_b)
-    nd = sqrt(v3_len2(n3))
-    hit.normal = t.n if nd < SHORTEST_NORMAL else v3_scale(n3, 1.0 / nd)
     return True
 
 

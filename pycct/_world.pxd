@@ -8,7 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from pycct._bvh cimport bvh
 from pycct._heightfield cimport field_data
 from pycct._hull cimport hull_extra
-from pycct._lanes cimport LANES, lanes_pick, lanes_place
+from pycct._lanes cimport LANES, lanes_place
 from pycct._neighbours cimport character
 from pycct._overlap cimport push_out
 from pycct._shapes cimport mesh_data
@@ -194,9 +194,6 @@ cdef void book_free(answer_book* book) noexcept nogil
 # The nearest hit; overlaps with what is not in ``recovers`` (a bit per body_kind, bit 3:
 # obstacles and controllers) are passed over. Check c.filter.asking afterwards.
 cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil
-# The same among the first n_picked of c.picked, which hold all triangles that the motion may touch.
-cdef bint candidates_cast_picked(candidates* c, int32_t n_picked, const capsule_cast* q, int recovers,
-                                 world_hit* hit) noexcept nogil
 # Order of two hits by geometry, then by id: -1, 0 or 1; a triangle index of -1 stands for the group's first.
 cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tri, const candidate_group* h,
                      int32_t h_tri) noexcept nogil
@@ -235,26 +232,6 @@ cdef inline float float_above(double x) noexcept nogil:
     return <float>(x + fabs(x) * 1.2e-7 + 1e-37)
 
 
-cdef inline int32_t candidates_pick(candidates* c, vec3 lo, vec3 hi) noexcept nogil:
-    """Note in c.picked, in order, the triangles whose boxes touch this one; returns how many they are.
-
-    The box must be larger than what it stands for by the rounding of its numbers to float32."""
-    cdef float[3] low = [<float>lo.x, <float>lo.y, <float>lo.z]
-    cdef float[3] high = [<float>hi.x, <float>hi.y, <float>hi.z]
-    return lanes_pick(c.boxes, c.n_tris, low, high, c.picked)
-
-
-cdef inline int32_t picked_before(const candidates* c, const candidate_group* g, int32_t k,
-                                  int32_t n_picked) noexcept nogil:
-    """Where in c.picked, from k on, the triangles of a group end."""
-    cdef int32_t last = g.first + g.count
-    if last == c.n_tris:
-        return n_picked
-    while k < n_picked and c.picked[k] < last:
-        k += 1
-    return k
-
-
 cdef inline double candidates_top(const candidates* c, vec3 up, double top) noexcept nogil:
     """How high along up the boxes of the triangles reach, but no lower than ``top``."""
     # Which corner of a box reaches highest.
@@ -264,13 +241,13 @@ cdef inline double candidates_top(const candidates* c, vec3 up, double top) noex
     cdef const float* b
     cdef int32_t i
     for i in range(c.n_tris):
-        b = <const float*>lanes_place(c.boxes, i)
+        b = lanes_place(c.boxes, i)
         top = f_max(top, up.x * b[x] + up.y * b[y] + up.z * b[z])
     return top
 
 
 cdef inline bint only_triangles(const candidates* c) noexcept nogil:
-    """Whether all candidates are triangles, which candidates_pick chooses among."""
+    """Whether all candidates are triangles."""
     cdef int32_t i
     for i in range(c.n_groups):
         if c.groups[i].kind != GROUP_TRIANGLES:

@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memset
 from pycct._bvh cimport box32, box32_around, bvh_collect
 from pycct._heightfield cimport field_cells, field_data, field_triangle
 from pycct._closest cimport point_segment, segment_segment, triangle_normal
-from pycct._lanes cimport LANES, lanes_floats, lanes_place, lanes_slack
+from pycct._lanes cimport BLOCK, LANES, STRIDE, lanes_box, lanes_floats, lanes_near, lanes_place, lowest_bit
 from pycct._overlap cimport (
     overlaps_triangles,
     push_from_capsule,
@@ -22,6 +22,9 @@ from pycct._sweep cimport (
     cast_plane,
     cast_sphere,
     cast_selected,
+    finds_face,
+    lanes_in_reach,
+    lanes_way,
     latest_candidate,
     swept_box,
     triangle_order,
@@ -144,11 +147,11 @@ cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
     if p == NULL:
         return STATUS_NO_MEMORY
     c.spot = <int32_t*>p
-    p = realloc(c.picked, <size_t>(room + LANES) * sizeof(int32_t))
+    p = realloc(c.picked, <size_t>room * sizeof(int32_t))
     if p == NULL:
         return STATUS_NO_MEMORY
     c.picked = <int32_t*>p
-    p = realloc(c.touched, <size_t>room * sizeof(touched_triangle))
+    p = realloc(c.touched, <size_t>(room + 1) * sizeof(touched_triangle))
     if p == NULL:
         return STATUS_NO_MEMORY
     c.touched = <touched_triangle*>p
@@ -230,6 +233,9 @@ cdef inline void _box_last(candidates* c) noexcept nogil:
     """The box of the triangle that comes next."""
     cdef const triangle* t = &c.tris[c.n_tris]
     cdef float* b = lanes_place(c.boxes, c.n_tris)
+    if c.n_tris % STRIDE == 0:
+        # The rest is looked at too, whatever comes of it.
+        memset(b, 0, STRIDE // LANES * BLOCK * sizeof(float))
     b[0] = float_below(f_min(t.a.x, f_min(t.b.x, t.c.x)))
     b[LANES] = float_below(f_min(t.a.y, f_min(t.b.y, t.c.y)))
     b[2 * LANES] = float_below(f_min(t.a.z, f_min(t.b.z, t.c.z)))
@@ -718,22 +724,73 @@ cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tr
     return k
 
 
+cdef inline int32_t _pick(candidates* c, const capsule_cast* q) noexcept nogil:
+    """Note in c.picked, in order, the triangles whose boxes a capsule comes near; returns how many they are."""
+    cdef lanes_box way = lanes_way(q, q.limit)
+    cdef uint64_t bits
+    cdef int32_t first = 0, n = 0
+    while first < c.n_tris:
+        bits = lanes_near(c.boxes, first, c.n_tris, &way)
+        while bits != 0:
+            c.picked[n] = first + lowest_bit(bits)
+            bits &= bits - 1
+            n += 1
+        first += 64
+    return n
+
+
+cdef inline int32_t _picked_before(const candidates* c, const candidate_group* g, int32_t k,
+                                   int32_t n_picked) noexcept nogil:
+    """Where in c.picked, from k on, the triangles of a group end."""
+    cdef int32_t last = g.first + g.count
+    while k < n_picked and c.picked[k] < last:
+        k += 1
+    return k
+
+
+cdef inline int32_t _touched_before(const candidates* c, const candidate_group* g, int32_t k,
+                                    int32_t n_touched) noexcept nogil:
+    """The same in c.touched."""
+    cdef int32_t last = g.first + g.count
+    if last == c.n_tris:
+        return n_touched
+    while k < n_touched and c.touched[k].tri < last:
+        k += 1
+    return k
+
+
+cdef inline bint _in_lanes(const candidates* c, const capsule_cast* q) noexcept nogil:
+    """Whether all candidates are triangles of which those that face away count for nothing."""
+    cdef int32_t i
+    if q.passed != NULL or not q.culls:
+        return False
+    for i in range(c.n_groups):
+        if c.groups[i].kind != GROUP_TRIANGLES or c.groups[i].two_sided:
+            return False
+    return True
+
+
 cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil:
-    cdef aabb box = swept_box(q)
-    box = box_grow(box, lanes_slack(f_max(v3_max_abs(box.lo), v3_max_abs(box.hi))))
-    return candidates_cast_picked(c, candidates_pick(c, box.lo, box.hi), q, recovers, hit)
-
-
-cdef bint candidates_cast_picked(candidates* c, int32_t n_picked, const capsule_cast* q, int recovers,
-                                 world_hit* hit) noexcept nogil:
     cdef capsule_cast now
     cdef const candidate_group* g
     cdef sweep_hit other
     cdef sweep_hit* one = &hit.base     # the first goes straight into the answer
-    cdef bint found = False, struck, keeps
+    cdef bint found = False, struck, keeps, in_lanes = _in_lanes(c, q)
     cdef double limit = q.limit
     cdef int* passed
-    cdef int32_t i, n, m, k = 0
+    cdef touched_triangle again
+    cdef const touched_triangle* known = NULL
+    cdef int32_t i, n, m, k = 0, n_picked, hint = c.hints[c.turn]
+    if in_lanes:
+        # What the last cast of its kind found is likely found again, and leaves little else to be looked at.
+        if 0 <= hint < c.n_tris and c.filter == NULL and finds_face(q, c.tris, hint, &again):
+            known = &again
+            limit = f_min(limit, latest_candidate(again.distance))
+        n_picked = lanes_in_reach(q, c.tris, c.boxes, c.n_tris, limit, c.touched)
+        if n_picked == 0:
+            return False
+    else:
+        n_picked = _pick(c, q)
     for i in range(c.n_groups):
         g = &c.groups[i]
         keeps = group_recovers(g, recovers)
@@ -741,15 +798,17 @@ cdef bint candidates_cast_picked(candidates* c, int32_t n_picked, const capsule_
             # A solid is left by its own way out, which needs no triangle seen from its front.
             passed = NULL if g.closed else q.passed
             m = k
-            k = picked_before(c, g, m, n_picked)
-            n = triangles_in_reach(q, c.tris + g.first, g.first, c.picked + m, k - m, g.two_sided, limit, passed,
-                                   c.touched)
+            if in_lanes:
+                k = _touched_before(c, g, m, n_picked)
+                n = k - m
+            else:
+                k = _picked_before(c, g, m, n_picked)
+                n = triangles_in_reach(q, c.tris, 0, c.picked + m, k - m, g.two_sided, limit, passed, c.touched)
+                m = 0
             if n == 0:
                 continue
-            struck = cast_selected(q, c.tris + g.first, n, g.two_sided, not keeps, limit, c.hints[c.turn] - g.first,
-                                   passed, c.touched, &c.tested, one)
-            if struck:
-                one.tri += g.first
+            struck = cast_selected(q, c.tris, n, g.two_sided, not keeps, limit, hint, known, passed, c.touched + m,
+                                   &c.tested, one)
         elif g.kind == GROUP_BOX:
             struck = capsule_box(q.p0, q.p1, q.radius, q.dir, g.q1, g.q0, g.rotation, limit, one)
         else:
@@ -783,7 +842,7 @@ cdef bint candidates_cast_picked(candidates* c, int32_t n_picked, const capsule_
         hit.group = i
         one = &other
         # Later shapes may still beat this one by a candidate of their own window.
-        limit = f_min(q.limit, latest_candidate(hit.base.distance))
+        limit = f_min(limit, latest_candidate(hit.base.distance))
     if found:
         c.hints[c.turn] = hit.base.tri
     return found
