@@ -104,7 +104,9 @@ cdef double TURNED_BACK = 1e-6
 cdef double EPSILON_DISTANCE = 1e-6
 # Triangles whose normals rise more than this are left behind by all motions whose cosine with up is larger than that.
 cdef double FACES_UP = 1e-3
-cdef double STRAIGHT = 1.0 - 1e-8
+cdef double STRAIGHT2 = 1.0 - 2e-8
+# A motion of no less than this share of the coordinates (squared) is known to ten digits and more, wherever it is.
+cdef double KNOWN2 = 1e-10
 # A contact normal that rises more than this turns a motion upwards.
 cdef double ALMOST_LEVEL = 1e-9
 # Motion gained or lost that is less than this share of what was asked is rounding.
@@ -138,6 +140,7 @@ cdef struct move_job:
     vec3 side                   # side motion of this moveCharacter, or zero
     bint first_query            # of this move: moving things must be looked up anew
     vec3 half                   # of the box of the capsule, with its contact offset
+    double far                  # as far from the origin as it begins, and more than it is large, m
     double above                # what keeps its centre so far above something, along up, is out of its reach
     bint standing_on_moving
     int status
@@ -381,16 +384,16 @@ cdef void _look_around(const move_job* m, candidate_cache* c) noexcept nogil:
     c.open_above = True
 
 
-cdef inline bint _is_free(const move_job* m, vec3 way, double length, vec3 target, bint rises) noexcept nogil:
+cdef inline bint _is_free(const move_job* m, vec3 way, double length2, vec3 target, bint rises) noexcept nogil:
     """Whether a motion, seen at a glance, meets nothing: it keeps above all, or goes straight up from what faces up."""
     cdef const candidate_cache* c = m.cache
     cdef double gain
     if c.up.x != m.p.up.x or c.up.y != m.p.up.y or c.up.z != m.p.up.z:
         return False
     gain = v3_dot(way, m.p.up)
-    if rises and c.open_above and gain >= STRAIGHT * length and not m.p.rules & MEND_BACK_FACES:
+    if rises and c.open_above and gain > 0.0 and gain * gain >= STRAIGHT2 * length2 and not m.p.rules & MEND_BACK_FACES:
         return True
-    return v3_dot(target, m.p.up) - f_max(gain, 0.0) > c.top + (m.above + lanes_slack(length))
+    return v3_dot(target, m.p.up) - f_max(gain, 0.0) > c.top + m.above
 
 
 cdef inline void _set_back(const move_job* m) noexcept nogil:
@@ -653,16 +656,13 @@ cdef inline void _forget_touched(move_job* m) noexcept nogil:
 
 cdef inline bint _goes_freely(move_job* m, vec3 direction, double min_distance, int sweep_pass) noexcept nogil:
     """Make a pass at once that meets nothing at a glance; False: it is for _sweep_test, and nothing is done yet."""
-    cdef vec3 target = v3_add(m.s.position, direction), way
-    cdef double length, asked2
+    cdef vec3 target = v3_add(m.s.position, direction)
+    cdef double length2 = v3_len2(direction)
     if m.world.trace != NULL or not _at_hand(m, target):
         return False
-    way = v3_sub(target, m.s.position)
-    length = v3_len(way)
-    asked2 = v3_len2(direction)
-    # Where rounding leaves little of the motion, it is looked at closely.
-    if (length <= min_distance or v3_dot(way, direction) < 0.5 * asked2 or length * length > 2.0 * asked2
-            or not _is_free(m, way, length, target, sweep_pass == PASS_UP)):
+    # Where rounding has a say in it, a motion is looked at closely; and one so long that the room is no measure.
+    if (length2 <= 1.000001 * min_distance * min_distance or length2 <= KNOWN2 * m.far * m.far
+            or length2 > m.far * m.far or not _is_free(m, direction, length2, target, sweep_pass == PASS_UP)):
         return False
     _forget_touched(m)
     m.stats.iterations += 1
@@ -1187,13 +1187,12 @@ cdef vec3 _ride(move_job* m, vec3 displacement) noexcept nogil:
 
 cdef void _begin(move_job* m, const controller_params* p, controller_state* state, const move_world* world,
                  move_scratch* scratch, move_stats* stats) noexcept nogil:
-    cdef double far
     memset(stats, 0, sizeof(move_stats))
     m.p = p
     m.half = _half_of(p)
     m.s = state
-    far = lanes_slack(v3_max_abs(m.s.position) + v3_max_abs(m.half))
-    m.above = 0.5 * p.height + p.radius + p.contact_offset + far
+    m.far = v3_max_abs(m.s.position) + v3_max_abs(m.half)
+    m.above = 0.5 * p.height + p.radius + p.contact_offset + lanes_slack(2.0 * m.far)
     m.side = v3(0.0, 0.0, 0.0)
     m.standing_on_moving = m.passing = m.lintel = m.moving_below = m.moving_aside = m.carried = False
     m.status = STATUS_OK

@@ -110,8 +110,12 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
 # not count. ``touched`` needs room for one more than there are.
 cdef int32_t lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, double limit,
                             touched_triangle* touched) noexcept nogil
-# Whether a cast finds the inside of a triangle, and that before anything else of it; how goes into ``found``.
-cdef bint finds_face(const capsule_cast* q, const triangle* tris, int32_t tri, touched_triangle* found) noexcept nogil
+# Whether a cast finds the inside of a triangle, and that before anything else of it; ``found`` tells how, but for tri.
+cdef bint finds_face(const capsule_cast* q, const triangle* t, touched_triangle* found) noexcept nogil
+# Whether nothing else in ``touched``, all that is in reach up to ``limit``, can have a say beside that; then the hit is
+# filled in.
+cdef bint is_alone(const capsule_cast* q, const triangle* tris, int32_t n, const touched_triangle* touched,
+                   const touched_triangle* found, double limit, sweep_hit* hit) noexcept nogil
 cdef bint cast_sphere(const capsule_cast* q, vec3 centre, double radius, sweep_hit* hit) noexcept nogil
 cdef bint cast_capsule(const capsule_cast* q, vec3 q0, vec3 q1, double radius, sweep_hit* hit) noexcept nogil
 cdef bint cast_plane(const capsule_cast* q, vec3 normal, double offset, sweep_hit* hit) noexcept nogil

@@ -67,9 +67,25 @@ cdef double SURELY_AHEAD = 1e-14
 # ... and are not made of directions whose squared sine is smaller.
 cdef double CROSSING2 = 1e-6
 
+# So many triangles are looked at without their boxes.
+cdef enum:
+    FEW = 3
+
 # Over a face at a slope below this, a sphere can slip past an edge within GRAZE, or
 # within the rounding of a far start, and still sink into what lies behind it.
 cdef double SHALLOW = 1e-3
+
+
+# The corners of a triangle, the first two once more: edge k goes from the one to the next. Loops over edges keep the
+# code small, of which the processor's first cache does not hold all as it is.
+cdef struct corners:
+    const vec3* at[5]
+
+
+cdef inline corners corners_of(const triangle* t) noexcept nogil:
+    cdef corners c
+    c.at = [&t.a, &t.b, &t.c, &t.a, &t.b]
+    return c
 
 
 cdef double sphere_point(vec3 centre, vec3 dir, double radius, vec3 p, double limit) noexcept nogil:
@@ -207,13 +223,12 @@ cdef inline double _sphere_face(vec3 centre, vec3 dir, double radius, const tria
     return time if time <= limit and h + nd * time > -radius else NO_HIT
 
 
-cdef inline double _sphere_edges(vec3 centre, vec3 dir, double radius, const triangle* t, double limit) noexcept nogil:
-    cdef double best = sphere_segment(centre, dir, radius, t.a, t.b, limit)
-    cdef double time = sphere_segment(centre, dir, radius, t.b, t.c, f_min(best, limit))
-    if time < best:
-        best = time
-    time = sphere_segment(centre, dir, radius, t.c, t.a, f_min(best, limit))
-    return time if time < best else best
+cdef inline double _sphere_edges(vec3 centre, vec3 dir, double radius, const corners* c, double limit) noexcept nogil:
+    cdef double best = NO_HIT
+    cdef int k
+    for k in range(3):
+        best = f_min(best, sphere_segment(centre, dir, radius, c.at[k][0], c.at[k + 1][0], f_min(best, limit)))
+    return best
 
 
 cdef inline double _sphere_parallelogram(vec3 centre, vec3 dir, double radius, vec3 corner, vec3 e, vec3 axis,
@@ -322,8 +337,12 @@ cdef inline bint _passes_edge(vec3 p0, vec3 axis, double radius2, vec3 dir, vec3
 cdef inline bint _passes_by(vec3 p0, vec3 axis, double radius, vec3 dir, const triangle* t) noexcept nogil:
     """Whether a motion surely keeps clear of a triangle by one of its edges."""
     cdef double radius2 = radius * radius
-    return (_passes_edge(p0, axis, radius2, dir, t.a, t.b, t.c) or _passes_edge(p0, axis, radius2, dir, t.b, t.c, t.a)
-            or _passes_edge(p0, axis, radius2, dir, t.c, t.a, t.b))
+    cdef corners c = corners_of(t)
+    cdef int k
+    for k in range(3):
+        if _passes_edge(p0, axis, radius2, dir, c.at[k][0], c.at[k + 1][0], c.at[k + 2][0]):
+            return True
+    return False
 
 
 cdef double _capsule_triangle(const capsule_cast* q, bint parallel, bint between, const triangle* t, double limit,
@@ -336,6 +355,8 @@ cdef double _capsule_triangle(const capsule_cast* q, bint parallel, bint between
     cdef double best, time
     cdef bint last, face = False
     cdef vec3 p0, p1, axis, dir, lead
+    cdef corners c
+    cdef int k
     over[0] = OVER_NONE
     # Nothing of the triangle can be touched before its plane is.
     if low >= radius:
@@ -360,7 +381,8 @@ cdef double _capsule_triangle(const capsule_cast* q, bint parallel, bint between
         if not between and _passes_by(p0, axis, radius, dir, t):
             over[0] = OVER_NONE
             return NO_HIT
-        time = _sphere_edges(lead, dir, radius, t, f_min(best, limit))
+        c = corners_of(t)
+        time = _sphere_edges(lead, dir, radius, &c, f_min(best, limit))
         if time < best:
             over[0] = OVER_NONE
             best = time
@@ -380,29 +402,15 @@ cdef double _capsule_triangle(const capsule_cast* q, bint parallel, bint between
     if best < NO_HIT and low >= radius and best <= (low - radius) / -nd:
         return best
     # The sides of the prism, then the edges of its two ends, then those between.
-    time = _sphere_parallelogram(p0, dir, radius, t.a, v3_sub(t.b, t.a), axis, f_min(best, limit))
-    if time < best:
-        best = time
-    time = _sphere_parallelogram(p0, dir, radius, t.b, v3_sub(t.c, t.b), axis, f_min(best, limit))
-    if time < best:
-        best = time
-    time = _sphere_parallelogram(p0, dir, radius, t.c, v3_sub(t.a, t.c), axis, f_min(best, limit))
-    if time < best:
-        best = time
-    time = _sphere_edges(p0, dir, radius, t, f_min(best, limit))
-    if time < best:
-        best = time
-    time = _sphere_edges(p1, dir, radius, t, f_min(best, limit))
-    if time < best:
-        best = time
-    time = sphere_segment(p0, dir, radius, t.a, v3_sub(t.a, axis), f_min(best, limit))
-    if time < best:
-        best = time
-    time = sphere_segment(p0, dir, radius, t.b, v3_sub(t.b, axis), f_min(best, limit))
-    if time < best:
-        best = time
-    time = sphere_segment(p0, dir, radius, t.c, v3_sub(t.c, axis), f_min(best, limit))
-    return time if time < best else best
+    c = corners_of(t)
+    for k in range(3):
+        best = f_min(best, _sphere_parallelogram(p0, dir, radius, c.at[k][0], v3_sub(c.at[k + 1][0], c.at[k][0]), axis,
+                                                 f_min(best, limit)))
+    best = f_min(best, _sphere_edges(p0, dir, radius, &c, f_min(best, limit)))
+    best = f_min(best, _sphere_edges(p1, dir, radius, &c, f_min(best, limit)))
+    for k in range(3):
+        best = f_min(best, sphere_segment(p0, dir, radius, c.at[k][0], v3_sub(c.at[k][0], axis), f_min(best, limit)))
+    return best
 
 
 cdef inline vec3 _away(closest_pair near, vec3 dir) noexcept nogil:
@@ -591,24 +599,55 @@ cdef inline double _below_zero(double x) noexcept nogil:
     return 0.5 * (x - fabs(x))
 
 
-cdef inline bint _clear_of_edge(const capsule_cast* q, vec3 a, vec3 b, vec3 c, vec3 n, double low2,
-                                double limit) noexcept nogil:
-    """Whether the axis is surely no nearer than the radius to a triangle, by this edge, on all of its way to the limit.
-
-    low2: the square of a height above the plane below which no part of it is."""
-    cdef vec3 e = v3_sub(b, a), rel = v3_sub(q.p0, a), m = v3_cross(e, n)
-    cdef double least = ((q.radius * q.radius - low2) * SURELY + SURELY_FAR * (v3_len2(rel) + limit * limit)) * v3_len2(m)
-    # How far out the nearest part of it comes, and the farthest corner is: only by rounding another than a and b.
-    cdef double s = v3_dot(m, rel) + _below_zero(v3_dot(m, q.axis)) + _below_zero(limit * v3_dot(m, q.dir))
-    s += _below_zero(-f_max(v3_dot(m, e), v3_dot(m, v3_sub(c, a))))
-    return (s > 0.0) & (s * s > least)
+# The end of a capsule's axis that is nearer to a plane, and how it goes on from there.
+cdef struct foot_of_axis:
+    vec3 end                    # where the motion begins
+    vec3 axis                   # from there to the other end
+    vec3 way                    # the motion
+    double rise                 # of the axis away from the plane, >= 0
+    double low                  # how far from the plane it all surely stays
+    double apart2               # what the rest of a squared distance to the triangle must be, surely
 
 
-cdef inline bint _clear_of_edges(const capsule_cast* q, const triangle* t, double low, double limit) noexcept nogil:
-    """The same by any of them; low: the height itself."""
-    cdef double low2 = low * low
-    return (_clear_of_edge(q, t.a, t.b, t.c, t.n, low2, limit) or _clear_of_edge(q, t.b, t.c, t.a, t.n, low2, limit)
-            or _clear_of_edge(q, t.c, t.a, t.b, t.n, low2, limit))
+cdef inline bint _clear_of_edge(const foot_of_axis* f, vec3 a, vec3 b, vec3 n) noexcept nogil:
+    """Whether the axis is surely no nearer than the radius to a triangle, by this edge, on all of its way."""
+    cdef vec3 m = v3_cross(v3_sub(b, a), n)
+    cdef double m2 = v3_len2(m), along = v3_dot(m, f.axis)
+    # How far out of the edge the near end comes.
+    cdef double s = v3_dot(m, v3_sub(f.end, a)) + _below_zero(v3_dot(m, f.way))
+    # Farther up the axis is nearer only where it comes closer than it rises.
+    s += _below_zero(along) if f.low * f.rise * m2 + s * along < 0.0 else 0.0
+    return (s > 0.0) & (s * s > f.apart2 * m2)
+
+
+cdef inline bint _clear_of_edges(const capsule_cast* q, const triangle* t, double low, double limit,
+                                 bint below) noexcept nogil:
+    """Whether the axis surely stays no nearer than the radius to a triangle up to the limit.
+
+    It is on one side of its plane, ``low`` or more away from it; or ``low`` is 0."""
+    cdef foot_of_axis f
+    cdef corners c
+    cdef int k
+    f.rise = v3_dot(t.n, q.axis)
+    if below:
+        f.rise = -f.rise
+    f.end = q.p0
+    f.axis = q.axis
+    if f.rise < 0.0:
+        f.rise = -f.rise
+        f.end = q.p1
+        f.axis = v3_neg(q.axis)
+    f.way = v3_scale(q.dir, limit)
+    f.low = low
+    # That no corner stands out of an edge is so but for rounding, of a share of what is measured here.
+    f.apart2 = ((q.radius * q.radius - low * low) * SURELY
+                + 4.0 * SURELY_FAR * (v3_len2(v3_sub(f.end, t.a)) + v3_len2(f.way) + v3_len2(v3_sub(t.b, t.a))
+                                      + v3_len2(v3_sub(t.c, t.a))))
+    c = corners_of(t)
+    for k in range(3):
+        if _clear_of_edge(&f, c.at[k][0], c.at[k + 1][0], t.n):
+            return True
+    return False
 
 
 cdef inline bint _stays_beside(const capsule_cast* q, const triangle* t, double nd, double low, double limit,
@@ -619,7 +658,7 @@ cdef inline bint _stays_beside(const capsule_cast* q, const triangle* t, double 
     if nd > 0.0:
         return False
     low += nd * limit - slack
-    return low > 0.0 and _clear_of_edges(q, t, low, limit)
+    return low > 0.0 and _clear_of_edges(q, t, low, limit, False)
 
 
 cdef bint _overlaps(const capsule_cast* q, const triangle* t, double low, closest_pair* near) noexcept nogil:
@@ -627,13 +666,14 @@ cdef bint _overlaps(const capsule_cast* q, const triangle* t, double low, closes
 
     ``low``: as triangles_in_reach notes it."""
     cdef double h0, h1, inside
-    if low <= 0.0:
+    cdef bint below = low <= 0.0
+    if below:
         h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
         h1 = h0 + v3_dot(t.n, q.axis)
         low = f_max(0.0, -f_max(h0, h1))
     if low >= q.radius:
         return False
-    if _clear_of_edges(q, t, low, 0.0):
+    if _clear_of_edges(q, t, low, 0.0, below):
         return False
     near[0] = segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n)
     inside = _inside(q.p0, q.p1, q.radius)
@@ -708,13 +748,16 @@ cdef inline void _describe(const capsule_cast* q, const triangle* t, double dist
 
 cdef int32_t lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, double limit,
                             touched_triangle* touched) noexcept nogil:
-    cdef lanes_box way = lanes_way(q, limit)
+    cdef lanes_box way
     cdef double nd, h0, h1, low, reach = q.radius + q.slack
     cdef const triangle* t
     cdef uint64_t bits
     cdef int32_t first = 0, m = 0, i
+    if n > FEW:
+        way = lanes_way(q, limit)
     while first < n:
-        bits = lanes_near(boxes, first, n, &way)
+        # Of a few the planes alone are looked at sooner.
+        bits = lanes_near(boxes, first, n, &way) if n > FEW else (<uint64_t>1 << n) - 1
         while bits != 0:
             i = first + lowest_bit(bits)
             bits &= bits - 1
@@ -733,9 +776,7 @@ cdef int32_t lanes_in_reach(const capsule_cast* q, const triangle* tris, const f
     return m
 
 
-cdef bint finds_face(const capsule_cast* q, const triangle* tris, int32_t tri,
-                     touched_triangle* found) noexcept nogil:
-    cdef const triangle* t = &tris[tri]
+cdef bint finds_face(const capsule_cast* q, const triangle* t, touched_triangle* found) noexcept nogil:
     cdef double nd = v3_dot(t.n, q.dir), h0, h1, low, time, x, y, z
     cdef vec3 foot
     cdef bint last
@@ -757,9 +798,26 @@ cdef bint finds_face(const capsule_cast* q, const triangle* tris, int32_t tri,
     z = v3_dot(v3_cross(v3_sub(t.a, t.c), v3_sub(foot, t.c)), t.n)
     found.distance = time
     found.facing = -nd
-    found.tri = tri
     found.mark = OVER_LAST if last else OVER_FIRST
     return x >= 0.0 and y >= 0.0 and z >= 0.0
+
+
+cdef bint is_alone(const capsule_cast* q, const triangle* tris, int32_t n, const touched_triangle* touched,
+                   const touched_triangle* found, double limit, sweep_hit* hit) noexcept nogil:
+    cdef double ahead = q.slack + SURELY_AHEAD * q.size
+    cdef const triangle* t
+    cdef int32_t k
+    for k in range(n):
+        if touched[k].tri == found.tri:
+            continue
+        t = &tris[touched[k].tri]
+        if (not _stays_beside(q, t, touched[k].facing, touched[k].distance, limit, ahead)
+                and not _passes_by(q.p0, q.axis, q.radius, q.dir, t)):
+            return False
+    hit.tri = found.tri
+    hit.overlapping = False
+    _describe(q, &tris[hit.tri], found.distance, found.mark, hit)
+    return True
 
 
 cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided, bint skip_overlaps,

@@ -23,6 +23,7 @@ from pycct._sweep cimport (
     cast_sphere,
     cast_selected,
     finds_face,
+    is_alone,
     lanes_in_reach,
     lanes_way,
     latest_candidate,
@@ -770,6 +771,13 @@ cdef inline bint _in_lanes(const candidates* c, const capsule_cast* q) noexcept 
     return True
 
 
+cdef inline int32_t _group_of(const candidates* c, int32_t tri) noexcept nogil:
+    cdef int32_t i = 0
+    while tri >= c.groups[i].first + c.groups[i].count:
+        i += 1
+    return i
+
+
 cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil:
     cdef capsule_cast now
     cdef const candidate_group* g
@@ -782,13 +790,18 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
     cdef const touched_triangle* known = NULL
     cdef int32_t i, n, m, k = 0, n_picked, hint = c.hints[c.turn]
     if in_lanes:
-        # What the last cast of its kind found is likely found again, and leaves little else to be looked at.
-        if 0 <= hint < c.n_tris and c.filter == NULL and finds_face(q, c.tris, hint, &again):
+        if 0 <= hint < c.n_tris and c.filter == NULL and finds_face(q, &c.tris[hint], &again):
+            # Likely this is it: only what is met as soon can have a say.
+            again.tri = hint
             known = &again
             limit = f_min(limit, latest_candidate(again.distance))
         n_picked = lanes_in_reach(q, c.tris, c.boxes, c.n_tris, limit, c.touched)
         if n_picked == 0:
             return False
+        c.tested += n_picked
+        if known != NULL and is_alone(q, c.tris, n_picked, c.touched, known, limit, one):
+            hit.group = _group_of(c, hint)
+            return True
     else:
         n_picked = _pick(c, q)
     for i in range(c.n_groups):
