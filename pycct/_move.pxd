@@ -192,6 +192,7 @@ cdef struct candidate_cache:
 # The same by number, for a character that shares its scratch with others.
 cdef struct kept_cache:
     kept_candidates near
+    int32_t[4] hints
     aabb bounds
     uint64_t fixed_version
     uint64_t timestamp

@@ -57,10 +57,13 @@ from pycct._world cimport (
     candidate_group,
     candidates_add_character,
     candidates_cast,
+    candidates_cast_again,
     candidates_cut,
     candidates_deepest,
     candidates_free,
     candidates_gather,
+    candidates_hint,
+    candidates_hinted,
     candidates_init,
     candidates_keep,
     candidates_lay_out,
@@ -70,6 +73,7 @@ from pycct._world cimport (
     group_overlaps,
     group_push,
     group_recovers,
+    hinted,
     kept_free,
     only_triangles,
     place_point,
@@ -412,14 +416,19 @@ cdef inline bint _is_around(const candidate_cache* c, const move_world* world, v
             and world.others == NULL and _is_in(&c.room, centre) and _is_in(&c.room, end))
 
 
+cdef inline bint _is_still_around(const move_job* m, vec3 centre, vec3 end) noexcept nogil:
+    """The same when a move begins, and of what moves as well: after this, of a convex room, ends will do."""
+    cdef const candidate_cache* c = m.cache
+    return (c.moving_version == m.world.moving.version
+            and c.half.x == m.half.x and c.half.y == m.half.y and c.half.z == m.half.z
+            and _is_around(c, m.world, centre, end))
+
+
 cdef int _update_candidates(move_job* m, vec3 centre, vec3 end) noexcept nogil:
     """Make sure that all shapes that a motion may touch are at hand (RULES 4, SWEEP 11)."""
     cdef candidate_cache* c = m.cache
     if m.first_query:
-        # Of a convex room the way there need not be asked again: after this, ends will do.
-        if (c.moving_version == m.world.moving.version
-                and c.half.x == m.half.x and c.half.y == m.half.y and c.half.z == m.half.z
-                and _is_around(c, m.world, centre, end)):
+        if _is_still_around(m, centre, end):
             m.first_query = False
             return STATUS_OK
     elif c.roomy and _is_in(&c.room, end):
@@ -429,6 +438,8 @@ cdef int _update_candidates(move_job* m, vec3 centre, vec3 end) noexcept nogil:
 
 cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
     cdef candidate_cache* c = m.cache
+    cdef hinted before
+    cdef int32_t k
     cdef int status
     if (c.valid and c.fixed_version == m.world.fixed.version and c.mask == m.world.mask
             and box_inside(temporal, c.bounds)):
@@ -447,6 +458,11 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
         return STATUS_OK
     if m.world.brief:
         return STATUS_NOT_AT_HAND
+    # What was hit is likely hit again.
+    for k in range(4):
+        before.item[k] = -1
+    if c.valid and c.fixed_version == m.world.fixed.version:
+        before = candidates_hinted(&c.near, m.world.fixed, c.fixed_tris)
     c.valid = False
     c.bounds = cached_volume(m.p, temporal, v3_unit(m.side))
     _measure_room(m, c)
@@ -459,6 +475,7 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
     c.mask = m.world.mask
     c.fixed_groups = c.near.n_groups
     c.fixed_tris = c.near.n_tris
+    candidates_hint(&c.near, m.world.fixed, &before)
     status = _gather_moving(m, &c.near, c.bounds, &m.walls)
     if status != STATUS_OK:
         return status
@@ -654,20 +671,73 @@ cdef inline void _forget_touched(move_job* m) noexcept nogil:
     m.moving_below = False
 
 
+cdef inline bint _is_clear(const move_job* m, vec3 direction, vec3 target, double min_distance,
+                           bint rises) noexcept nogil:
+    """Whether a pass, all that it may touch being at hand, surely sets out and meets nothing."""
+    cdef double length2 = v3_len2(direction)
+    # Where rounding has a say in it, a motion is looked at closely; and one so long that the room is no measure.
+    return (length2 > 1.000001 * min_distance * min_distance and KNOWN2 * m.far * m.far < length2 <= m.far * m.far
+            and _is_free(m, direction, length2, target, rises))
+
+
 cdef inline bint _goes_freely(move_job* m, vec3 direction, double min_distance, int sweep_pass) noexcept nogil:
     """Make a pass at once that meets nothing at a glance; False: it is for _sweep_test, and nothing is done yet."""
     cdef vec3 target = v3_add(m.s.position, direction)
-    cdef double length2 = v3_len2(direction)
-    if m.world.trace != NULL or not _at_hand(m, target):
-        return False
-    # Where rounding has a say in it, a motion is looked at closely; and one so long that the room is no measure.
-    if (length2 <= 1.000001 * min_distance * min_distance or length2 <= KNOWN2 * m.far * m.far
-            or length2 > m.far * m.far or not _is_free(m, direction, length2, target, sweep_pass == PASS_UP)):
+    if (m.world.trace != NULL or not _at_hand(m, target)
+            or not _is_clear(m, direction, target, min_distance, sweep_pass == PASS_UP)):
         return False
     _forget_touched(m)
     m.stats.iterations += 1
     m.s.position = target
     return True
+
+
+cdef inline void _stand_on(move_job* m, const world_hit* hit, const candidate_group* g, const placed* item,
+                           const triangle* t, vec3 face) noexcept nogil:
+    """Note what the pass down ended on."""
+    cdef controller_state* s = m.s
+    cdef vec3 up = m.p.up
+    cdef double h
+    if g.owner == OWNER_ACTOR:
+        s.marks &= ~<uint32_t>(TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
+        s.touched_actor = g.id
+        s.touched_point = hit.base.point
+        s.touched_local = unplace_point(item, hit.base.point)
+        if g.body == BODY_STATIC and t != NULL:
+            s.marks |= VALIDATE_TRIANGLE_DOWN
+            s.down_normal = face
+            h = v3_dot(t.a, up)
+            s.touched_min = s.touched_max = h
+            h = v3_dot(t.b, up)
+            s.touched_min = f_min(s.touched_min, h)
+            s.touched_max = f_max(s.touched_max, h)
+            h = v3_dot(t.c, up)
+            s.touched_min = f_min(s.touched_min, h)
+            s.touched_max = f_max(s.touched_max, h)
+        elif t != NULL:
+            m.moving_below = True
+            m.below_normal = face
+            m.below_max = f_max(v3_dot(t.a, up), f_max(v3_dot(t.b, up), v3_dot(t.c, up)))
+    elif g.owner == OWNER_OBSTACLE:
+        s.marks |= TOUCH_OBSTACLE
+        s.touched_obstacle = g.id
+        if s.touched_actor < 0:
+            s.touched_point = hit.base.point
+            s.touched_local = unplace_point(item, hit.base.point)
+    else:
+        s.marks |= TOUCH_OTHER_CONTROLLER
+        s.touched_controller = g.id
+    s.ground.touching = True
+    s.ground.normal = hit.base.normal
+    s.ground.point = hit.base.point
+    s.ground.owner = g.owner
+    s.ground.id = g.id
+    s.ground.triangle = m.cache.near.source[hit.base.tri] if t != NULL else -1
+    s.ground.data = 0
+    s.ground.has_data = triangle_data(item, s.ground.triangle, &s.ground.data)
+    s.ground.has_face = t != NULL
+    s.ground.face_normal = face
+    s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
 
 
 cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double min_distance, int sweep_pass,
@@ -768,46 +838,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
                 m.status = STATUS_NEED_ANSWER
                 return moved
             sliding = (behavior & CAN_SLIDE) != 0
-            if g.owner == OWNER_ACTOR:
-                s.marks &= ~<uint32_t>(TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
-                s.touched_actor = g.id
-                s.touched_point = hit.base.point
-                s.touched_local = unplace_point(item, hit.base.point)
-                if g.body == BODY_STATIC and t != NULL:
-                    s.marks |= VALIDATE_TRIANGLE_DOWN
-                    s.down_normal = face
-                    h = v3_dot(t.a, m.p.up)
-                    s.touched_min = s.touched_max = h
-                    h = v3_dot(t.b, m.p.up)
-                    s.touched_min = f_min(s.touched_min, h)
-                    s.touched_max = f_max(s.touched_max, h)
-                    h = v3_dot(t.c, m.p.up)
-                    s.touched_min = f_min(s.touched_min, h)
-                    s.touched_max = f_max(s.touched_max, h)
-                elif t != NULL:
-                    m.moving_below = True
-                    m.below_normal = face
-                    m.below_max = f_max(v3_dot(t.a, m.p.up), f_max(v3_dot(t.b, m.p.up), v3_dot(t.c, m.p.up)))
-            elif g.owner == OWNER_OBSTACLE:
-                s.marks |= TOUCH_OBSTACLE
-                s.touched_obstacle = g.id
-                if s.touched_actor < 0:
-                    s.touched_point = hit.base.point
-                    s.touched_local = unplace_point(item, hit.base.point)
-            else:
-                s.marks |= TOUCH_OTHER_CONTROLLER
-                s.touched_controller = g.id
-            s.ground.touching = True
-            s.ground.normal = hit.base.normal
-            s.ground.point = hit.base.point
-            s.ground.owner = g.owner
-            s.ground.id = g.id
-            s.ground.triangle = near.source[hit.base.tri] if t != NULL else -1
-            s.ground.data = 0
-            s.ground.has_data = triangle_data(item, s.ground.triangle, &s.ground.data)
-            s.ground.has_face = t != NULL
-            s.ground.face_normal = face
-            s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
+            _stand_on(m, &hit, g, item, t, face)
         elif sweep_pass == PASS_SIDE or sweep_pass == PASS_SENSOR:
             if g.owner == OWNER_ACTOR and g.body == BODY_STATIC and t != NULL:
                 s.marks |= VALIDATE_TRIANGLE_SIDE
@@ -962,6 +993,73 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
         if m.world.trace != NULL:
             _trace(m, TRACE_TOO_STEEP_ASIDE, PASS_SIDE, s.position, s.side_normal, NULL)
     return flags
+
+
+cdef inline bint _is_plain(const move_job* m) noexcept nogil:
+    """Whether nobody watches, nothing moves, and PhysX's rules are all: what _walks_on has room for."""
+    return (m.p.rules == 0 and m.p.climbing == CLIMBING_EASY and m.world.silent and m.world.trace == NULL
+            and m.world.others == NULL and m.world.moving.n == 0 and not m.world.filters
+            and not m.world.asks_behavior)
+
+
+cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
+    """_move_character over ground that nothing near rises above, where the last move has ended: up and aside unhindered,
+    then down onto the same face. The same bits, at half the cost.
+
+    False: it may be otherwise, and nothing is done yet."""
+    cdef controller_state* s = m.s
+    cdef const controller_params* p = m.p
+    cdef candidates* near = &m.cache.near
+    cdef double start_height = v3_dot(s.position, p.up), length, bottom
+    cdef decomposition d
+    cdef vec3 lifted, beside, down, way
+    cdef capsule_cast cast
+    cdef world_hit hit
+    cdef const candidate_group* g
+    cdef const triangle* t
+    # Most moves that are not of this kind end here, by what the last one had at hand.
+    if start_height + p.step_offset <= m.cache.top + m.above:
+        return False
+    d = decompose(displacement, p.up, p.step_offset, False)
+    if d.is_moving_up or not d.has_side_movement:
+        return False
+    m.side = d.side_vector
+    m.status = _update_candidates(m, s.position, v3_add(s.position, displacement))
+    if m.status != STATUS_OK:
+        return False
+    lifted = v3_add(s.position, d.up_vector)
+    beside = v3_add(lifted, d.side_vector)
+    down = v3_madd(d.down_vector, p.up, -d.step_offset)
+    if not (_at_hand(m, lifted) and _at_hand(m, beside) and _at_hand(m, v3_add(beside, down))
+            and _is_clear(m, d.up_vector, lifted, min_distance, True)
+            and _is_clear(m, d.side_vector, beside, min_distance, False)):
+        return False
+    way = v3_sub(v3_add(beside, down), beside)
+    length = v3_len(way)
+    if length <= min_distance or v3_len2(down) <= KNOWN2 * m.far * m.far:
+        return False
+    way = v3_scale(way, 1.0 / length)
+    capsule_cast_set(&cast, v3_sub(beside, m.half_axis), v3_add(beside, m.half_axis), p.radius, way,
+                     length + p.contact_offset, True, True)
+    near.turn = PASS_DOWN
+    if not candidates_cast_again(near, &cast, &hit):
+        return False
+    g = &near.groups[hit.group]
+    t = &near.tris[hit.base.tri]
+    bottom = start_height - (0.5 * p.height + p.radius)
+    # What slides goes on, and steep ground is no ground.
+    if g.behavior & CAN_SLIDE or (p.slope_limit > 0.0 and _too_steep(p, t.n) and f_max(
+            v3_dot(t.a, p.up), f_max(v3_dot(t.b, p.up), v3_dot(t.c, p.up))) - bottom > p.step_offset):
+        return False
+    _forget_touched(m)
+    s.marks &= ~<uint32_t>(HIT_NON_WALKABLE | IS_MOVING_UP | NORMALIZE_RESPONSE | VALIDATE_TRIANGLE_SIDE)
+    _stand_on(m, &hit, g, &m.world.fixed.items[g.item], t, t.n)
+    s.contact_height = v3_dot(hit.base.point, p.up)
+    s.position = beside
+    if hit.base.distance > p.contact_offset:
+        s.position = v3_madd(beside, way, hit.base.distance - p.contact_offset)
+    m.stats.iterations = 3
+    return True
 
 
 cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacement, double min_distance,
@@ -1214,17 +1312,70 @@ cdef void _begin(move_job* m, const controller_params* p, controller_state* stat
         world.trace.n = 0
 
 
+cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
+    """The ride, moveCharacter and what follows from it; returns collision flags."""
+    cdef const controller_params* p = m.p
+    cdef const move_world* world = m.world
+    cdef vec3 start = m.s.position, carried, whole
+    cdef double recover, rise
+    cdef int flags, collisions
+    cdef controller_state before
+    displacement = _level(m, displacement)
+    rise = v3_dot(displacement, p.up)
+    displacement = _ride(m, displacement)
+    if m.status != STATUS_OK:
+        return 0
+    displacement = _level(m, displacement)
+    carried = m.s.position
+    whole = displacement
+    if world.trace != NULL and not v3_is_zero(m.s.platform_delta):
+        _trace(m, TRACE_RIDE, PASS_UP, start, m.s.platform_delta, NULL)
+    if p.rules & MEND_LOWER_STEP:
+        before = m.s[0]
+    flags = _move_character(m, displacement, min_distance)
+    if m.status == STATUS_OK and m.lintel and not m.s.marks & HIT_NON_WALKABLE:
+        flags = _lower_step(m, &before, displacement, min_distance, flags)
+    if m.status == STATUS_OK and m.s.marks & HIT_NON_WALKABLE:
+        # Once more from where it stood after riding, as the walk experiment (MOVE 3.2.5, RULES 7.4).
+        m.s.marks |= WALK_EXPERIMENT
+        m.s.position = carried
+        _set_back(m)
+        if p.non_walkable == NON_WALKABLE_FORCE_SLIDING:
+            displacement = v3_along(whole, p.up)
+            if p.rules & RULE_FORCE_SLIDE_HORIZONTAL:
+                displacement = v3_sub(whole, displacement)
+        if world.trace != NULL:
+            _trace(m, TRACE_EXPERIMENT, PASS_UP, carried, displacement, NULL)
+        flags = _move_character(m, displacement, min_distance)
+        if (m.status == STATUS_OK and p.rules & RULE_RECOVERY_SWEEP_AFTER and m.s.marks & VALIDATE_TRIANGLE_DOWN
+                and _too_steep(p, m.s.down_normal)):
+            recover = v3_dot(m.s.position, p.up) - v3_dot(carried, p.up)
+            recover = f_max(0.0, recover) + fabs(v3_dot(whole, p.up))
+            _sweep_test(m, v3_scale(p.up, -recover), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
+        m.s.marks &= ~<uint32_t>(WALK_EXPERIMENT | NORMALIZE_RESPONSE)
+    if p.rules & MEND_STEEP_CLIMB:
+        _count_steep_climb(m, v3_dot(v3_sub(m.s.position, carried), p.up), rise > 0.0)
+    if p.rules & MEND_BACK_FACES:
+        m.s.marks = m.s.marks | PASSES_BACK_FACE if m.passed else m.s.marks & ~<uint32_t>PASSES_BACK_FACE
+    if m.status == STATUS_OK and world.moving.n > 0:
+        if p.rules & MEND_KINEMATIC_RECOVERY and p.overlap_recovery:
+            m.status = _recover_kinematic(m)
+        if (m.status == STATUS_OK and p.rules & MEND_KEEP_RIDE and rise <= 0.0 and not m.s.ground.touching
+                and m.s.touched_actor < 0 and m.s.touched_obstacle < 0 and m.s.touched_controller < 0
+                and (m.carried or m.stats.iterations == 0 or m.stats.recoveries > 0)):
+            m.status = _keep_ride(m)
+    return flags
+
+
 cdef int move_controller(const controller_params* p, controller_state* state, const move_world* world,
                          move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                          move_stats* stats) noexcept nogil:
     """Controller::move (MOVE 3.2, RULES 7)."""
     cdef move_job m
-    cdef vec3 start = state.position, carried, whole
+    cdef vec3 start = state.position
     cdef bint stood = state.ground.touching
     cdef int64_t tested
-    cdef double recover, rise
-    cdef int flags, collisions
-    cdef controller_state before
+    cdef int flags = 0
     _begin(&m, p, state, world, scratch, stats)
     tested = m.cache.near.tested
     m.passing = (m.s.marks & PASSES_BACK_FACE) != 0
@@ -1232,50 +1383,11 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     scratch.log.n = 0
     displacement = v3_add(displacement, m.s.separation)
     m.s.separation = v3(0.0, 0.0, 0.0)
-    displacement = _level(&m, displacement)
-    rise = v3_dot(displacement, p.up)
-    displacement = _ride(&m, displacement)
-    if m.status != STATUS_OK:
-        return m.status
-    displacement = _level(&m, displacement)
-    carried = m.s.position
-    whole = displacement
-    if world.trace != NULL and not v3_is_zero(m.s.platform_delta):
-        _trace(&m, TRACE_RIDE, PASS_UP, start, m.s.platform_delta, NULL)
-    if p.rules & MEND_LOWER_STEP:
-        before = m.s[0]
-    flags = _move_character(&m, displacement, min_distance)
-    if m.status == STATUS_OK and m.lintel and not m.s.marks & HIT_NON_WALKABLE:
-        flags = _lower_step(&m, &before, displacement, min_distance, flags)
-    if m.status == STATUS_OK and m.s.marks & HIT_NON_WALKABLE:
-        # Once more from where it stood after riding, as the walk experiment (MOVE 3.2.5, RULES 7.4).
-        m.s.marks |= WALK_EXPERIMENT
-        m.s.position = carried
-        _set_back(&m)
-        if p.non_walkable == NON_WALKABLE_FORCE_SLIDING:
-            displacement = v3_along(whole, p.up)
-            if p.rules & RULE_FORCE_SLIDE_HORIZONTAL:
-                displacement = v3_sub(whole, displacement)
-        if world.trace != NULL:
-            _trace(&m, TRACE_EXPERIMENT, PASS_UP, carried, displacement, NULL)
-        flags = _move_character(&m, displacement, min_distance)
-        if (m.status == STATUS_OK and p.rules & RULE_RECOVERY_SWEEP_AFTER and m.s.marks & VALIDATE_TRIANGLE_DOWN
-                and _too_steep(p, m.s.down_normal)):
-            recover = v3_dot(m.s.position, p.up) - v3_dot(carried, p.up)
-            recover = f_max(0.0, recover) + fabs(v3_dot(whole, p.up))
-            _sweep_test(&m, v3_scale(p.up, -recover), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
-        m.s.marks &= ~<uint32_t>(WALK_EXPERIMENT | NORMALIZE_RESPONSE)
-    if p.rules & MEND_STEEP_CLIMB:
-        _count_steep_climb(&m, v3_dot(v3_sub(m.s.position, carried), p.up), rise > 0.0)
-    if p.rules & MEND_BACK_FACES:
-        m.s.marks = m.s.marks | PASSES_BACK_FACE if m.passed else m.s.marks & ~<uint32_t>PASSES_BACK_FACE
-    if m.status == STATUS_OK and world.moving.n > 0:
-        if p.rules & MEND_KINEMATIC_RECOVERY and p.overlap_recovery:
-            m.status = _recover_kinematic(&m)
-        if (m.status == STATUS_OK and p.rules & MEND_KEEP_RIDE and rise <= 0.0 and not m.s.ground.touching
-                and m.s.touched_actor < 0 and m.s.touched_obstacle < 0 and m.s.touched_controller < 0
-                and (m.carried or stats.iterations == 0 or stats.recoveries > 0)):
-            m.status = _keep_ride(&m)
+    if _is_plain(&m) and _walks_on(&m, displacement, min_distance):
+        m.s.platform_delta = v3(0.0, 0.0, 0.0)
+        flags = COLLISION_DOWN
+    elif m.status == STATUS_OK:
+        flags = _move_whole(&m, displacement, min_distance)
     stats.triangles_tested = m.cache.near.tested - tested
     if m.status != STATUS_OK:
         return m.status
@@ -1319,8 +1431,10 @@ cdef int move_kept(const controller_params* p, controller_state* state, const mo
         c.mask = kept.mask
         c.fixed_groups = c.near.n_groups
         c.fixed_tris = c.near.n_tris
+        c.near.hints = kept.hints
         c.valid = True
     status = move_controller(p, state, world, scratch, displacement, dt, min_distance, stats)
+    kept.hints = c.near.hints
     if stats.full_updates > 0:
         kept.near.whole = False
         if c.valid and p.invisible_wall_height <= 0.0:

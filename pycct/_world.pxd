@@ -148,6 +148,12 @@ cdef struct candidates:
     answer_book* filter     # NULL: everything may be met
 
 
+# The triangles that hints stand for, by their places in the world.
+cdef struct hinted:
+    int32_t[4] item             # -1: none
+    int32_t[4] spot
+
+
 # The candidates of one part by number alone: what a character among many keeps from
 # move to move. One block of memory, which only grows.
 cdef struct kept_group:
@@ -173,6 +179,9 @@ cdef void candidates_free(candidates* c) noexcept nogil
 # Make room for more triangles. Status.
 cdef int candidates_room(candidates* c, int32_t more) noexcept nogil
 cdef void candidates_cut(candidates* c, int32_t n_groups, int32_t n_tris) noexcept nogil
+# What the hints stand for among the first n_tris, which are of ``part``; and hints for it again, where it is among them.
+cdef hinted candidates_hinted(const candidates* c, const world_part* part, int32_t n_tris) noexcept nogil
+cdef void candidates_hint(candidates* c, const world_part* part, const hinted* what) noexcept nogil
 # Add what touches the box; mask picks layers. Returns a status.
 cdef int candidates_gather(candidates* c, const world_part* part, int32_t part_index, aabb box, uint32_t mask,
                            const wall_rule* walls) noexcept nogil
@@ -194,6 +203,9 @@ cdef void book_free(answer_book* book) noexcept nogil
 # The nearest hit; overlaps with what is not in ``recovers`` (a bit per body_kind, bit 3:
 # obstacles and controllers) are passed over. Check c.filter.asking afterwards.
 cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil
+# The same where it is told at little cost: the face of the one-sided triangle that the last cast of its kind hit is hit
+# again, and nothing else counts. False: anything may be.
+cdef bint candidates_cast_again(candidates* c, const capsule_cast* q, world_hit* hit) noexcept nogil
 # Order of two hits by geometry, then by id: -1, 0 or 1; a triangle index of -1 stands for the group's first.
 cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tri, const candidate_group* h,
                      int32_t h_tri) noexcept nogil

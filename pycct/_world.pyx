@@ -519,6 +519,39 @@ cdef inline bint _has_spots(const placed* p) noexcept nogil:
     return p.kind == SHAPE_MESH or p.kind == SHAPE_HEIGHTFIELD
 
 
+cdef inline int32_t _group_of(const candidates* c, int32_t tri) noexcept nogil:
+    cdef int32_t i = 0
+    while tri >= c.groups[i].first + c.groups[i].count:
+        i += 1
+    return i
+
+
+cdef hinted candidates_hinted(const candidates* c, const world_part* part, int32_t n_tris) noexcept nogil:
+    cdef hinted what
+    cdef int32_t k, item
+    for k in range(4):
+        what.item[k] = what.spot[k] = -1
+        if 0 <= c.hints[k] < n_tris:
+            item = c.groups[_group_of(c, c.hints[k])].item
+            if _has_spots(&part.items[item]):
+                what.item[k] = item
+                what.spot[k] = c.spot[c.hints[k]]
+    return what
+
+
+cdef void candidates_hint(candidates* c, const world_part* part, const hinted* what) noexcept nogil:
+    cdef const candidate_group* g
+    cdef int32_t i, j, k
+    for i in range(c.n_groups):
+        g = &c.groups[i]
+        for k in range(4):
+            if what.item[k] == g.item and _has_spots(&part.items[g.item]):
+                for j in range(g.first, g.first + g.count):
+                    if c.spot[j] == what.spot[k]:
+                        c.hints[k] = j
+                        break
+
+
 cdef int candidates_keep(const candidates* c, const world_part* part, kept_candidates* kept) noexcept nogil:
     cdef const candidate_group* g
     cdef kept_group* k
@@ -771,11 +804,30 @@ cdef inline bint _in_lanes(const candidates* c, const capsule_cast* q) noexcept 
     return True
 
 
-cdef inline int32_t _group_of(const candidates* c, int32_t tri) noexcept nogil:
-    cdef int32_t i = 0
-    while tri >= c.groups[i].first + c.groups[i].count:
-        i += 1
-    return i
+cdef inline bint _finds_again(candidates* c, const capsule_cast* q, double* limit, touched_triangle* again,
+                              int32_t* n, sweep_hit* hit) noexcept nogil:
+    """Whether the cast finds the face of the triangle that the last one of its kind found, and surely nothing else.
+
+    Then the hit is filled in. If only the first is sure, again.tri is that triangle, and what may be met as soon is in
+    c.touched, how many in ``n``, how soon in ``limit``; otherwise again.tri is -1."""
+    again.tri = c.hints[c.turn]
+    if not (0 <= again.tri < c.n_tris and c.filter == NULL and finds_face(q, &c.tris[again.tri], again)):
+        again.tri = -1
+        return False
+    limit[0] = f_min(limit[0], latest_candidate(again.distance))
+    n[0] = lanes_in_reach(q, c.tris, c.boxes, c.n_tris, limit[0], c.touched)
+    c.tested += n[0]
+    return is_alone(q, c.tris, n[0], c.touched, again, limit[0], hit)
+
+
+cdef bint candidates_cast_again(candidates* c, const capsule_cast* q, world_hit* hit) noexcept nogil:
+    cdef touched_triangle again
+    cdef double limit = q.limit
+    cdef int32_t n
+    if not (_in_lanes(c, q) and _finds_again(c, q, &limit, &again, &n, &hit.base)):
+        return False
+    hit.group = _group_of(c, again.tri)
+    return True
 
 
 cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil:
@@ -790,18 +842,16 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
     cdef const touched_triangle* known = NULL
     cdef int32_t i, n, m, k = 0, n_picked, hint = c.hints[c.turn]
     if in_lanes:
-        if 0 <= hint < c.n_tris and c.filter == NULL and finds_face(q, &c.tris[hint], &again):
-            # Likely this is it: only what is met as soon can have a say.
-            again.tri = hint
-            known = &again
-            limit = f_min(limit, latest_candidate(again.distance))
-        n_picked = lanes_in_reach(q, c.tris, c.boxes, c.n_tris, limit, c.touched)
-        if n_picked == 0:
-            return False
-        c.tested += n_picked
-        if known != NULL and is_alone(q, c.tris, n_picked, c.touched, known, limit, one):
+        if _finds_again(c, q, &limit, &again, &n_picked, one):
             hit.group = _group_of(c, hint)
             return True
+        if again.tri >= 0:
+            known = &again
+        else:
+            n_picked = lanes_in_reach(q, c.tris, c.boxes, c.n_tris, limit, c.touched)
+            if n_picked == 0:
+                return False
+            c.tested += n_picked
     else:
         n_picked = _pick(c, q)
     for i in range(c.n_groups):
