@@ -94,9 +94,10 @@ cdef enum:
     USER_DEFINED_RIDE = 4
 # Further iterations after the first DOWN collision with something to slide on (MOVE 7.2.3k).
 cdef int SLIDE_ITERATIONS = 9
-# The cached volume is the temporal box times this (MOVE 1.1 VOLUME_GROWTH and RULES 4 have 1.5: what is at hand changes
-# no result, and 2 saves a tenth of the time) ...
-cdef double VOLUME_GROWTH = 2.0
+# The cached volume is the temporal box times this, across up and along it (MOVE 1.1 VOLUME_GROWTH and RULES 4 have 1.5:
+# what is at hand changes no result, and this saves a tenth of the time; characters go farther aside than up) ...
+cdef double VOLUME_GROWTH = 2.5
+cdef double VOLUME_GROWTH_UP = 1.7
 # ... shifted along the side motion by this share of the growth (RULES 4).
 cdef double VOLUME_SHIFT = 0.9
 # A side vector is zero when no component is larger (RULES 6; MOVE 1.2 EPSILON_DISTANCE).
@@ -216,7 +217,9 @@ cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) 
 cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side) noexcept nogil:
     """The box for which candidates are fetched, so that the next moves find them there (RULES 4)."""
     cdef vec3 half = box_half(temporal)
-    cdef vec3 growth = v3_scale(half, VOLUME_GROWTH - 1.0)
+    cdef double across = VOLUME_GROWTH - 1.0, up = VOLUME_GROWTH_UP - VOLUME_GROWTH
+    cdef vec3 growth = v3(half.x * (across + up * fabs(p.up.x)), half.y * (across + up * fabs(p.up.y)),
+                          half.z * (across + up * fabs(p.up.z)))
     cdef vec3 shift = v3_scale(side, VOLUME_SHIFT * fabs(v3_dot(side, growth)))
     cdef aabb box = box_of(v3_add(v3_sub(temporal.lo, growth), shift), v3_add(v3_add(temporal.hi, growth), shift))
     return box_union(box, temporal)
