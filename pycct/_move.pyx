@@ -999,8 +999,8 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
 
 
 cdef inline bint _is_plain(const move_job* m) noexcept nogil:
-    """Whether nobody watches, nothing moves, and PhysX's rules are all: what _walks_on has room for."""
-    return (m.p.rules == 0 and m.p.climbing == CLIMBING_EASY and m.world.silent and m.world.trace == NULL
+    """Whether nobody asks, nothing moves, and PhysX's rules are all: what _walks_on has room for."""
+    return (m.p.rules == 0 and m.p.climbing == CLIMBING_EASY and m.world.trace == NULL
             and m.world.others == NULL and m.world.moving.n == 0 and not m.world.filters
             and not m.world.asks_behavior)
 
@@ -1057,6 +1057,8 @@ cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcep
     _forget_touched(m)
     s.marks &= ~<uint32_t>(HIT_NON_WALKABLE | IS_MOVING_UP | NORMALIZE_RESPONSE | VALIDATE_TRIANGLE_SIDE)
     _stand_on(m, &hit, g, &m.world.fixed.items[g.item], t, t.n)
+    if not m.world.silent:
+        m.status = _note_hit(m, &hit, &m.world.fixed.items[g.item], PASS_DOWN, beside, way, length)
     s.contact_height = v3_dot(hit.base.point, p.up)
     s.position = beside
     if hit.base.distance > p.contact_offset:

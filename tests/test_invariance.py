@@ -50,19 +50,19 @@ def displacements(seed=9, count=250, walkers=6):
     return d
 
 
-def bring_back(hero):
+def bring_back(hero, around=(0.0, 0.0, 0.0)):
     """A character that left the world drops in again, at a place told by where it was."""
-    x, y, z = hero.position
+    x, y, z = np.subtract(hero.position, around).tolist()
     if max(abs(x), abs(y)) > 9 or z < -3:
-        hero.teleport((x % 7 - 3.5, y % 7 - 3.5, 2.5))
+        hero.teleport(np.add(around, (x % 7 - 3.5, y % 7 - 3.5, 2.5)))
 
 
-def track(heroes, moves, each=lambda hero: None, full_updates=None):
+def track(heroes, moves, each=lambda hero: None, full_updates=None, around=(0.0, 0.0, 0.0)):
     """All that can be seen of every move."""
     seen = []
     for row in moves:
         for hero, d in zip(heroes, row, strict=True):
-            bring_back(hero)
+            bring_back(hero, around)
             each(hero)
             flags = hero.move(d, DT)
             assert full_updates is None or hero.stats.full_updates == full_updates
@@ -287,6 +287,51 @@ def test_a_changed_world_is_seen_at_once():
         scene.remove(wall)
         hero.move((0.5, 0, -0.01), DT)
         assert hero.position[0] == pytest.approx(x + 0.69, abs=1e-6)
+
+
+def floors(seed, place=(0.0, 0.0, 0.0)):
+    """Level ground: tiles large and small, some missing, some there twice or a hair lower, a few a step higher."""
+    rng = np.random.default_rng(seed)
+    v, t = [], []
+    x = -12.0
+    while x < 12.0:
+        wide = rng.choice([0.3, 1.0, 4.0])
+        y = -12.0
+        while y < 12.0:
+            long = rng.choice([0.5, 2.0, 6.0])
+            if rng.random() < 0.97:
+                for drop in rng.choice([0.0, 0.0004, 0.002, -0.15], 1 + (rng.random() < 0.2), p=[0.9, 0.04, 0.04, 0.02]):
+                    k = len(v)
+                    v += [(x, y, -drop), (x + wide, y, -drop), (x + wide, y + long, -drop), (x, y + long, -drop)]
+                    t += [(k, k + 1, k + 2), (k, k + 2, k + 3)]
+            y += long
+        x += wide
+    return np.array(v) + place, np.array(t)
+
+
+@pytest.mark.parametrize("place", [(0.0, 0.0, 0.0), (2000.3, -700.1, 55.7)])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_lift_far_away_changes_nothing(seed, place):
+    # Where nothing can move, moves over level ground take a shorter way (_walks_on).
+    v, t = floors(seed, place)
+    seen = []
+    for lift in (False, True):
+        scene = mesh_world(v, t)
+        if lift:
+            scene.add(Box((1, 1, 1)), (place[0] + 500, 0, 0), body="kinematic")
+        heroes = [
+            CharacterController(scene, position=np.add(place, (k - 3, 0.3 * k, 1.0)), radius=0.4, height=1.0,
+                                contact_offset=offset, step_offset=step, slope_limit=slope)
+            for k, (offset, step, slope) in enumerate(itertools.product((0.02, 0.0), (0.4, 0.1, 0.0), (0.7071, 0.0)))
+        ]  # fmt: skip
+        d = np.random.default_rng(seed).normal(size=(250, len(heroes), 3)) * (0.04, 0.04, 0.01) - (0, 0, 0.05)
+        d[:, :, 0] += 0.08 * np.sin(np.arange(250) / 20)[:, None]
+        d[::19] *= 20
+        d[7::31] = 0
+        d[::23, :, 2] = 0.1
+        seen.append(track(heroes, d, around=place))
+    same(*seen)
+    assert sum(s[1] & 4 for s in seen[0]) > 4000
 
 
 def test_the_cache_is_used():
