@@ -1006,8 +1006,8 @@ cdef inline bint _is_plain(const move_job* m) noexcept nogil:
 
 
 cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
-    """_move_character over ground that nothing near rises above, where the last move has ended: up and aside unhindered,
-    then down onto the same face. The same bits, at half the cost.
+    """_move_character over ground that nothing near rises above: up and aside unhindered, then down onto the face on
+    which the last move has ended. The same bits, at half the cost.
 
     False: it may be otherwise, and nothing is done yet."""
     cdef controller_state* s = m.s

@@ -179,7 +179,7 @@ cdef void candidates_free(candidates* c) noexcept nogil
 # Make room for more triangles. Status.
 cdef int candidates_room(candidates* c, int32_t more) noexcept nogil
 cdef void candidates_cut(candidates* c, int32_t n_groups, int32_t n_tris) noexcept nogil
-# What the hints stand for among the first n_tris, which are of ``part``; and hints for it again, where it is among them.
+# What the hints stand for among the first n_tris, which are of ``part``; and hints at it again, where it is found.
 cdef hinted candidates_hinted(const candidates* c, const world_part* part, int32_t n_tris) noexcept nogil
 cdef void candidates_hint(candidates* c, const world_part* part, const hinted* what) noexcept nogil
 # Add what touches the box; mask picks layers. Returns a status.

@@ -27,7 +27,6 @@ from pycct._sweep cimport (
     lanes_in_reach,
     lanes_way,
     latest_candidate,
-    swept_box,
     triangle_order,
     triangles_in_reach,
 )
@@ -62,7 +61,6 @@ from pycct._vec cimport (
     v3_lex,
     v3_load,
     v3_max,
-    v3_max_abs,
     v3_min,
     v3_mul,
     v3_scale,

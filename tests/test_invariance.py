@@ -300,7 +300,8 @@ def floors(seed, place=(0.0, 0.0, 0.0)):
         while y < 12.0:
             long = rng.choice([0.5, 2.0, 6.0])
             if rng.random() < 0.97:
-                for drop in rng.choice([0.0, 0.0004, 0.002, -0.15], 1 + (rng.random() < 0.2), p=[0.9, 0.04, 0.04, 0.02]):
+                layers = 1 + (rng.random() < 0.2)
+                for drop in rng.choice([0.0, 0.0004, 0.002, -0.15], layers, p=[0.9, 0.04, 0.04, 0.02]):
                     k = len(v)
                     v += [(x, y, -drop), (x + wide, y, -drop), (x + wide, y + long, -drop), (x, y + long, -drop)]
                     t += [(k, k + 1, k + 2), (k, k + 2, k + 3)]

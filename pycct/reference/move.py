@@ -199,9 +199,8 @@ def temporal_box(p, centre, direction):
 
 def cached_volume(temporal, side, up):
     """The box for which candidates are fetched, so that the next motions find them there (RULES 4)."""
-    growth = tuple(
-        h * (VOLUME_GROWTH - 1.0 + (VOLUME_GROWTH_UP - VOLUME_GROWTH) * abs(u)) for h, u in zip(box_half(temporal), up)
-    )
+    across, along = VOLUME_GROWTH - 1.0, VOLUME_GROWTH_UP - VOLUME_GROWTH
+    growth = tuple(h * (across + along * abs(u)) for h, u in zip(box_half(temporal), up, strict=True))
     shift = scale(side, VOLUME_SHIFT * abs(dot(side, growth)))
     box = (add(sub(temporal[0], growth), shift), add(add(temporal[1], growth), shift))
     return box_union(box, temporal)
