@@ -103,8 +103,9 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
                          sweep_hit* hit) noexcept nogil
 # The second half of that: only the n triangles that triangles_in_reach noted in ``touched``.
 # q.limit, q.hint and q.passed do not count, the arguments do. ``known``, if not NULL: what finds_face says of the hint.
-cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided, bint skip_overlaps,
-                        double limit, int32_t hint, const touched_triangle* known, int* passed,
+# ``source``: of two that are the same to the bit, the one with the lower number is told; NULL: one of them.
+cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32_t* source, int32_t n, bint two_sided,
+                        bint skip_overlaps, double limit, int32_t hint, const touched_triangle* known, int* passed,
                         touched_triangle* touched, int64_t* tested, sweep_hit* hit) noexcept nogil
 # As triangles_in_reach, among triangles that are all one-sided and whose boxes stand in lanes; those that face away do
 # not count. ``touched`` needs room for one more than there are.

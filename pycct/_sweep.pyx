@@ -692,10 +692,18 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
     n = triangles_in_reach(q, tris, 0, NULL, n, two_sided, q.limit, q.passed, touched)
     if n == 0:
         return False
-    return cast_selected(q, tris, n, two_sided, skip_overlaps, q.limit, q.hint, NULL, q.passed, touched, tested, hit)
+    return cast_selected(q, tris, NULL, n, two_sided, skip_overlaps, q.limit, q.hint, NULL, q.passed, touched, tested,
+                         hit)
 
 
-cdef int32_t _winner(const triangle* tris, touched_triangle* touched, int32_t count, double first) noexcept nogil:
+cdef inline bint _comes_first(const triangle* tris, const int32_t* source, int32_t i, int32_t k) noexcept nogil:
+    """Whether of two candidates as good as each other it is the first: by its corners, of twins by the user's number."""
+    cdef int order = triangle_order(&tris[i], &tris[k])
+    return order < 0 or (order == 0 and source != NULL and source[i] < source[k])
+
+
+cdef int32_t _winner(const triangle* tris, const int32_t* source, touched_triangle* touched, int32_t count,
+                     double first) noexcept nogil:
     """Which of the candidates it is (RULES 3); in three rounds, so that their order does not matter."""
     cdef double best_facing = -1.0, best_distance = NO_HIT
     cdef int32_t i, winner = -1
@@ -710,7 +718,7 @@ cdef int32_t _winner(const triangle* tris, touched_triangle* touched, int32_t co
     for i in range(count):
         if (touched[i].tri >= 0 and touched[i].facing >= best_facing - TIE
                 and touched[i].distance <= best_distance + TIE):
-            if winner < 0 or triangle_order(&tris[touched[i].tri], &tris[touched[winner].tri]) < 0:
+            if winner < 0 or _comes_first(tris, source, touched[i].tri, touched[winner].tri):
                 winner = i
     return winner
 
@@ -820,8 +828,8 @@ cdef bint is_alone(const capsule_cast* q, const triangle* tris, int32_t n, const
     return True
 
 
-cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided, bint skip_overlaps,
-                        double limit, int32_t hint, const touched_triangle* known, int* passed,
+cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32_t* source, int32_t n, bint two_sided,
+                        bint skip_overlaps, double limit, int32_t hint, const touched_triangle* known, int* passed,
                         touched_triangle* touched, int64_t* tested, sweep_hit* hit) noexcept nogil:
     cdef int32_t i, k, count = 0, winner = 0, over
     cdef double nd, low, time, first = NO_HIT, longest = limit, lead, trails, ta, tb, tc
@@ -915,7 +923,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, int32_t n, 
     if count == 0:
         return False
     if count > 1:
-        winner = _winner(tris, touched, count, first)
+        winner = _winner(tris, source, touched, count, first)
     hit.tri = touched[winner].tri
     t = &tris[hit.tri]
     if v3_dot(t.n, q.dir) > 0.0 and two_sided:

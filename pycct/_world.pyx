@@ -868,8 +868,8 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
                 m = 0
             if n == 0:
                 continue
-            struck = cast_selected(q, c.tris, n, g.two_sided, not keeps, limit, hint, known, passed, c.touched + m,
-                                   &c.tested, one)
+            struck = cast_selected(q, c.tris, c.source, n, g.two_sided, not keeps, limit, hint, known, passed,
+                                   c.touched + m, &c.tested, one)
         elif g.kind == GROUP_BOX:
             struck = capsule_box(q.p0, q.p1, q.radius, q.dir, g.q1, g.q0, g.rotation, limit, one)
         else:

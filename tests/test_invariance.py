@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from pycct import Box, Capsule, CharacterController, ConvexHull, Mesh, Plane, Scene, Sphere
+import pycct
+from pycct import Box, Capsule, CharacterController, ConvexHull, Mesh, Plane, Scene, Sphere, reference
 
 DT = 1 / 60
 
@@ -351,6 +352,27 @@ def test_the_cache_is_used():
 
 def forget(hero):
     hero.teleport(hero.position)
+
+
+@pytest.mark.parametrize("module", [pycct, reference])
+def test_of_twins_the_first_is_told(module):
+    # Whatever the cache remembers, and wherever the tree keeps them.
+    v, t = hills(3, 10, 5.0)
+    twins = np.concatenate([t, t[::-1], t])
+    seen = []
+    for each in (lambda hero: None, forget):
+        scene = module.Scene()
+        scene.add(module.Mesh(v.tolist(), twins.tolist()))
+        hero = module.CharacterController(scene, position=(0.2, 0.1, 2.5), radius=0.4, height=1.0)
+        told = []
+        for x, y, z in displacements(count=120 if module is pycct else 25, walkers=1)[:, 0]:
+            each(hero)
+            hero.move((x, y, z), DT)
+            told.append([h.triangle for h in hero.hits] + [hero.ground and hero.ground.triangle])
+        seen.append(told)
+    same(*seen)
+    numbers = [k for told in seen[0] for k in told if k is not None]
+    assert len(numbers) > 30 and max(numbers) < len(t)
 
 
 def see_everything(hero):

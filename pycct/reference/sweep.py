@@ -591,14 +591,15 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
         first = min(distance for distance, _, _ in touched)
         touched = [c for c in touched if c[0] <= first + CANDIDATE_WINDOW * f_max(1.0, c[0])]
     # Three rounds, so that the order of the triangles does not matter: most opposed,
-    # then nearest, then the first by its vertices.
+    # then nearest, then the first by its vertices, of twins by its number.
     best_facing = max(facing for _, facing, _ in touched)
     touched = [c for c in touched if c[1] >= best_facing - TIE]
     best_distance = min(distance for distance, _, _ in touched)
     touched = [c for c in touched if c[0] <= best_distance + TIE]
     winner = touched[0][2]
     for _, _, face in touched:
-        if triangle_order(face, winner) < 0:
+        order = triangle_order(face, winner)
+        if order < 0 or (order == 0 and face.source < winner.source):
             winner = face
     t = flipped(winner) if two_sided and dot(winner.n, q.dir) > 0.0 else winner
     near = segment_triangle(madd(q.p0, q.dir, first), madd(q.p1, q.dir, first), t.a, t.b, t.c, t.n)
