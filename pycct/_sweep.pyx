@@ -697,7 +697,7 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
 
 
 cdef inline bint _comes_first(const triangle* tris, const int32_t* source, int32_t i, int32_t k) noexcept nogil:
-    """Whether of two candidates as good as each other it is the first: by its corners, of twins by the user's number."""
+    """Whether of two equal candidates i is the first: by its corners, of twins by the user's number."""
     cdef int order = triangle_order(&tris[i], &tris[k])
     return order < 0 or (order == 0 and source != NULL and source[i] < source[k])
 
