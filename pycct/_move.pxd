@@ -203,6 +203,7 @@ cdef struct kept_cache:
 cdef struct move_scratch:
     candidate_cache cache
     candidate_cache* lent       # not NULL: used instead
+    bint lays_out               # the cache is laid out anew for each move
     candidates around           # for overlap recovery and the ray down
     hit_log log
     character* others           # near controllers
@@ -224,7 +225,8 @@ cdef void scratch_init(move_scratch* s) noexcept nogil
 cdef void scratch_free(move_scratch* s) noexcept nogil
 cdef decomposition decompose(vec3 displacement, vec3 up, double step_offset, bint standing_on_moving) noexcept nogil
 cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) noexcept nogil
-cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side) noexcept nogil
+# The volume to look up for it; less where candidates are laid out anew for each move.
+cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side, bint laid_out) noexcept nogil
 # What a traced move did, for explanations.
 cdef enum trace_kind:
     TRACE_RIDE = 0              # vector: how far it was carried
