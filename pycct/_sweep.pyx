@@ -192,6 +192,14 @@ cdef inline double _face_entry(vec3 dir, const triangle* t, double x, double y, 
     return late
 
 
+cdef inline bint _is_over(vec3 q, const triangle* t, double* x, double* y, double* z) noexcept nogil:
+    """Whether a point is over a triangle; x, y, z: how far on the inner side of its edges, times their lengths."""
+    x[0] = v3_dot(v3_cross(v3_sub(t.b, t.a), v3_sub(q, t.a)), t.n)
+    y[0] = v3_dot(v3_cross(v3_sub(t.c, t.b), v3_sub(q, t.b)), t.n)
+    z[0] = v3_dot(v3_cross(v3_sub(t.a, t.c), v3_sub(q, t.c)), t.n)
+    return x[0] >= 0.0 and y[0] >= 0.0 and z[0] >= 0.0
+
+
 cdef inline double _sphere_face(vec3 centre, vec3 dir, double radius, const triangle* t, double h, double nd,
                                 double limit, bint* over) noexcept nogil:
     """Sphere against the front of a triangle's inside; h: height of the centre over its plane, nd = dot(n, dir).
@@ -201,7 +209,6 @@ cdef inline double _sphere_face(vec3 centre, vec3 dir, double radius, const tria
     the time is that of coming over the face: the edges give the exact one, if any.
     """
     cdef double time, x, y, z
-    cdef vec3 q
     over[0] = False
     if nd >= 0.0 or h < 0.0:
         return NO_HIT
@@ -210,11 +217,7 @@ cdef inline double _sphere_face(vec3 centre, vec3 dir, double radius, const tria
         time = 0.0
     if time > limit:
         return NO_HIT
-    q = v3_madd(centre, dir, time)
-    x = v3_dot(v3_cross(v3_sub(t.b, t.a), v3_sub(q, t.a)), t.n)
-    y = v3_dot(v3_cross(v3_sub(t.c, t.b), v3_sub(q, t.b)), t.n)
-    z = v3_dot(v3_cross(v3_sub(t.a, t.c), v3_sub(q, t.c)), t.n)
-    if x >= 0.0 and y >= 0.0 and z >= 0.0:
+    if _is_over(v3_madd(centre, dir, time), t, &x, &y, &z):
         over[0] = True
         return time
     if nd < -SHALLOW:
@@ -785,29 +788,23 @@ cdef int32_t lanes_in_reach(const capsule_cast* q, const triangle* tris, const f
 
 
 cdef bint finds_face(const capsule_cast* q, const triangle* t, touched_triangle* found) noexcept nogil:
-    cdef double nd = v3_dot(t.n, q.dir), h0, h1, low, time, x, y, z
-    cdef vec3 foot
+    cdef double nd = v3_dot(t.n, q.dir), h0, h1, low, x, y, z
     cdef bint last
     if nd >= -SHALLOW:
         return False
-    # As _capsule_triangle has it.
+    # As _capsule_triangle and _sphere_face have it.
     h0 = v3_dot(v3_sub(q.p0, t.a), t.n)
     h1 = v3_dot(v3_sub(q.p1, t.a), t.n)
     low = f_min(h0, h1)
     if low < q.radius or low - q.radius > -nd * q.limit:
         return False
     last = v3_dot(q.axis, q.dir) > 0.0 if _is_parallel(q.axis, q.dir) else h0 > h1
-    time = ((h1 if last else h0) - q.radius) / -nd
-    if time > q.limit:
+    found.distance = ((h1 if last else h0) - q.radius) / -nd
+    if found.distance > q.limit:
         return False
-    foot = v3_madd(q.p1 if last else q.p0, q.dir, time)
-    x = v3_dot(v3_cross(v3_sub(t.b, t.a), v3_sub(foot, t.a)), t.n)
-    y = v3_dot(v3_cross(v3_sub(t.c, t.b), v3_sub(foot, t.b)), t.n)
-    z = v3_dot(v3_cross(v3_sub(t.a, t.c), v3_sub(foot, t.c)), t.n)
-    found.distance = time
     found.facing = -nd
     found.mark = OVER_LAST if last else OVER_FIRST
-    return x >= 0.0 and y >= 0.0 and z >= 0.0
+    return _is_over(v3_madd(q.p1 if last else q.p0, q.dir, found.distance), t, &x, &y, &z)
 
 
 cdef bint is_alone(const capsule_cast* q, const triangle* tris, int32_t n, const touched_triangle* touched,
