@@ -446,7 +446,6 @@ cdef int _update_candidates(move_job* m, vec3 centre, vec3 end) noexcept nogil:
 cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
     cdef candidate_cache* c = m.cache
     cdef hinted before
-    cdef int32_t k
     cdef int status
     if (c.valid and c.fixed_version == m.world.fixed.version and c.mask == m.world.mask
             and box_inside(temporal, c.bounds)):
@@ -466,10 +465,8 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
     if m.world.brief:
         return STATUS_NOT_AT_HAND
     # What was hit is likely hit again.
-    for k in range(4):
-        before.item[k] = -1
-    if c.valid and c.fixed_version == m.world.fixed.version:
-        before = candidates_hinted(&c.near, m.world.fixed, c.fixed_tris)
+    before = candidates_hinted(&c.near, m.world.fixed,
+                               c.fixed_tris if c.valid and c.fixed_version == m.world.fixed.version else 0)
     c.valid = False
     c.bounds = cached_volume(m.p, temporal, v3_unit(m.side), m.scratch.lays_out)
     _measure_room(m, c)
@@ -699,6 +696,33 @@ cdef inline bint _goes_freely(move_job* m, vec3 direction, double min_distance, 
     return True
 
 
+cdef inline vec3 _face_met(const candidates* c, const world_hit* hit, const candidate_group* g,
+                           vec3 way) noexcept nogil:
+    """The normal of the triangle that a motion met, on the side from which it came; of what has none the contact's."""
+    cdef vec3 n
+    if hit.base.tri < 0:
+        return hit.base.normal
+    n = c.tris[hit.base.tri].n
+    return v3_scale(n, -1.0) if g.two_sided and v3_dot(n, way) > 0.0 else n
+
+
+cdef inline void _set_ground(move_job* m, const candidates* c, const world_hit* hit, const candidate_group* g,
+                             const placed* item, vec3 face) noexcept nogil:
+    """Note what the character stands on, among ``c``."""
+    cdef ground_contact* ground = &m.s.ground
+    ground.touching = True
+    ground.normal = hit.base.normal
+    ground.point = hit.base.point
+    ground.owner = g.owner
+    ground.id = g.id
+    ground.triangle = c.source[hit.base.tri] if hit.base.tri >= 0 else -1
+    ground.data = 0
+    ground.has_data = triangle_data(item, ground.triangle, &ground.data)
+    ground.has_face = hit.base.tri >= 0
+    ground.face_normal = face
+    ground.distance = f_min(hit.base.distance, m.p.contact_offset)
+
+
 cdef inline void _stand_on(move_job* m, const world_hit* hit, const candidate_group* g, const placed* item,
                            const triangle* t, vec3 face) noexcept nogil:
     """Note what the pass down ended on."""
@@ -734,17 +758,7 @@ cdef inline void _stand_on(move_job* m, const world_hit* hit, const candidate_gr
     else:
         s.marks |= TOUCH_OTHER_CONTROLLER
         s.touched_controller = g.id
-    s.ground.touching = True
-    s.ground.normal = hit.base.normal
-    s.ground.point = hit.base.point
-    s.ground.owner = g.owner
-    s.ground.id = g.id
-    s.ground.triangle = m.cache.near.source[hit.base.tri] if t != NULL else -1
-    s.ground.data = 0
-    s.ground.has_data = triangle_data(item, s.ground.triangle, &s.ground.data)
-    s.ground.has_face = t != NULL
-    s.ground.face_normal = face
-    s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
+    _set_ground(m, &m.cache.near, hit, g, item, face)
 
 
 cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double min_distance, int sweep_pass,
@@ -834,9 +848,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         if g.part < 2:
             item = &m.world.fixed.items[g.item] if g.part == 0 else &m.world.moving.items[g.item]
         t = &near.tris[hit.base.tri] if hit.base.tri >= 0 else NULL
-        face = hit.base.normal
-        if t != NULL:
-            face = v3_scale(t.n, -1.0) if g.two_sided and v3_dot(t.n, way) > 0.0 else t.n
+        face = _face_met(near, &hit, g, way)
         upright = sliding = False
         was_on_steep = on_steep
         if sweep_pass == PASS_DOWN:
@@ -1157,21 +1169,7 @@ cdef int _keep_ride(move_job* m) noexcept nogil:
         s.marks |= TOUCH_OBSTACLE
     else:
         s.touched_actor = item.id
-    s.ground.touching = True
-    s.ground.normal = hit.base.normal
-    s.ground.point = hit.base.point
-    s.ground.owner = g.owner
-    s.ground.id = g.id
-    s.ground.triangle = c.source[hit.base.tri] if hit.base.tri >= 0 else -1
-    s.ground.data = 0
-    s.ground.has_data = triangle_data(item, s.ground.triangle, &s.ground.data)
-    s.ground.has_face = hit.base.tri >= 0
-    s.ground.face_normal = hit.base.normal
-    if hit.base.tri >= 0:
-        s.ground.face_normal = c.tris[hit.base.tri].n
-        if g.two_sided and v3_dot(s.ground.face_normal, down) > 0.0:
-            s.ground.face_normal = v3_scale(s.ground.face_normal, -1.0)
-    s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
+    _set_ground(m, c, &hit, g, item, _face_met(c, &hit, g, down))
     return STATUS_OK
 
 
