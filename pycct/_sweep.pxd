@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from pycct._lanes cimport lanes_box, lanes_reach2, lanes_slack
 from pycct._types cimport sweep_hit, triangle
-from pycct._vec cimport aabb, f_max, f_min, quat, v3_add, v3_dot, v3_max, v3_max_abs, v3_min, v3_scale, v3_sub, vec3
+from pycct._vec cimport aabb, f_max, f_min, quat, v3_add, v3_dot, v3_len2, v3_max, v3_max_abs, v3_min, v3_scale, v3_sub, vec3
 
 cdef double NO_HIT
 
@@ -69,6 +69,19 @@ cdef struct touched_triangle:
     int32_t mark        # noted: seen from its back, all signs turned; touched: end_over
 
 
+# What helps to rule a triangle out. Changes speed, never a result.
+cdef struct triangle_aid:
+    float edges2        # squared lengths of two of its edges, or a little more
+    int32_t side        # the edge beyond which it was ruled out last: the first to look at
+
+
+cdef inline triangle_aid triangle_aid_of(const triangle* t) noexcept nogil:
+    cdef triangle_aid r
+    r.edges2 = <float>(1.000001 * (v3_len2(v3_sub(t.b, t.a)) + v3_len2(v3_sub(t.c, t.a))))
+    r.side = 0
+    return r
+
+
 cdef inline void capsule_cast_set(capsule_cast* q, vec3 p0, vec3 p1, double radius, vec3 dir, double limit,
                                   bint trailing_rule, bint culls) noexcept nogil:
     q.p0 = p0
@@ -102,21 +115,23 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
                          bint skip_overlaps, touched_triangle* touched, int64_t* tested,
                          sweep_hit* hit) noexcept nogil
 # The second half of that: only the n triangles that triangles_in_reach noted in ``touched``.
-# q.limit, q.hint and q.passed do not count, the arguments do. ``known``, if not NULL: what finds_face says of the hint.
-# ``source``: of two that are the same to the bit, the one with the lower number is told; NULL: one of them.
-cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32_t* source, int32_t n, bint two_sided,
-                        bint skip_overlaps, double limit, int32_t hint, const touched_triangle* known, int* passed,
+# q.limit, q.hint and q.passed do not count, the arguments do. ``known``: the first of them is what finds_face says.
+# ``source``: of two that are the same to the bit, the one with the lower number is told; NULL: one of them. ``aids``:
+# one for each of tris, or NULL.
+cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32_t* source, triangle_aid* aids, int32_t n,
+                        bint two_sided, bint skip_overlaps, double limit, int32_t hint, bint known, int* passed,
                         touched_triangle* touched, int64_t* tested, sweep_hit* hit) noexcept nogil
 # As triangles_in_reach, among triangles that are all one-sided and whose boxes stand in lanes; those that face away do
-# not count. ``touched`` needs room for one more than there are.
-cdef int32_t lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, double limit,
-                            touched_triangle* touched) noexcept nogil
+# not count, nor does ``but``, -1: none. ``touched`` needs room for one more than there are.
+cdef int32_t lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, int32_t but,
+                            double limit, touched_triangle* touched) noexcept nogil
 # Whether a cast finds the inside of a triangle, and that before anything else of it; ``found`` tells how, but for tri.
 cdef bint finds_face(const capsule_cast* q, const triangle* t, touched_triangle* found) noexcept nogil
-# Whether nothing else in ``touched``, all that is in reach up to ``limit``, can have a say beside that; then the hit is
+# Whether nothing in ``touched``, all else that is in reach up to ``limit``, can have a say beside that; then the hit is
 # filled in.
-cdef bint is_alone(const capsule_cast* q, const triangle* tris, int32_t n, const touched_triangle* touched,
-                   const touched_triangle* found, double limit, sweep_hit* hit) noexcept nogil
+cdef bint is_alone(const capsule_cast* q, const triangle* tris, triangle_aid* aids, int32_t n,
+                   const touched_triangle* touched, const touched_triangle* found, double limit,
+                   sweep_hit* hit) noexcept nogil
 cdef bint cast_sphere(const capsule_cast* q, vec3 centre, double radius, sweep_hit* hit) noexcept nogil
 cdef bint cast_capsule(const capsule_cast* q, vec3 q0, vec3 q1, double radius, sweep_hit* hit) noexcept nogil
 cdef bint cast_plane(const capsule_cast* q, vec3 normal, double offset, sweep_hit* hit) noexcept nogil

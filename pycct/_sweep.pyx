@@ -11,7 +11,7 @@ Each equation is solved about the point of closest approach, where its terms are
 no larger than the radius: far starts cost no digits.
 """
 from libc.math cimport fabs, sqrt
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from pycct._closest cimport (
     closest_pair,
@@ -76,15 +76,15 @@ cdef enum:
 cdef double SHALLOW = 1e-3
 
 
-# The corners of a triangle, the first two once more: edge k goes from the one to the next. Loops over edges keep the
-# code small, of which the processor's first cache does not hold all as it is.
+# The corners of a triangle, twice over: edge k goes from the one to the next. Loops over edges keep the code small, of
+# which the processor's first cache does not hold all as it is.
 cdef struct corners:
-    const vec3* at[5]
+    const vec3* at[6]
 
 
 cdef inline corners corners_of(const triangle* t) noexcept nogil:
     cdef corners c
-    c.at = [&t.a, &t.b, &t.c, &t.a, &t.b]
+    c.at = [&t.a, &t.b, &t.c, &t.a, &t.b, &t.c]
     return c
 
 
@@ -623,8 +623,8 @@ cdef inline bint _clear_of_edge(const foot_of_axis* f, vec3 a, vec3 b, vec3 n) n
     return (s > 0.0) & (s * s > f.apart2 * m2)
 
 
-cdef inline bint _clear_of_edges(const capsule_cast* q, const triangle* t, double low, double limit,
-                                 bint below) noexcept nogil:
+cdef inline bint _clear_of_edges(const capsule_cast* q, const triangle* t, double low, double limit, bint below,
+                                 triangle_aid* aid) noexcept nogil:
     """Whether the axis surely stays no nearer than the radius to a triangle up to the limit.
 
     It is on one side of its plane, ``low`` or more away from it; or ``low`` is 0."""
@@ -644,27 +644,31 @@ cdef inline bint _clear_of_edges(const capsule_cast* q, const triangle* t, doubl
     f.low = low
     # That no corner stands out of an edge is so but for rounding, of a share of what is measured here.
     f.apart2 = ((q.radius * q.radius - low * low) * SURELY
-                + 4.0 * SURELY_FAR * (v3_len2(v3_sub(f.end, t.a)) + v3_len2(f.way) + v3_len2(v3_sub(t.b, t.a))
-                                      + v3_len2(v3_sub(t.c, t.a))))
+                + 4.0 * SURELY_FAR * (v3_len2(v3_sub(f.end, t.a)) + limit * limit + aid.edges2))
     c = corners_of(t)
-    for k in range(3):
+    k = aid.side
+    if _clear_of_edge(&f, c.at[k][0], c.at[k + 1][0], t.n):
+        return True
+    for k in range(k + 1, k + 3):
         if _clear_of_edge(&f, c.at[k][0], c.at[k + 1][0], t.n):
+            aid.side = k % 3
             return True
     return False
 
 
 cdef inline bint _stays_beside(const capsule_cast* q, const triangle* t, double nd, double low, double limit,
-                               double slack) noexcept nogil:
+                               double slack, triangle_aid* aid) noexcept nogil:
     """Whether a capsule that sinks towards a plane surely does not reach as far as the triangle within the limit.
 
     ``low`` is how high its axis begins. What it can touch of the plane is small until it has sunk in deep."""
     if nd > 0.0:
         return False
     low += nd * limit - slack
-    return low > 0.0 and _clear_of_edges(q, t, low, limit, False)
+    return low > 0.0 and _clear_of_edges(q, t, low, limit, False, aid)
 
 
-cdef bint _overlaps(const capsule_cast* q, const triangle* t, double low, closest_pair* near) noexcept nogil:
+cdef bint _overlaps(const capsule_cast* q, const triangle* t, double low, triangle_aid* aid,
+                    closest_pair* near) noexcept nogil:
     """Whether the capsule overlaps the triangle where it stands; then near is right.
 
     ``low``: as triangles_in_reach notes it."""
@@ -676,7 +680,7 @@ cdef bint _overlaps(const capsule_cast* q, const triangle* t, double low, closes
         low = f_max(0.0, -f_max(h0, h1))
     if low >= q.radius:
         return False
-    if _clear_of_edges(q, t, low, 0.0, below):
+    if _clear_of_edges(q, t, low, 0.0, below, aid):
         return False
     near[0] = segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n)
     inside = _inside(q.p0, q.p1, q.radius)
@@ -695,7 +699,7 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
     n = triangles_in_reach(q, tris, 0, NULL, n, two_sided, q.limit, q.passed, touched)
     if n == 0:
         return False
-    return cast_selected(q, tris, NULL, n, two_sided, skip_overlaps, q.limit, q.hint, NULL, q.passed, touched, tested,
+    return cast_selected(q, tris, NULL, NULL, n, two_sided, skip_overlaps, q.limit, q.hint, False, q.passed, touched, tested,
                          hit)
 
 
@@ -757,39 +761,51 @@ cdef inline void _describe(const capsule_cast* q, const triangle* t, double dist
     hit.normal = t.n if length < SHORTEST_NORMAL else v3_scale(apart, 1.0 / length)
 
 
-cdef int32_t lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, double limit,
-                            touched_triangle* touched) noexcept nogil:
-    cdef lanes_box way
+cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris, int32_t first, uint64_t bits,
+                                     double limit, touched_triangle* touched, int32_t m) noexcept nogil:
+    """Note those of the triangles that bits stand for, the lowest for ``first``, that face and are in reach."""
     cdef double nd, h0, h1, low, reach = q.radius + q.slack
     cdef const triangle* t
-    cdef uint64_t bits
-    cdef int32_t first = 0, m = 0, i
-    if n > FEW:
-        way = lanes_way(q, limit)
-    while first < n:
+    cdef int32_t i
+    while bits != 0:
+        i = first + lowest_bit(bits)
+        bits &= bits - 1
+        t = &tris[i]
+        nd = v3_dot(t.n, q.dir)
+        h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
+        h1 = h0 + v3_dot(t.n, q.axis)
+        low = f_min(h0, h1)
+        touched[m].distance = low
+        touched[m].facing = nd
+        touched[m].tri = i
+        touched[m].mark = False
+        # Always written, counted when it faces and is in reach: no branch to guess.
+        m += f_max(nd, f_max(low - reach + nd * limit, -reach - f_max(h0, h1))) <= 0.0
+    return m
+
+
+cdef inline uint64_t _without(uint64_t bits, int32_t i) noexcept nogil:
+    """Without bit i, if there is such a bit."""
+    return bits & ~(<uint64_t>(<uint32_t>i < 64) << (i & 63))
+
+
+cdef int32_t lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, int32_t but,
+                            double limit, touched_triangle* touched) noexcept nogil:
+    cdef lanes_box way
+    cdef int32_t first = 0, m = 0
+    if n <= FEW:
         # Of a few the planes alone are looked at sooner.
-        bits = lanes_near(boxes, first, n, &way) if n > FEW else (<uint64_t>1 << n) - 1
-        while bits != 0:
-            i = first + lowest_bit(bits)
-            bits &= bits - 1
-            t = &tris[i]
-            nd = v3_dot(t.n, q.dir)
-            h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
-            h1 = h0 + v3_dot(t.n, q.axis)
-            low = f_min(h0, h1)
-            touched[m].distance = low
-            touched[m].facing = nd
-            touched[m].tri = i
-            touched[m].mark = False
-            # Always written, counted when it faces and is in reach: no branch to guess.
-            m += f_max(nd, f_max(low - reach + nd * limit, -reach - f_max(h0, h1))) <= 0.0
+        return _planes_in_reach(q, tris, 0, _without((<uint64_t>1 << n) - 1, but), limit, touched, 0)
+    way = lanes_way(q, limit)
+    while first < n:
+        m = _planes_in_reach(q, tris, first, _without(lanes_near(boxes, first, n, &way), but - first), limit, touched, m)
         first += 64
     return m
 
 
 cdef bint finds_face(const capsule_cast* q, const triangle* t, touched_triangle* found) noexcept nogil:
     cdef double nd = v3_dot(t.n, q.dir), h0, h1, low, x, y, z
-    cdef bint last
+    cdef bint last, leads
     if nd >= -SHALLOW:
         return False
     # As _capsule_triangle and _sphere_face have it.
@@ -798,7 +814,11 @@ cdef bint finds_face(const capsule_cast* q, const triangle* t, touched_triangle*
     low = f_min(h0, h1)
     if low < q.radius or low - q.radius > -nd * q.limit:
         return False
-    last = v3_dot(q.axis, q.dir) > 0.0 if _is_parallel(q.axis, q.dir) else h0 > h1
+    last = h0 > h1
+    # Seldom does it matter whether they are parallel.
+    leads = v3_dot(q.axis, q.dir) > 0.0
+    if last != leads and _is_parallel(q.axis, q.dir):
+        last = leads
     found.distance = ((h1 if last else h0) - q.radius) / -nd
     if found.distance > q.limit:
         return False
@@ -807,16 +827,16 @@ cdef bint finds_face(const capsule_cast* q, const triangle* t, touched_triangle*
     return _is_over(v3_madd(q.p1 if last else q.p0, q.dir, found.distance), t, &x, &y, &z)
 
 
-cdef bint is_alone(const capsule_cast* q, const triangle* tris, int32_t n, const touched_triangle* touched,
-                   const touched_triangle* found, double limit, sweep_hit* hit) noexcept nogil:
+cdef bint is_alone(const capsule_cast* q, const triangle* tris, triangle_aid* aids, int32_t n,
+                   const touched_triangle* touched, const touched_triangle* found, double limit,
+                   sweep_hit* hit) noexcept nogil:
     cdef double ahead = q.slack + SURELY_AHEAD * q.size
     cdef const triangle* t
     cdef int32_t k
     for k in range(n):
-        if touched[k].tri == found.tri:
-            continue
         t = &tris[touched[k].tri]
-        if (not _stays_beside(q, t, touched[k].facing, touched[k].distance, limit, ahead)
+        if (not _stays_beside(q, t, touched[k].facing, touched[k].distance, limit, ahead,
+                               &aids[touched[k].tri])
                 and not _passes_by(q.p0, q.axis, q.radius, q.dir, t)):
             return False
     hit.tri = found.tri
@@ -825,8 +845,8 @@ cdef bint is_alone(const capsule_cast* q, const triangle* tris, int32_t n, const
     return True
 
 
-cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32_t* source, int32_t n, bint two_sided,
-                        bint skip_overlaps, double limit, int32_t hint, const touched_triangle* known, int* passed,
+cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32_t* source, triangle_aid* aids, int32_t n,
+                        bint two_sided, bint skip_overlaps, double limit, int32_t hint, bint known, int* passed,
                         touched_triangle* touched, int64_t* tested, sweep_hit* hit) noexcept nogil:
     cdef int32_t i, k, count = 0, winner = 0, over
     cdef double nd, low, time, first = NO_HIT, longest = limit, lead, trails, ta, tb, tc
@@ -838,9 +858,15 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
     cdef bint overlapping = False
     cdef bint parallel = _is_parallel(q.axis, q.dir)
     cdef double ahead = q.slack + SURELY_AHEAD * q.size
+    cdef triangle_aid* aid
+    cdef triangle_aid own
     lead = f_max(v3_dot(q.p0, q.dir), v3_dot(q.p1, q.dir))
     trails = lead - (q.radius + TRAILING_SLACK) if parallel and q.trailing_rule else -NO_HIT
-    if hint >= 0:
+    if known:
+        count = 1
+        first = touched[0].distance
+        limit = f_min(longest, latest_candidate(first))
+    elif hint >= 0:
         # The hinted one first: where it is hit again, its distance bounds the rest.
         for k in range(1, n):
             if touched[k].tri == hint:
@@ -848,11 +874,6 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
                 touched[k] = touched[0]
                 touched[0] = swap
                 break
-        if known != NULL and touched[0].tri == hint:
-            touched[0] = known[0]
-            count = 1
-            first = known.distance
-            limit = f_min(longest, latest_candidate(first))
     for k in range(count, n):
         # Entries before this one are results already, those from here on still to be looked at.
         i = touched[k].tri
@@ -861,11 +882,16 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
         t = &tris[i]
         if low - q.radius > q.slack - nd * limit and not (nd > 0.0 and q.culls):
             continue
+        if aids == NULL:
+            own = triangle_aid_of(t)
+            aid = &own
+        else:
+            aid = &aids[i]
         if touched[k].mark:
             turned = _flipped(t)
             t = &turned
         elif nd > 0.0 and q.culls:
-            if passed != NULL and _overlaps(q, t, low, &near):
+            if passed != NULL and _overlaps(q, t, low, aid, &near):
                 passed[0] |= PASSED_BACK
             continue
         elif nd == 0.0 and q.culls_parallel:
@@ -879,9 +905,9 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
                 continue
         tested[0] += 1
         # The hinted one and the first are likely hit on their faces, the others are likely missed.
-        if i != hint and _stays_beside(q, t, nd, low, limit, ahead):
+        if i != hint and _stays_beside(q, t, nd, low, limit, ahead, aid):
             continue
-        if low < q.radius and _overlaps(q, t, low, &near):
+        if low < q.radius and _overlaps(q, t, low, aid, &near):
             if skip_overlaps:
                 continue
             if passed != NULL and not two_sided and (q.passing or _behind(q, t, &near)):

@@ -12,7 +12,7 @@ from pycct._lanes cimport LANES, lanes_place
 from pycct._neighbours cimport character
 from pycct._overlap cimport push_out
 from pycct._shapes cimport mesh_data
-from pycct._sweep cimport capsule_cast, touched_triangle
+from pycct._sweep cimport capsule_cast, touched_triangle, triangle_aid
 from pycct._types cimport hull_data, sweep_hit, triangle
 from pycct._vec cimport aabb, f_max, mat3, quat, vec3
 
@@ -133,6 +133,7 @@ cdef struct candidates:
     float* boxes            # of the triangles, a little larger, in blocks (see _lanes)
     int32_t* picked         # numbers of triangles
     int32_t* spot           # place of each in its mesh's leaves, or number in its heightfield; undefined elsewhere
+    triangle_aid* aids
     touched_triangle* touched
     double* depths
     int32_t n_tris

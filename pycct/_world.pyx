@@ -27,6 +27,8 @@ from pycct._sweep cimport (
     lanes_in_reach,
     lanes_way,
     latest_candidate,
+    triangle_aid,
+    triangle_aid_of,
     triangle_order,
     triangles_in_reach,
 )
@@ -79,6 +81,7 @@ cdef void candidates_init(candidates* c) noexcept nogil:
     c.tris = NULL
     c.source = NULL
     c.spot = NULL
+    c.aids = NULL
     c.boxes = NULL
     c.picked = NULL
     c.touched = NULL
@@ -98,6 +101,7 @@ cdef void candidates_free(candidates* c) noexcept nogil:
     free(c.tris)
     free(c.source)
     free(c.spot)
+    free(c.aids)
     free(c.boxes)
     free(c.picked)
     free(c.touched)
@@ -146,11 +150,15 @@ cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
     if p == NULL:
         return STATUS_NO_MEMORY
     c.spot = <int32_t*>p
+    p = realloc(c.aids, <size_t>room * sizeof(triangle_aid))
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    c.aids = <triangle_aid*>p
     p = realloc(c.picked, <size_t>room * sizeof(int32_t))
     if p == NULL:
         return STATUS_NO_MEMORY
     c.picked = <int32_t*>p
-    p = realloc(c.touched, <size_t>(room + 1) * sizeof(touched_triangle))
+    p = realloc(c.touched, <size_t>(room + 2) * sizeof(touched_triangle))
     if p == NULL:
         return STATUS_NO_MEMORY
     c.touched = <touched_triangle*>p
@@ -228,10 +236,11 @@ cdef aabb local_box(const placed* p, aabb box) noexcept nogil:
     return box_of(v3_sub(centre, half), v3_add(centre, half))
 
 
-cdef inline void _box_last(candidates* c) noexcept nogil:
-    """The box of the triangle that comes next."""
+cdef inline void _prepare_last(candidates* c) noexcept nogil:
+    """The box of the triangle that comes next, and what else makes casts faster."""
     cdef const triangle* t = &c.tris[c.n_tris]
     cdef float* b = lanes_place(c.boxes, c.n_tris)
+    c.aids[c.n_tris] = triangle_aid_of(t)
     if c.n_tris % STRIDE == 0:
         # The rest is looked at too, whatever comes of it.
         memset(b, 0, STRIDE // LANES * BLOCK * sizeof(float))
@@ -251,7 +260,7 @@ cdef inline void _store(candidates* c, vec3 a, vec3 b, vec3 d, vec3 n, int32_t s
     t.n = n
     t.d = v3_dot(n, a)
     c.source[c.n_tris] = source
-    _box_last(c)
+    _prepare_last(c)
     c.n_tris += 1
 
 
@@ -618,7 +627,7 @@ cdef int candidates_lay_out(candidates* c, const world_part* part, int32_t part_
                 heightfield_triangle(p, cell // (p.field.columns - 1), cell % (p.field.columns - 1), spot[j] & 1, t)
                 c.source[c.n_tris] = spot[j]
             c.spot[c.n_tris] = spot[j]
-            _box_last(c)
+            _prepare_last(c)
             c.n_tris += 1
         spot += k.count
         g.count = k.count
@@ -780,13 +789,13 @@ cdef inline int32_t _picked_before(const candidates* c, const candidate_group* g
     return k
 
 
-cdef inline int32_t _touched_before(const candidates* c, const candidate_group* g, int32_t k,
-                                    int32_t n_touched) noexcept nogil:
-    """The same in c.touched."""
+cdef inline int32_t _touched_before(const candidates* c, const candidate_group* g, const touched_triangle* touched,
+                                    int32_t k, int32_t n_touched) noexcept nogil:
+    """The same in ``touched``."""
     cdef int32_t last = g.first + g.count
     if last == c.n_tris:
         return n_touched
-    while k < n_touched and c.touched[k].tri < last:
+    while k < n_touched and touched[k].tri < last:
         k += 1
     return k
 
@@ -806,16 +815,16 @@ cdef inline bint _finds_again(candidates* c, const capsule_cast* q, double* limi
                               int32_t* n, sweep_hit* hit) noexcept nogil:
     """Whether the cast finds the face of the triangle that the last one of its kind found, and surely nothing else.
 
-    Then the hit is filled in. If only the first is sure, again.tri is that triangle, and what may be met as soon is in
-    c.touched, how many in ``n``, how soon in ``limit``; otherwise again.tri is -1."""
+    Then the hit is filled in. If only the first is sure, again.tri is that triangle, and what else may be met as soon is
+    in c.touched from the second place on, how many in ``n``, how soon in ``limit``; otherwise again.tri is -1."""
     again.tri = c.hints[c.turn]
     if not (0 <= again.tri < c.n_tris and c.filter == NULL and finds_face(q, &c.tris[again.tri], again)):
         again.tri = -1
         return False
     limit[0] = f_min(limit[0], latest_candidate(again.distance))
-    n[0] = lanes_in_reach(q, c.tris, c.boxes, c.n_tris, limit[0], c.touched)
-    c.tested += n[0]
-    return is_alone(q, c.tris, n[0], c.touched, again, limit[0], hit)
+    n[0] = lanes_in_reach(q, c.tris, c.boxes, c.n_tris, again.tri, limit[0], c.touched + 1)
+    c.tested += n[0] + 1
+    return is_alone(q, c.tris, c.aids, n[0], c.touched + 1, again, limit[0], hit)
 
 
 cdef bint candidates_cast_again(candidates* c, const capsule_cast* q, world_hit* hit) noexcept nogil:
@@ -833,20 +842,19 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
     cdef const candidate_group* g
     cdef sweep_hit other
     cdef sweep_hit* one = &hit.base     # the first goes straight into the answer
-    cdef bint found = False, struck, keeps, in_lanes = _in_lanes(c, q)
+    cdef bint found = False, struck, keeps, known = False, in_lanes = _in_lanes(c, q)
     cdef double limit = q.limit
     cdef int* passed
     cdef touched_triangle again
-    cdef const touched_triangle* known = NULL
+    # The place before is for the one that is known, if any.
+    cdef touched_triangle* touched = c.touched + 1
     cdef int32_t i, n, m, k = 0, n_picked, hint = c.hints[c.turn]
     if in_lanes:
         if _finds_again(c, q, &limit, &again, &n_picked, one):
             hit.group = _group_of(c, hint)
             return True
-        if again.tri >= 0:
-            known = &again
-        else:
-            n_picked = lanes_in_reach(q, c.tris, c.boxes, c.n_tris, limit, c.touched)
+        if again.tri < 0:
+            n_picked = lanes_in_reach(q, c.tris, c.boxes, c.n_tris, -1, limit, touched)
             if n_picked == 0:
                 return False
             c.tested += n_picked
@@ -860,16 +868,21 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
             passed = NULL if g.closed else q.passed
             m = k
             if in_lanes:
-                k = _touched_before(c, g, m, n_picked)
+                k = _touched_before(c, g, touched, m, n_picked)
+                known = 0 <= again.tri - g.first < g.count
+                if known:
+                    # What stood there was of the groups before.
+                    m -= 1
+                    touched[m] = again
                 n = k - m
             else:
                 k = _picked_before(c, g, m, n_picked)
-                n = triangles_in_reach(q, c.tris, 0, c.picked + m, k - m, g.two_sided, limit, passed, c.touched)
+                n = triangles_in_reach(q, c.tris, 0, c.picked + m, k - m, g.two_sided, limit, passed, touched)
                 m = 0
             if n == 0:
                 continue
-            struck = cast_selected(q, c.tris, c.source, n, g.two_sided, not keeps, limit, hint, known, passed,
-                                   c.touched + m, &c.tested, one)
+            struck = cast_selected(q, c.tris, c.source, c.aids, n, g.two_sided, not keeps, limit, hint, known, passed,
+                                   touched + m, &c.tested, one)
         elif g.kind == GROUP_BOX:
             struck = capsule_box(q.p0, q.p1, q.radius, q.dir, g.q1, g.q0, g.rotation, limit, one)
         else:
