@@ -36,6 +36,7 @@ from pycct._character cimport (
 )
 from pycct._convert cimport FARTHEST, as_not_negative, as_vec3, from_vec3, raise_status
 from pycct._crowd_move cimport (
+    NEAR,
     crowd_can_resize,
     crowd_data,
     crowd_free,
@@ -98,8 +99,6 @@ cdef dict SHOWN = {
     "foot_positions": (3, np.float64), "velocities": (3, np.float64), "ground_normals": (3, np.float64),
     "grounded": (1, bool), "standing_on": (1, np.int64), "_places": (3, np.float64),
 }
-# Displacements and positions below this cannot lead beyond FARTHEST.
-cdef double NEAR = 1e11
 # Bytes of a saved crowd: order, rows of the table, usual group, number of characters ...
 cdef int SAVE_HEAD = saves.CROWD_HEAD.size
 # ... and, of each character, id, row, group, flags.

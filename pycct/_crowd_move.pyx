@@ -27,6 +27,7 @@ from pycct._neighbours cimport (
 )
 from pycct._numbers cimport number_rows, row_load, within
 from pycct._pool cimport pool_run
+from pycct._prefetch cimport prefetch
 from pycct._types cimport STATUS_NO_MEMORY, STATUS_OK
 from pycct._vec cimport aabb, v3_madd, v3_store
 from pycct._world cimport (
@@ -44,6 +45,7 @@ cdef int64_t most_with_triangles = 2000
 cdef int64_t CHUNK = 32
 # A call with fewer moves is done before a sleeping thread has woken up.
 cdef int64_t FEW = 96
+cdef double NEAR = 1e11
 
 
 cdef inline int _grow(void** p, int64_t n, size_t size) noexcept nogil:
@@ -243,25 +245,32 @@ cdef inline int _go(crowd_step* s, crowd_thread* t, const move_world* w, int64_t
 cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, vec3 way) noexcept nogil:
     cdef crowd_data* c = s.crowd
     cdef controller_state* state = &c.states[i]
-    cdef controller_state before = state[0]
+    cdef controller_state before
     cdef move_stats cost
+    # Nothing can go wrong once such a move is made, unless what it hit finds no room.
+    cdef bint sure = within(way, NEAR) and within(state.position, NEAR) and not s.record_hits
     cdef int status
+    if not sure:
+        if not within(way, FARTHEST):
+            # Its owner has changed it since it was checked.
+            _fail(t, i, STATUS_OK)
+            return
+        before = state[0]
     _enter(w, c, i, s.neighbours if s.sequential else s.picture)
-    if not within(way, FARTHEST):
-        # Its owner has changed it since it was checked.
-        _fail(t, i, STATUS_OK)
-        return
     status = _go(s, t, w, i, way, state, &cost)
-    if status == STATUS_OK and not within(state.position, FARTHEST):
-        state[0] = before
-        _fail(t, i, STATUS_OK)
-        return
-    if status == STATUS_OK and s.record_hits:
-        status = _log_hits(t, c, i)
     if status != STATUS_OK:
-        state[0] = before
         _fail(t, i, status)
         return
+    if not sure:
+        if not within(state.position, FARTHEST):
+            state[0] = before
+            _fail(t, i, STATUS_OK)
+            return
+        status = _log_hits(t, c, i) if s.record_hits else STATUS_OK
+        if status != STATUS_OK:
+            state[0] = before
+            _fail(t, i, status)
+            return
     v3_store(&s.positions[3 * i], state.position)
     s.flags[i] = <uint8_t>state.flags
     if s.costs != NULL:
@@ -277,6 +286,8 @@ cdef void _step_some(void* context, int worker, int64_t first, int64_t last) noe
     cdef int64_t i
     _surround(&w, s.fixed, s.moving, not s.record_hits)
     for i in range(first, last):
+        if i + 1 < last:
+            prefetch(&s.crowd.states[i + 1], sizeof(controller_state))
         if s.active == NULL or s.active[i * s.active_stride]:
             _move_one(s, &s.threads[worker], &w, i, row_load(&s.ways, i))
         else:

@@ -2,8 +2,7 @@
 """One move: doSweepTest, moveCharacter, move.
 
 A move is a pure function of the controller's parameters and state, the world it
-sees and the displacement. It works on a copy of the state, which the caller keeps
-only when the move ends well.
+sees and the displacement. It changes the state only when it ends well.
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
@@ -275,7 +274,7 @@ cdef struct move_world:
     bint brief                  # look nothing up: rather end with STATUS_NOT_AT_HAND
 
 
-# Move; ``state`` is changed in place, and worth nothing when anything but STATUS_OK is returned.
+# Move; ``state`` is changed in place, and stays as it was when anything but STATUS_OK is returned.
 cdef int move_controller(const controller_params* p, controller_state* state, const move_world* world,
                          move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                          move_stats* stats) noexcept nogil

@@ -182,7 +182,8 @@ cdef void scratch_free(move_scratch* s) noexcept nogil:
     scratch_init(s)
 
 
-cdef decomposition decompose(vec3 displacement, vec3 up, double step_offset, bint standing_on_moving) noexcept nogil:
+cdef inline decomposition _decompose(vec3 displacement, vec3 up, double step_offset,
+                                     bint standing_on_moving) noexcept nogil:
     """MOVE 4.2 with RULES 6."""
     cdef decomposition d
     cdef double rise = v3_dot(displacement, up)
@@ -197,6 +198,10 @@ cdef decomposition decompose(vec3 displacement, vec3 up, double step_offset, bin
     if d.has_side_movement:
         d.up_vector = v3_madd(d.up_vector, up, d.step_offset)
     return d
+
+
+cdef decomposition decompose(vec3 displacement, vec3 up, double step_offset, bint standing_on_moving) noexcept nogil:
+    return _decompose(displacement, up, step_offset, standing_on_moving)
 
 
 cdef inline vec3 _half_of(const controller_params* p) noexcept nogil:
@@ -395,13 +400,15 @@ cdef void _look_around(const move_job* m, candidate_cache* c) noexcept nogil:
     c.open_above = True
 
 
+cdef inline bint _has_looked_up(const move_job* m) noexcept nogil:
+    """Whether what is known of what lies above goes for the character's up."""
+    return m.cache.up.x == m.p.up.x and m.cache.up.y == m.p.up.y and m.cache.up.z == m.p.up.z
+
+
 cdef inline bint _is_free(const move_job* m, vec3 way, double length2, vec3 target, bint rises) noexcept nogil:
     """Whether a motion, seen at a glance, meets nothing: it keeps above all, or goes straight up from what faces up."""
     cdef const candidate_cache* c = m.cache
-    cdef double gain
-    if c.up.x != m.p.up.x or c.up.y != m.p.up.y or c.up.z != m.p.up.z:
-        return False
-    gain = v3_dot(way, m.p.up)
+    cdef double gain = v3_dot(way, m.p.up)
     if rises and c.open_above and gain > 0.0 and gain * gain >= STRAIGHT2 * length2 and not m.p.rules & MEND_BACK_FACES:
         return True
     return v3_dot(target, m.p.up) - f_max(gain, 0.0) > c.top + m.above
@@ -687,7 +694,7 @@ cdef inline bint _is_clear(const move_job* m, vec3 direction, vec3 target, doubl
 cdef inline bint _goes_freely(move_job* m, vec3 direction, double min_distance, int sweep_pass) noexcept nogil:
     """Make a pass at once that meets nothing at a glance; False: it is for _sweep_test, and nothing is done yet."""
     cdef vec3 target = v3_add(m.s.position, direction)
-    if (m.world.trace != NULL or not _at_hand(m, target)
+    if (m.world.trace != NULL or not _at_hand(m, target) or not _has_looked_up(m)
             or not _is_clear(m, direction, target, min_distance, sweep_pass == PASS_UP)):
         return False
     _forget_touched(m)
@@ -908,7 +915,7 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
     cdef bint experiment = (s.marks & WALK_EXPERIMENT) != 0
     cdef bint handles_slopes = p.slope_limit > 0.0, constrained
     cdef int flags = 0, collisions = 0, iterations
-    cdef decomposition d = decompose(displacement, up, m.step, m.standing_on_moving)
+    cdef decomposition d = _decompose(displacement, up, m.step, m.standing_on_moving)
     m.lifted = 0.0
     m.raised = 0.0
     m.lintel = m.moving_below = m.moving_aside = False
@@ -1031,7 +1038,7 @@ cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcep
     cdef candidates* near = &m.cache.near
     cdef double start_height = v3_dot(s.position, p.up), length, bottom
     cdef decomposition d
-    cdef vec3 lifted, beside, down, way
+    cdef vec3 lifted, beside, down, way, reach
     cdef capsule_cast cast
     cdef world_hit hit
     cdef const candidate_group* g
@@ -1039,18 +1046,23 @@ cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcep
     # Most moves that are not of this kind end here, by what the last one had at hand.
     if start_height + p.step_offset <= m.cache.top + m.above:
         return False
-    d = decompose(displacement, p.up, p.step_offset, False)
+    d = _decompose(displacement, p.up, p.step_offset, False)
     if d.is_moving_up or not d.has_side_movement:
         return False
     m.side = d.side_vector
-    m.status = _update_candidates(m, s.position, v3_add(s.position, displacement))
-    if m.status != STATUS_OK:
-        return False
     lifted = v3_add(s.position, d.up_vector)
     beside = v3_add(lifted, d.side_vector)
     down = v3_madd(d.down_vector, p.up, -d.step_offset)
-    if not (_at_hand(m, lifted) and _at_hand(m, beside) and _at_hand(m, v3_add(beside, down))
-            and _is_clear(m, d.up_vector, lifted, min_distance, True)
+    # None of it goes farther than this.
+    reach = v3_madd(v3_add(v3_abs(d.side_vector), v3_abs(d.down_vector)), v3_abs(p.up), d.step_offset)
+    if m.first_query and _is_still_around(m, v3_sub(s.position, reach), v3_add(s.position, reach)):
+        m.first_query = False
+    else:
+        m.status = _update_candidates(m, s.position, v3_add(s.position, displacement))
+        if (m.status != STATUS_OK
+                or not (_at_hand(m, lifted) and _at_hand(m, beside) and _at_hand(m, v3_add(beside, down)))):
+            return False
+    if not (_has_looked_up(m) and _is_clear(m, d.up_vector, lifted, min_distance, True)
             and _is_clear(m, d.side_vector, beside, min_distance, False)):
         return False
     way = v3_sub(v3_add(beside, down), beside)
@@ -1070,15 +1082,20 @@ cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcep
     if g.behavior & CAN_SLIDE or (p.slope_limit > 0.0 and _too_steep(p, t.n) and f_max(
             v3_dot(t.a, p.up), f_max(v3_dot(t.b, p.up), v3_dot(t.c, p.up))) - bottom > p.step_offset):
         return False
+    if not m.world.silent:
+        m.status = _note_hit(m, &hit, &m.world.fixed.items[g.item], PASS_DOWN, beside, way, length)
+        if m.status != STATUS_OK:
+            return False
     _forget_touched(m)
     s.marks &= ~<uint32_t>(HIT_NON_WALKABLE | IS_MOVING_UP | NORMALIZE_RESPONSE | VALIDATE_TRIANGLE_SIDE)
     _stand_on(m, &hit, g, &m.world.fixed.items[g.item], t, t.n)
-    if not m.world.silent:
-        m.status = _note_hit(m, &hit, &m.world.fixed.items[g.item], PASS_DOWN, beside, way, length)
     s.contact_height = v3_dot(hit.base.point, p.up)
     s.position = beside
     if hit.base.distance > p.contact_offset:
         s.position = v3_madd(beside, way, hit.base.distance - p.contact_offset)
+    s.platform_delta = v3(0.0, 0.0, 0.0)
+    s.overlap = 0.0
+    s.flags = COLLISION_DOWN
     m.stats.iterations = 3
     return True
 
@@ -1374,38 +1391,42 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
     return flags
 
 
+cdef void _try_whole(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
+    """_move_whole and what follows from it; the state stays as it was when m.status tells of a failure."""
+    cdef controller_state* s = m.s
+    cdef controller_state before = s[0]
+    m.passing = (s.marks & PASSES_BACK_FACE) != 0
+    s.overlap = 0.0
+    s.flags = _move_whole(m, displacement, min_distance)
+    if m.status == STATUS_OK and not v3_finite(s.position):
+        m.status = STATUS_NOT_FINITE
+    if m.status != STATUS_OK:
+        s[0] = before
+        return
+    if (m.stats.iterations == 0 and not s.ground.touching
+            and (s.touched_actor >= 0 or s.touched_obstacle >= 0 or s.touched_controller >= 0)):
+        # No pass set out: it stands where it stood.
+        s.ground.touching = before.ground.touching
+
+
 cdef int move_controller(const controller_params* p, controller_state* state, const move_world* world,
                          move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                          move_stats* stats) noexcept nogil:
     """Controller::move (MOVE 3.2, RULES 7)."""
     cdef move_job m
     cdef vec3 start = state.position
-    cdef bint stood = state.ground.touching
     cdef int64_t tested
-    cdef int flags = 0
     _begin(&m, p, state, world, scratch, stats)
     tested = m.cache.near.tested
-    m.passing = (m.s.marks & PASSES_BACK_FACE) != 0
-    m.s.overlap = 0.0
     scratch.log.n = 0
-    displacement = v3_add(displacement, m.s.separation)
-    m.s.separation = v3(0.0, 0.0, 0.0)
-    if _is_plain(&m) and _walks_on(&m, displacement, min_distance):
-        m.s.platform_delta = v3(0.0, 0.0, 0.0)
-        flags = COLLISION_DOWN
-    elif m.status == STATUS_OK:
-        flags = _move_whole(&m, displacement, min_distance)
+    displacement = v3_add(displacement, state.separation)
+    if not (_is_plain(&m) and _walks_on(&m, displacement, min_distance)) and m.status == STATUS_OK:
+        _try_whole(&m, displacement, min_distance)
     stats.triangles_tested = m.cache.near.tested - tested
     if m.status != STATUS_OK:
         return m.status
-    if not v3_finite(m.s.position):
-        return STATUS_NOT_FINITE
-    if (stats.iterations == 0 and not m.s.ground.touching
-            and (m.s.touched_actor >= 0 or m.s.touched_obstacle >= 0 or m.s.touched_controller >= 0)):
-        # No pass set out: it stands where it stood.
-        m.s.ground.touching = stood
-    m.s.flags = flags
-    m.s.velocity = v3_scale(v3_sub(m.s.position, start), 1.0 / dt) if dt > 0.0 else v3(0.0, 0.0, 0.0)
+    state.separation = v3(0.0, 0.0, 0.0)
+    state.velocity = v3_scale(v3_sub(state.position, start), 1.0 / dt) if dt > 0.0 else v3(0.0, 0.0, 0.0)
     return STATUS_OK
 
 
