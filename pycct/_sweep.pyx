@@ -619,7 +619,7 @@ cdef inline bint _clear_of_edge(const foot_of_axis* f, vec3 a, vec3 b, vec3 n) n
     # How far out of the edge the near end comes.
     cdef double s = v3_dot(m, v3_sub(f.end, a)) + _below_zero(v3_dot(m, f.way))
     # Farther up the axis is nearer only where it comes closer than it rises.
-    s += _below_zero(along) if f.low * f.rise * m2 + s * along < 0.0 else 0.0
+    s += _below_zero(along) * (f.low * f.rise * m2 + s * along < 0.0)
     return (s > 0.0) & (s * s > f.apart2 * m2)
 
 
