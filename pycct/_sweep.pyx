@@ -322,10 +322,10 @@ cdef inline bint _beyond_edge(vec3 p0, vec3 axis, vec3 a, vec3 b, vec3 c, vec3 m
     cdef double s = v3_dot(m, rel)
     cdef double least = (radius2 * SURELY + SURELY_FAR * v3_len2(rel)) * m2
     s = f_min(s, s + v3_dot(m, axis))
-    if s <= 0.0 or s * s <= least:
+    if (s <= 0.0) | (s * s <= least):
         return False
     s -= f_max(0.0, f_max(v3_dot(m, v3_sub(b, a)), v3_dot(m, v3_sub(c, a))))
-    return s > 0.0 and s * s > least
+    return (s > 0.0) & (s * s > least)
 
 
 cdef inline bint _passes_edge(vec3 p0, vec3 axis, double radius2, vec3 dir, vec3 a, vec3 b, vec3 c) noexcept nogil:
@@ -896,13 +896,12 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
             continue
         elif nd == 0.0 and q.culls_parallel:
             continue
-        # Behind the motion altogether, or farther ahead than it leads? One corner in between says no.
+        # Behind the motion altogether, or farther ahead than it leads?
         ta = v3_dot(t.a, q.dir)
-        if ta < trails or ta - lead > q.radius + limit + ahead:
-            tb = v3_dot(t.b, q.dir)
-            tc = v3_dot(t.c, q.dir)
-            if f_max(ta, f_max(tb, tc)) < trails or f_min(ta, f_min(tb, tc)) - lead > q.radius + limit + ahead:
-                continue
+        tb = v3_dot(t.b, q.dir)
+        tc = v3_dot(t.c, q.dir)
+        if (f_max(ta, f_max(tb, tc)) < trails) | (f_min(ta, f_min(tb, tc)) - lead > q.radius + limit + ahead):
+            continue
         tested[0] += 1
         # The hinted one and the first are likely hit on their faces, the others are likely missed.
         if i != hint and _stays_beside(q, t, nd, low, limit, ahead, aid):
