@@ -63,6 +63,7 @@ cdef enum rule_bit:
     RULE_RIDE_WHOLE = 1 << 10               # row 11
     RULE_RECOVER_USER_GEOMETRY = 1 << 11    # row 12
     RULE_FLAGS_BY_COLLISION = 1 << 12       # row 13
+    ANY_RULE = (1 << 16) - 1
 
 
 # ... and one bit a mend of 'robust', with the report that it answers. A mend that made

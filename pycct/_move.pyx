@@ -409,9 +409,12 @@ cdef inline bint _is_free(const move_job* m, vec3 way, double length2, vec3 targ
     """Whether a motion, seen at a glance, meets nothing: it keeps above all, or goes straight up from what faces up."""
     cdef const candidate_cache* c = m.cache
     cdef double gain = v3_dot(way, m.p.up)
-    if rises and c.open_above and gain > 0.0 and gain * gain >= STRAIGHT2 * length2 and not m.p.rules & MEND_BACK_FACES:
+    cdef double least = v3_dot(target, m.p.up) - f_max(gain, 0.0)
+    # Where overlaps count, what is below must not even be touched.
+    if (rises and c.open_above and gain > 0.0 and gain * gain >= STRAIGHT2 * length2
+            and (not m.p.rules & MEND_BACK_FACES or least > c.top + m.above - m.p.contact_offset)):
         return True
-    return v3_dot(target, m.p.up) - f_max(gain, 0.0) > c.top + m.above
+    return least > c.top + m.above
 
 
 cdef inline void _set_back(const move_job* m) noexcept nogil:
@@ -1022,8 +1025,8 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
 
 
 cdef inline bint _is_plain(const move_job* m) noexcept nogil:
-    """Whether nobody asks, nothing moves, and PhysX's rules are all: what _walks_on has room for."""
-    return (m.p.rules == 0 and m.p.climbing == CLIMBING_EASY and m.world.trace == NULL
+    """Whether nobody asks, nothing moves, and nothing of RULES 9 differs: what _walks_on has room for."""
+    return (m.p.rules & ANY_RULE == 0 and m.p.climbing == CLIMBING_EASY and m.world.trace == NULL
             and m.world.others == NULL and m.world.moving.n == 0 and not m.world.filters
             and not m.world.asks_behavior)
 
@@ -1036,7 +1039,8 @@ cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcep
     cdef controller_state* s = m.s
     cdef const controller_params* p = m.p
     cdef candidates* near = &m.cache.near
-    cdef double start_height = v3_dot(s.position, p.up), length, bottom
+    cdef vec3 start = s.position
+    cdef double start_height = v3_dot(start, p.up), length, bottom
     cdef decomposition d
     cdef vec3 lifted, beside, down, way, reach
     cdef capsule_cast cast
@@ -1079,8 +1083,8 @@ cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcep
     t = &near.tris[hit.base.tri]
     bottom = start_height - (0.5 * p.height + p.radius)
     # What slides goes on, and steep ground is no ground.
-    if g.behavior & CAN_SLIDE or (p.slope_limit > 0.0 and _too_steep(p, t.n) and f_max(
-            v3_dot(t.a, p.up), f_max(v3_dot(t.b, p.up), v3_dot(t.c, p.up))) - bottom > p.step_offset):
+    if g.behavior & CAN_SLIDE or (p.slope_limit > 0.0 and _too_steep(p, t.n) and (p.rules & MEND_STEEP_CLIMB or f_max(
+            v3_dot(t.a, p.up), f_max(v3_dot(t.b, p.up), v3_dot(t.c, p.up))) - bottom > p.step_offset)):
         return False
     if not m.world.silent:
         m.status = _note_hit(m, &hit, &m.world.fixed.items[g.item], PASS_DOWN, beside, way, length)
@@ -1093,6 +1097,11 @@ cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcep
     s.position = beside
     if hit.base.distance > p.contact_offset:
         s.position = v3_madd(beside, way, hit.base.distance - p.contact_offset)
+    if p.rules & MEND_STEEP_CLIMB:
+        _count_steep_climb(m, v3_dot(v3_sub(s.position, start), p.up), False)
+    if p.rules & MEND_BACK_FACES:
+        # Nothing was overlapped: it began above all.
+        s.marks &= ~<uint32_t>PASSES_BACK_FACE
     s.platform_delta = v3(0.0, 0.0, 0.0)
     s.overlap = 0.0
     s.flags = COLLISION_DOWN

@@ -122,7 +122,8 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
                         bint two_sided, bint skip_overlaps, double limit, int32_t hint, bint known, int* passed,
                         touched_triangle* touched, int64_t* tested, sweep_hit* hit) noexcept nogil
 # As triangles_in_reach, among triangles that are all one-sided and whose boxes stand in lanes; those that face away do
-# not count, nor does ``but``, -1: none. ``touched`` needs room for one more than there are.
+# not count, nor does ``but``, -1: none. ``touched`` needs room for one more than there are. -1: where q.passed wants to
+# know of overlaps with what faces away, there may be one.
 cdef int32_t lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, int32_t but,
                             double limit, touched_triangle* touched) noexcept nogil
 # Whether a cast finds the inside of a triangle, and that before anything else of it; ``found`` tells how, but for tri.

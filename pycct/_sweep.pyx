@@ -762,9 +762,12 @@ cdef inline void _describe(const capsule_cast* q, const triangle* t, double dist
 
 
 cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris, int32_t first, uint64_t bits,
-                                     double limit, touched_triangle* touched, int32_t m) noexcept nogil:
-    """Note those of the triangles that bits stand for, the lowest for ``first``, that face and are in reach."""
-    cdef double nd, h0, h1, low, reach = q.radius + q.slack
+                                     double limit, touched_triangle* touched, int32_t m, bint watches,
+                                     bint* behind) noexcept nogil:
+    """Note those of the triangles that bits stand for, the lowest for ``first``, that face and are in reach.
+
+    ``watches``: and whether one that faces away may be overlapped."""
+    cdef double nd, h0, h1, low, high, reach = q.radius + q.slack
     cdef const triangle* t
     cdef int32_t i
     while bits != 0:
@@ -775,12 +778,15 @@ cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris
         h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
         h1 = h0 + v3_dot(t.n, q.axis)
         low = f_min(h0, h1)
+        high = f_max(h0, h1)
         touched[m].distance = low
         touched[m].facing = nd
         touched[m].tri = i
         touched[m].mark = False
         # Always written, counted when it faces and is in reach: no branch to guess.
-        m += f_max(nd, f_max(low - reach + nd * limit, -reach - f_max(h0, h1))) <= 0.0
+        m += f_max(nd, f_max(low - reach + nd * limit, -reach - high)) <= 0.0
+        if watches:
+            behind[0] |= (nd > 0.0) & (f_max(low, -high) <= reach)
     return m
 
 
@@ -789,18 +795,30 @@ cdef inline uint64_t _without(uint64_t bits, int32_t i) noexcept nogil:
     return bits & ~(<uint64_t>(<uint32_t>i < 64) << (i & 63))
 
 
-cdef int32_t lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, int32_t but,
-                            double limit, touched_triangle* touched) noexcept nogil:
+cdef inline int32_t _lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n,
+                                    int32_t but, double limit, touched_triangle* touched,
+                                    bint watches) noexcept nogil:
     cdef lanes_box way
     cdef int32_t first = 0, m = 0
+    cdef bint behind = False
     if n <= FEW:
         # Of a few the planes alone are looked at sooner.
-        return _planes_in_reach(q, tris, 0, _without((<uint64_t>1 << n) - 1, but), limit, touched, 0)
+        m = _planes_in_reach(q, tris, 0, _without((<uint64_t>1 << n) - 1, but), limit, touched, 0, watches, &behind)
+        return -1 if behind else m
     way = lanes_way(q, limit)
     while first < n:
-        m = _planes_in_reach(q, tris, first, _without(lanes_near(boxes, first, n, &way), but - first), limit, touched, m)
+        m = _planes_in_reach(q, tris, first, _without(lanes_near(boxes, first, n, &way), but - first), limit, touched, m,
+                             watches, &behind)
         first += 64
-    return m
+    return -1 if behind else m
+
+
+cdef int32_t lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, int32_t but,
+                            double limit, touched_triangle* touched) noexcept nogil:
+    # Apart, so that who does not want to know has nothing to do with it.
+    if q.passed != NULL:
+        return _lanes_in_reach(q, tris, boxes, n, but, limit, touched, True)
+    return _lanes_in_reach(q, tris, boxes, n, but, limit, touched, False)
 
 
 cdef bint finds_face(const capsule_cast* q, const triangle* t, touched_triangle* found) noexcept nogil:

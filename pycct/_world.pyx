@@ -801,9 +801,9 @@ cdef inline int32_t _touched_before(const candidates* c, const candidate_group* 
 
 
 cdef inline bint _in_lanes(const candidates* c, const capsule_cast* q) noexcept nogil:
-    """Whether all candidates are triangles of which those that face away count for nothing."""
+    """Whether all candidates are triangles, and one-sided in this cast."""
     cdef int32_t i
-    if q.passed != NULL or not q.culls:
+    if not q.culls:
         return False
     for i in range(c.n_groups):
         if c.groups[i].kind != GROUP_TRIANGLES or c.groups[i].two_sided:
@@ -816,13 +816,16 @@ cdef inline bint _finds_again(candidates* c, const capsule_cast* q, double* limi
     """Whether the cast finds the face of the triangle that the last one of its kind found, and surely nothing else.
 
     Then the hit is filled in. If only the first is sure, again.tri is that triangle, and what else may be met as soon is
-    in c.touched from the second place on, how many in ``n``, how soon in ``limit``; otherwise again.tri is -1."""
+    in c.touched from the second place on, how many in ``n``, how soon in ``limit``; otherwise again.tri is -1. ``n`` is
+    -1 if an overlap with what faces away must be told."""
     again.tri = c.hints[c.turn]
     if not (0 <= again.tri < c.n_tris and c.filter == NULL and finds_face(q, &c.tris[again.tri], again)):
         again.tri = -1
         return False
     limit[0] = f_min(limit[0], latest_candidate(again.distance))
     n[0] = lanes_in_reach(q, c.tris, c.boxes, c.n_tris, again.tri, limit[0], c.touched + 1)
+    if n[0] < 0:
+        return False
     c.tested += n[0] + 1
     return is_alone(q, c.tris, c.aids, n[0], c.touched + 1, again, limit[0], hit)
 
@@ -857,8 +860,12 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
             n_picked = lanes_in_reach(q, c.tris, c.boxes, c.n_tris, -1, limit, touched)
             if n_picked == 0:
                 return False
+        if n_picked < 0:
+            in_lanes = False
+            limit = q.limit
+        elif again.tri < 0:
             c.tested += n_picked
-    else:
+    if not in_lanes:
         n_picked = _pick(c, q)
     for i in range(c.n_groups):
         g = &c.groups[i]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pycct
+import worlds
 from pycct import Box, Capsule, CharacterController, ConvexHull, Mesh, Plane, Scene, Sphere, reference
 
 DT = 1 / 60
@@ -311,9 +312,10 @@ def floors(seed, place=(0.0, 0.0, 0.0)):
     return np.array(v) + place, np.array(t)
 
 
+@pytest.mark.parametrize("rules", ["physx", "robust"])
 @pytest.mark.parametrize("place", [(0.0, 0.0, 0.0), (2000.3, -700.1, 55.7)])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_lift_far_away_changes_nothing(seed, place):
+def test_a_lift_far_away_changes_nothing(seed, place, rules):
     # Where nothing can move, moves over level ground take a shorter way (_walks_on).
     v, t = floors(seed, place)
     seen = []
@@ -323,7 +325,7 @@ def test_a_lift_far_away_changes_nothing(seed, place):
             scene.add(Box((1, 1, 1)), (place[0] + 500, 0, 0), body="kinematic")
         heroes = [
             CharacterController(scene, position=np.add(place, (k - 3, 0.3 * k, 1.0)), radius=0.4, height=1.0,
-                                contact_offset=offset, step_offset=step, slope_limit=slope)
+                                contact_offset=offset, step_offset=step, slope_limit=slope, rules=rules)
             for k, (offset, step, slope) in enumerate(itertools.product((0.02, 0.0), (0.4, 0.1, 0.0), (0.7071, 0.0)))
         ]  # fmt: skip
         d = np.random.default_rng(seed).normal(size=(250, len(heroes), 3)) * (0.04, 0.04, 0.01) - (0, 0, 0.05)
@@ -334,6 +336,29 @@ def test_a_lift_far_away_changes_nothing(seed, place):
         seen.append(track(heroes, d, around=place))
     same(*seen)
     assert sum(s[1] & 4 for s in seen[0]) > 4000
+
+
+@pytest.mark.parametrize("rules", ["physx", "robust"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_plane_far_below_changes_nothing(seed, rules):
+    # Triangles are looked at in another way where there is nothing else, even where faces are met from behind.
+    rng = np.random.default_rng(seed)
+    v, t = worlds.soup(rng, 60, 1.5, 4.0)
+    floor_v, floor_t = floors(seed)
+    where = rng.uniform(-3, 3, (8, 3)) + (0, 0, 2)
+    d = rng.normal(size=(150, 8, 3)) * 0.1 - (0, 0, 0.04)
+    seen = []
+    for plane in (False, True):
+        scene = mesh_world(np.concatenate([floor_v, v + (0, 0, 1.5)]), np.concatenate([floor_t, t + len(floor_v)]))
+        scene.add(Mesh(v + (1, 1, 1), t))
+        if plane:
+            scene.add(Plane((0, 0, 1), -1000.0))
+        heroes = [CharacterController(scene, position=p, radius=0.4, height=1.0, step_offset=0.3, rules=rules,
+                                      overlap_recovery=k % 4 != 0) for k, p in enumerate(where)]  # fmt: skip
+        moves = track(heroes, d, around=(0, 0, 2))
+        seen.append((moves, [hero.save() for hero in heroes]))
+    same(seen[0][0], seen[1][0])
+    assert seen[0][1] == seen[1][1]
 
 
 def test_the_cache_is_used():
