@@ -75,6 +75,7 @@ from pycct._world cimport (
     group_recovers,
     hinted,
     kept_free,
+    only_one_sided,
     only_triangles,
     place_point,
     placed,
@@ -391,9 +392,8 @@ cdef void _look_around(const move_job* m, candidate_cache* c) noexcept nogil:
     if not only_triangles(&c.near):
         return
     c.top = candidates_top(&c.near, m.p.up, -NO_HIT)
-    for i in range(c.near.n_groups):
-        if c.near.groups[i].two_sided:
-            return
+    if not only_one_sided(&c.near):
+        return
     for i in range(c.near.n_tris):
         if v3_dot(c.near.tris[i].n, m.p.up) < FACES_UP:
             return
@@ -716,10 +716,9 @@ cdef inline vec3 _face_met(const candidates* c, const world_hit* hit, const cand
     return v3_scale(n, -1.0) if g.two_sided and v3_dot(n, way) > 0.0 else n
 
 
-cdef inline void _set_ground(move_job* m, const candidates* c, const world_hit* hit, const candidate_group* g,
-                             const placed* item, vec3 face) noexcept nogil:
-    """Note what the character stands on, among ``c``."""
-    cdef ground_contact* ground = &m.s.ground
+cdef inline void _set_ground(ground_contact* ground, const candidates* c, const world_hit* hit,
+                             const candidate_group* g, const placed* item, vec3 face) noexcept nogil:
+    """Note what a character has below, among ``c``."""
     ground.touching = True
     ground.normal = hit.base.normal
     ground.point = hit.base.point
@@ -730,7 +729,7 @@ cdef inline void _set_ground(move_job* m, const candidates* c, const world_hit* 
     ground.has_data = triangle_data(item, ground.triangle, &ground.data)
     ground.has_face = hit.base.tri >= 0
     ground.face_normal = face
-    ground.distance = f_min(hit.base.distance, m.p.contact_offset)
+    ground.distance = hit.base.distance
 
 
 cdef inline void _stand_on(move_job* m, const world_hit* hit, const candidate_group* g, const placed* item,
@@ -768,7 +767,8 @@ cdef inline void _stand_on(move_job* m, const world_hit* hit, const candidate_gr
     else:
         s.marks |= TOUCH_OTHER_CONTROLLER
         s.touched_controller = g.id
-    _set_ground(m, &m.cache.near, hit, g, item, face)
+    _set_ground(&s.ground, &m.cache.near, hit, g, item, face)
+    s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
 
 
 cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double min_distance, int sweep_pass,
@@ -1195,7 +1195,8 @@ cdef int _keep_ride(move_job* m) noexcept nogil:
         s.marks |= TOUCH_OBSTACLE
     else:
         s.touched_actor = item.id
-    _set_ground(m, c, &hit, g, item, _face_met(c, &hit, g, down))
+    _set_ground(&s.ground, c, &hit, g, item, _face_met(c, &hit, g, down))
+    s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
     return STATUS_OK
 
 
@@ -1503,7 +1504,6 @@ cdef int probe_below(const controller_params* p, const controller_state* state, 
     cdef world_hit hit
     cdef const candidate_group* g
     cdef const placed* item = NULL
-    cdef const triangle* t
     cdef aabb box
     cdef int status
     memset(found, 0, sizeof(ground_contact))
@@ -1523,20 +1523,9 @@ cdef int probe_below(const controller_params* p, const controller_state* state, 
     g = &c.groups[hit.group]
     if g.part < 2:
         item = &world.fixed.items[g.item] if g.part == 0 else &world.moving.items[g.item]
-    t = &c.tris[hit.base.tri] if hit.base.tri >= 0 else NULL
-    found.touching = True
-    found.normal = p.up if hit.base.overlapping else hit.base.normal
-    found.point = hit.base.point
-    found.owner = g.owner
-    found.id = g.id
-    found.triangle = c.source[hit.base.tri] if t != NULL else -1
-    found.data = 0
-    found.has_data = triangle_data(item, found.triangle, &found.data)
-    found.has_face = t != NULL
-    found.face_normal = found.normal
-    if t != NULL:
-        found.face_normal = v3_scale(t.n, -1.0) if g.two_sided and v3_dot(t.n, down) > 0.0 else t.n
-    found.distance = hit.base.distance
+    _set_ground(found, c, &hit, g, item, _face_met(c, &hit, g, down))
+    if hit.base.overlapping:
+        found.normal = p.up
     return STATUS_OK
 
 

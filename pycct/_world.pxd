@@ -266,3 +266,12 @@ cdef inline bint only_triangles(const candidates* c) noexcept nogil:
         if c.groups[i].kind != GROUP_TRIANGLES:
             return False
     return True
+
+
+cdef inline bint only_one_sided(const candidates* c) noexcept nogil:
+    """Whether all candidates are triangles that are met from their front only."""
+    cdef int32_t i
+    for i in range(c.n_groups):
+        if c.groups[i].kind != GROUP_TRIANGLES or c.groups[i].two_sided:
+            return False
+    return True

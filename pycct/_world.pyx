@@ -800,17 +800,6 @@ cdef inline int32_t _touched_before(const candidates* c, const candidate_group* 
     return k
 
 
-cdef inline bint _in_lanes(const candidates* c, const capsule_cast* q) noexcept nogil:
-    """Whether all candidates are triangles, and one-sided in this cast."""
-    cdef int32_t i
-    if not q.culls:
-        return False
-    for i in range(c.n_groups):
-        if c.groups[i].kind != GROUP_TRIANGLES or c.groups[i].two_sided:
-            return False
-    return True
-
-
 cdef inline bint _finds_again(candidates* c, const capsule_cast* q, double* limit, touched_triangle* again,
                               int32_t* n, sweep_hit* hit) noexcept nogil:
     """Whether the cast finds the face of the triangle that the last one of its kind found, and surely nothing else.
@@ -834,7 +823,7 @@ cdef bint candidates_cast_again(candidates* c, const capsule_cast* q, world_hit*
     cdef touched_triangle again
     cdef double limit = q.limit
     cdef int32_t n
-    if not (_in_lanes(c, q) and _finds_again(c, q, &limit, &again, &n, &hit.base)):
+    if not (q.culls and only_one_sided(c) and _finds_again(c, q, &limit, &again, &n, &hit.base)):
         return False
     hit.group = _group_of(c, again.tri)
     return True
@@ -845,7 +834,7 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
     cdef const candidate_group* g
     cdef sweep_hit other
     cdef sweep_hit* one = &hit.base     # the first goes straight into the answer
-    cdef bint found = False, struck, keeps, known = False, in_lanes = _in_lanes(c, q)
+    cdef bint found = False, struck, keeps, known = False, in_lanes = q.culls and only_one_sided(c)
     cdef double limit = q.limit
     cdef int* passed
     cdef touched_triangle again
