@@ -685,6 +685,8 @@ cdef class CharacterController:
         w.asks_behavior = self.behavior_ is not None
         w.trace = NULL
         w.silent = w.brief = False
+        # Who moves alone looks at where the move leads before taking it over.
+        w.farthest = 0.0
         return 0
 
     cdef int watch(self, vec3 displacement, const controller_state* after, const move_stats* cost) except -1:

@@ -53,7 +53,7 @@ cdef class Crowd:
     cdef int ready(self, object threads, int64_t work) except -1
     cdef int surround(self, crowd_step* s, Snapshot snap, double dt, double min_distance) except -1
     cdef int go(self, crowd_step* s, int threads, bint far) except -1
-    cdef int blame(self, bint undone) except -1
+    cdef int blame(self) except -1
     cdef int ask(self, crowd_question* q, int threads, bint resizes) except -1
     cdef int64_t index_of(self, int64_t id) noexcept
     cdef object indices(self, object value)

@@ -36,7 +36,6 @@ from pycct._character cimport (
 )
 from pycct._convert cimport FARTHEST, as_not_negative, as_vec3, from_vec3, raise_status
 from pycct._crowd_move cimport (
-    NEAR,
     crowd_can_resize,
     crowd_data,
     crowd_free,
@@ -61,6 +60,7 @@ from pycct._crowd_move cimport (
 )
 from pycct._fenv cimport fp_enter, fp_leave
 from pycct._move cimport (
+    STATUS_TOO_FAR,
     candidate_cache,
     controller_params,
     controller_state,
@@ -99,6 +99,8 @@ cdef dict SHOWN = {
     "foot_positions": (3, np.float64), "velocities": (3, np.float64), "ground_normals": (3, np.float64),
     "grounded": (1, bool), "standing_on": (1, np.int64), "_places": (3, np.float64),
 }
+# Displacements and positions below this seldom lead beyond FARTHEST: only far platforms and recoveries do.
+cdef double NEAR = 1e11
 # Bytes of a saved crowd: order, rows of the table, usual group, number of characters ...
 cdef int SAVE_HEAD = saves.CROWD_HEAD.size
 # ... and, of each character, id, row, group, flags.
@@ -1074,11 +1076,11 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 self.refill()
         finally:
             free(before)
-        self.blame(undone)
+        self.blame()
         raise_status(status)
         return 0
 
-    cdef int blame(self, bint undone) except -1:
+    cdef int blame(self) except -1:
         """Raise for the first character that could not move."""
         cdef int64_t first = -1
         cdef int k, status = STATUS_OK
@@ -1088,7 +1090,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 status = self.threads[k].status
         if first < 0:
             return 0
-        if undone and status == STATUS_OK:
+        if status == STATUS_TOO_FAR:
             raise ValueError(f"displacements must not lead beyond {FARTHEST:g} m, as row {first} does")
         raise_status(status)
         raise ValueError(f"displacements were changed during the move: row {first} makes no sense")
@@ -1275,7 +1277,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             with nogil:
                 status = crowd_separate(&s, 1)
             raise_status(status)
-            self.blame(False)
+            self.blame()
         finally:
             self.leave()
 
@@ -1352,7 +1354,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 else:
                     crowd_probe(q, threads)
         raise_status(status)
-        self.blame(False)
+        self.blame()
         return 0
 
     def probe_ground(self, max_distance, threads=1):

@@ -58,10 +58,6 @@ cdef struct ground_row:
     uint8_t has_data
 
 
-# Displacements and positions below this cannot lead too far.
-cdef double NEAR
-
-
 # What a thread has to itself.
 cdef struct crowd_thread:
     move_scratch scratch

@@ -7,6 +7,7 @@ from libc.string cimport memcpy, memset
 from pycct._character cimport SEPARATION_SPEED, character_of, gap_to_close, is_walkable, snapped
 from pycct._convert cimport FARTHEST
 from pycct._move cimport (
+    STATUS_TOO_FAR,
     hit_record,
     kept_cache_free,
     move_controller,
@@ -45,7 +46,6 @@ cdef int64_t most_with_triangles = 2000
 cdef int64_t CHUNK = 32
 # A call with fewer moves is done before a sleeping thread has woken up.
 cdef int64_t FEW = 96
-cdef double NEAR = 1e11
 
 
 cdef inline int _grow(void** p, int64_t n, size_t size) noexcept nogil:
@@ -215,6 +215,7 @@ cdef inline void _surround(move_world* w, const world_part* fixed, const world_p
                            bint silent) noexcept nogil:
     memset(w, 0, sizeof(move_world))
     w.silent = silent
+    w.farthest = FARTHEST
     w.fixed = fixed
     w.moving = moving
 
@@ -247,30 +248,22 @@ cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, ve
     cdef controller_state* state = &c.states[i]
     cdef controller_state before
     cdef move_stats cost
-    # Nothing can go wrong once such a move is made, unless what it hit finds no room.
-    cdef bint sure = within(way, NEAR) and within(state.position, NEAR) and not s.record_hits
     cdef int status
-    if not sure:
-        if not within(way, FARTHEST):
-            # Its owner has changed it since it was checked.
-            _fail(t, i, STATUS_OK)
-            return
+    if not within(way, FARTHEST):
+        # Its owner has changed it since it was checked.
+        _fail(t, i, STATUS_OK)
+        return
+    if s.record_hits:
         before = state[0]
     _enter(w, c, i, s.neighbours if s.sequential else s.picture)
     status = _go(s, t, w, i, way, state, &cost)
+    if status == STATUS_OK and s.record_hits:
+        status = _log_hits(t, c, i)
+        if status != STATUS_OK:
+            state[0] = before
     if status != STATUS_OK:
         _fail(t, i, status)
         return
-    if not sure:
-        if not within(state.position, FARTHEST):
-            state[0] = before
-            _fail(t, i, STATUS_OK)
-            return
-        status = _log_hits(t, c, i) if s.record_hits else STATUS_OK
-        if status != STATUS_OK:
-            state[0] = before
-            _fail(t, i, status)
-            return
     v3_store(&s.positions[3 * i], state.position)
     s.flags[i] = <uint8_t>state.flags
     if s.costs != NULL:

@@ -259,6 +259,7 @@ cdef struct trace_log:
 
 cdef enum:
     STATUS_NOT_AT_HAND = 2      # no error: of a move_world that is brief; start again with one that is not
+    STATUS_TOO_FAR = 3          # ... of one with a farthest place
 
 
 # What surrounds one move.
@@ -273,6 +274,7 @@ cdef struct move_world:
     trace_log* trace            # NULL: nobody wants to know
     bint silent                 # nobody wants the hits
     bint brief                  # look nothing up: rather end with STATUS_NOT_AT_HAND
+    double farthest             # where no component of a position may lie beyond: rather STATUS_TOO_FAR; 0: anywhere
 
 
 # Move; ``state`` is changed in place, and stays as it was when anything but STATUS_OK is returned.

@@ -1031,6 +1031,10 @@ cdef inline bint _is_plain(const move_job* m) noexcept nogil:
             and not m.world.asks_behavior)
 
 
+cdef inline bint _is_too_far(const move_job* m, vec3 position) noexcept nogil:
+    return m.world.farthest > 0.0 and v3_max_abs(position) > m.world.farthest
+
+
 cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
     """_move_character over ground that nothing near rises above: up and aside unhindered, then down onto the face on
     which the last move has ended. The same bits, at half the cost.
@@ -1042,7 +1046,7 @@ cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcep
     cdef vec3 start = s.position
     cdef double start_height = v3_dot(start, p.up), length, bottom
     cdef decomposition d
-    cdef vec3 lifted, beside, down, way, reach
+    cdef vec3 lifted, beside, down, end, way, reach
     cdef capsule_cast cast
     cdef world_hit hit
     cdef const candidate_group* g
@@ -1086,6 +1090,11 @@ cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcep
     if g.behavior & CAN_SLIDE or (p.slope_limit > 0.0 and _too_steep(p, t.n) and (p.rules & MEND_STEEP_CLIMB or f_max(
             v3_dot(t.a, p.up), f_max(v3_dot(t.b, p.up), v3_dot(t.c, p.up))) - bottom > p.step_offset)):
         return False
+    end = beside
+    if hit.base.distance > p.contact_offset:
+        end = v3_madd(beside, way, hit.base.distance - p.contact_offset)
+    if _is_too_far(m, end):
+        return False
     if not m.world.silent:
         m.status = _note_hit(m, &hit, &m.world.fixed.items[g.item], PASS_DOWN, beside, way, length)
         if m.status != STATUS_OK:
@@ -1094,9 +1103,7 @@ cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcep
     s.marks &= ~<uint32_t>(HIT_NON_WALKABLE | IS_MOVING_UP | NORMALIZE_RESPONSE | VALIDATE_TRIANGLE_SIDE)
     _stand_on(m, &hit, g, &m.world.fixed.items[g.item], t, t.n)
     s.contact_height = v3_dot(hit.base.point, p.up)
-    s.position = beside
-    if hit.base.distance > p.contact_offset:
-        s.position = v3_madd(beside, way, hit.base.distance - p.contact_offset)
+    s.position = end
     if p.rules & MEND_STEEP_CLIMB:
         _count_steep_climb(m, v3_dot(v3_sub(s.position, start), p.up), False)
     if p.rules & MEND_BACK_FACES:
@@ -1410,6 +1417,8 @@ cdef void _try_whole(move_job* m, vec3 displacement, double min_distance) noexce
     s.flags = _move_whole(m, displacement, min_distance)
     if m.status == STATUS_OK and not v3_finite(s.position):
         m.status = STATUS_NOT_FINITE
+    if m.status == STATUS_OK and _is_too_far(m, s.position):
+        m.status = STATUS_TOO_FAR
     if m.status != STATUS_OK:
         s[0] = before
         return

@@ -162,6 +162,13 @@ cdef inline bint _reaches(const aabb* box, const triangle* t) noexcept nogil:
                 or f_min(t.a.z, f_min(t.b.z, t.c.z)) > box.hi.z or f_max(t.a.z, f_max(t.b.z, t.c.z)) < box.lo.z)
 
 
+cdef inline bint is_plane_ahead(double low, double rate, double reach, double limit) noexcept nogil:
+    """Whether a plane is surely not touched within the limit, from ``low`` above it and rising by ``rate`` a metre.
+
+    Who asks of one plane twice asks here twice: where corners are far away, rounding exceeds what ``reach`` has to spare."""
+    return low - reach + rate * limit > 0.0
+
+
 cdef inline int32_t triangles_in_reach(const capsule_cast* q, const triangle* tris, int32_t first, const int32_t* which,
                                        int32_t n, bint two_sided, double limit, int* passed,
                                        touched_triangle* touched) noexcept nogil:
@@ -197,7 +204,7 @@ cdef inline int32_t triangles_in_reach(const capsule_cast* q, const triangle* tr
         high = f_max(h0, h1)
         # Before the plane is reached nothing can be touched; the slack keeps
         # rounding of this test out of the answer.
-        if low - q.radius > q.slack - rate * limit or (high < -(q.radius + q.slack) and rate <= 0.0):
+        if is_plane_ahead(low, rate, q.radius + q.slack, limit) or (high < -(q.radius + q.slack) and rate <= 0.0):
             continue
         if which == NULL:
             if not boxed:

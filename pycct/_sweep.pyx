@@ -646,12 +646,9 @@ cdef inline bint _clear_of_edges(const capsule_cast* q, const triangle* t, doubl
     f.apart2 = ((q.radius * q.radius - low * low) * SURELY
                 + 4.0 * SURELY_FAR * (v3_len2(v3_sub(f.end, t.a)) + limit * limit + aid.edges2))
     c = corners_of(t)
-    k = aid.side
-    if _clear_of_edge(&f, c.at[k][0], c.at[k + 1][0], t.n):
-        return True
-    for k in range(k + 1, k + 3):
+    for k in range(aid.side, aid.side + 3):
         if _clear_of_edge(&f, c.at[k][0], c.at[k + 1][0], t.n):
-            aid.side = k % 3
+            aid.side = k if k < 3 else k - 3
             return True
     return False
 
@@ -783,7 +780,7 @@ cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris
         touched[m].facing = nd
         touched[m].tri = i
         touched[m].mark = False
-        # Always written, counted when it faces and is in reach: no branch to guess.
+        # Always written, counted when it faces and is in reach (is_plane_ahead): no branch to guess.
         m += f_max(nd, f_max(low - reach + nd * limit, -reach - high)) <= 0.0
         if watches:
             behind[0] |= (nd > 0.0) & (f_max(low, -high) <= reach)
@@ -826,8 +823,11 @@ cdef bint finds_face(const capsule_cast* q, const triangle* t, touched_triangle*
     cdef bint last, leads
     if nd >= -SHALLOW:
         return False
+    h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
+    # Nothing is found that _planes_in_reach would leave out.
+    if is_plane_ahead(f_min(h0, h0 + v3_dot(t.n, q.axis)), nd, q.radius + q.slack, q.limit):
+        return False
     # As _capsule_triangle and _sphere_face have it.
-    h0 = v3_dot(v3_sub(q.p0, t.a), t.n)
     h1 = v3_dot(v3_sub(q.p1, t.a), t.n)
     low = f_min(h0, h1)
     if low < q.radius or low - q.radius > -nd * q.limit:
@@ -875,7 +875,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
     cdef vec3 axis
     cdef bint overlapping = False
     cdef bint parallel = _is_parallel(q.axis, q.dir)
-    cdef double ahead = q.slack + SURELY_AHEAD * q.size
+    cdef double ahead = q.slack + SURELY_AHEAD * q.size, reach = q.radius + q.slack
     cdef triangle_aid* aid
     cdef triangle_aid own
     lead = f_max(v3_dot(q.p0, q.dir), v3_dot(q.p1, q.dir))
@@ -898,7 +898,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
         low = touched[k].distance
         nd = touched[k].facing
         t = &tris[i]
-        if low - q.radius > q.slack - nd * limit and not (nd > 0.0 and q.culls):
+        if is_plane_ahead(low, nd, reach, limit) and not (nd > 0.0 and q.culls):
             continue
         if aids == NULL:
             own = triangle_aid_of(t)

@@ -839,7 +839,7 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
     cdef int* passed
     cdef touched_triangle again
     # The place before is for the one that is known, if any.
-    cdef touched_triangle* touched = c.touched + 1
+    cdef touched_triangle* touched = c.touched + 1 if c.n_tris > 0 else NULL
     cdef int32_t i, n, m, k = 0, n_picked, hint = c.hints[c.turn]
     if in_lanes:
         if _finds_again(c, q, &limit, &again, &n_picked, one):

@@ -1184,6 +1184,26 @@ def test_bad_arguments_of_the_constructor(module):
     assert hero.position == (2, 0, 0)
 
 
+
+@pytest.mark.parametrize("record_hits", [False, True])
+def test_what_moves_a_character_too_far_leaves_it_where_it_was(record_hits):
+    # Neither where they stand nor their displacements are far: a platform or a way out of overlap is.
+    scene = pycct.Scene()
+    lift = scene.add(pycct.Box((2e11, 5, 0.5)), body="kinematic", behavior=pycct.Behavior.CAN_RIDE)
+    riders = Crowd(scene, [(9e10, 0, 1.5)])
+    riders.move([(0, 0, -0.5)], DT, record_hits=record_hits)
+    riders.move([(0, 0, -0.1)], DT, record_hits=record_hits)
+    lift.move_to((9.5e11, 0, 0))
+    scene = pycct.Scene()
+    scene.add(pycct.Plane((0, 0, 1)), (0, 0, 1e12))
+    for crowd in (riders, Crowd(scene, [(0, 0, 0)])):
+        before = crowd.save()
+        with pytest.raises(ValueError, match="displacements must not lead beyond"):
+            crowd.move([(0, 0, -0.1)], DT, record_hits=record_hits)
+        assert crowd.save() == before
+        crowd.restore(before)
+
+
 def test_too_far_changes_nothing():
     scene = pycct.Scene()
     crowd = Crowd(scene, [(0, 0, 0), (9e11, 0, 0), (5, 0, 0)], collide=True)

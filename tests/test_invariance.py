@@ -403,6 +403,37 @@ def test_of_twins_the_first_is_told():
         assert seen[0] == seen[1] == seen[2]
 
 
+def test_a_face_at_the_end_of_a_motion_is_found_whatever_was_found_last():
+    # Corners so far away that the plane is a rounding nearer in one way of computing it than in another.
+    v = [
+        (-0.5806045924430472, 1.3677166846647095, -0.7196182474809019),
+        (-71164479.87120944, -1642751806.2109625, -525039099.659992),
+        (403330079.5144289, 315441139.00437474, -278314698.17732686),
+        (92455690.20729592, 375386047.55171394, 45842560.33492178),
+        (-1780208389.290675, 5528567893.715391, 3732099017.093319),
+        (-227105655.55769888, 506947086.7326813, 404359743.4565203),
+        (-1179130218.6624122, -438185770.5316257, 988741498.0396528),
+        (-75573918915.33421, -96191524634.55232, 38733066902.988045),
+    ]
+    floor = [
+        (-196181118511.15997, -137326782957.81197, -2.0), (196181118511.15997, -196181118511.15997, -2.0),
+        (176563006660.04398, 196181118511.15997, -2.0), (-196181118511.15997, 196181118511.15997, -2.0),
+    ]  # fmt: skip
+    scene = mesh_world(v, [(2, 1, 0), (3, 2, 0), (4, 3, 0), (5, 4, 0), (6, 5, 0), (7, 6, 0), (1, 7, 0)])
+    scene.add(Mesh(floor, [(0, 1, 2), (0, 2, 3)]))
+    warm, cold = (
+        CharacterController(scene, (-1.6173308461425813, 1.7314891604650633, -0.9), radius=0.5, height=1.2,
+                            step_offset=0.3, contact_offset=0.0)
+        for _ in range(2)
+    )  # fmt: skip
+    warm.move((1.900862744469209e-07, 2.101228037555196e-07, 0), DT)
+    cold.restore(warm.save())
+    flags = [hero.move((1.4998818094783818e-07, 2.4039120193374235e-07, 0), DT) for hero in (warm, cold)]
+    assert flags[0] == flags[1] == 0
+    assert warm.position == cold.position
+    assert not warm.hits and not cold.hits
+
+
 def see_everything(hero):
     """Fill the cache by a motion so long that its volume holds the whole world.
 
