@@ -646,9 +646,12 @@ cdef inline bint _clear_of_edges(const capsule_cast* q, const triangle* t, doubl
     f.apart2 = ((q.radius * q.radius - low * low) * SURELY
                 + 4.0 * SURELY_FAR * (v3_len2(v3_sub(f.end, t.a)) + limit * limit + aid.edges2))
     c = corners_of(t)
-    for k in range(aid.side, aid.side + 3):
+    k = aid.side
+    if _clear_of_edge(&f, c.at[k][0], c.at[k + 1][0], t.n):
+        return True
+    for k in range(k + 1, k + 3):
         if _clear_of_edge(&f, c.at[k][0], c.at[k + 1][0], t.n):
-            aid.side = k if k < 3 else k - 3
+            aid.side = k % 3
             return True
     return False
 
