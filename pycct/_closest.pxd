@@ -35,21 +35,28 @@ cdef inline double point_segment_parameter(vec3 p, vec3 a, vec3 b) noexcept nogi
     return f_clamp(v3_dot(v3_sub(p, a), d) / l2, 0.0, 1.0)
 
 
-# Whether x lies between the ends of a triangle's longest edge: beyond the sharp end of a sliver two edges
-# are as good as one line to the products that tell on which side of them x is.
-cdef inline bint within_ends(vec3 x, vec3 a, vec3 b, vec3 c) noexcept nogil:
-    cdef vec3 u = v3_sub(b, a)
-    cdef vec3 v = v3_sub(c, b)
-    cdef vec3 w = v3_sub(a, c)
-    cdef double u2 = v3_len2(u), v2 = v3_len2(v), w2 = v3_len2(w), along
+# The longest edge of a triangle: 0 from a to b, 1 from b to c, 2 from c to a; of equals the first.
+cdef inline int longest_edge(vec3 a, vec3 b, vec3 c) noexcept nogil:
+    cdef double u2 = v3_dist2(b, a), v2 = v3_dist2(c, b), w2 = v3_dist2(a, c)
     if u2 >= v2 and u2 >= w2:
-        along = v3_dot(v3_sub(x, a), u)
-        return 0.0 <= along <= u2
-    if v2 >= w2:
-        along = v3_dot(v3_sub(x, b), v)
-        return 0.0 <= along <= v2
-    along = v3_dot(v3_sub(x, c), w)
-    return 0.0 <= along <= w2
+        return 0
+    return 1 if v2 >= w2 else 2
+
+
+# Whether x lies between the ends of an edge, along it.
+cdef inline bint within_edge(vec3 x, vec3 a, vec3 b) noexcept nogil:
+    cdef vec3 u = v3_sub(b, a)
+    cdef double along = v3_dot(v3_sub(x, a), u)
+    return 0.0 <= along <= v3_len2(u)
+
+
+# The same of a triangle's longest edge: beyond the sharp end of a sliver two edges are as good as one line to the
+# products that tell on which side of them x is.
+cdef inline bint within_ends(vec3 x, vec3 a, vec3 b, vec3 c) noexcept nogil:
+    cdef int k = longest_edge(a, b, c)
+    if k == 0:
+        return within_edge(x, a, b)
+    return within_edge(x, b, c) if k == 1 else within_edge(x, c, a)
 
 
 cdef closest_pair point_segment(vec3 p, vec3 a, vec3 b) noexcept nogil

@@ -5,8 +5,9 @@ A capsule is given by its sphere centres p0, p1 and its radius; it moves along t
 unit vector ``dir``. Times are distances along ``dir``. ``NO_HIT`` (a huge number)
 says that nothing is touched within ``limit``. All functions are pure.
 """
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int16_t, int32_t, int64_t
 
+from pycct._closest cimport longest_edge
 from pycct._lanes cimport lanes_box, lanes_reach2, lanes_slack
 from pycct._types cimport sweep_hit, triangle
 from pycct._vec cimport aabb, f_max, f_min, quat, v3_add, v3_dot, v3_len2, v3_max, v3_max_abs, v3_min, v3_scale, v3_sub, vec3
@@ -69,15 +70,17 @@ cdef struct touched_triangle:
     int32_t mark        # noted: seen from its back, all signs turned; touched: end_over
 
 
-# What helps to rule a triangle out. Changes speed, never a result.
+# What is known of a triangle, or likely. Changes speed, never a result.
 cdef struct triangle_aid:
     float edges2        # squared lengths of two of its edges, or a little more
-    int32_t side        # the edge beyond which it was ruled out last: the first to look at
+    int16_t longest     # its longest_edge
+    int16_t side        # the edge beyond which it was ruled out last: the first to look at
 
 
 cdef inline triangle_aid triangle_aid_of(const triangle* t) noexcept nogil:
     cdef triangle_aid r
     r.edges2 = <float>(1.000001 * (v3_len2(v3_sub(t.b, t.a)) + v3_len2(v3_sub(t.c, t.a))))
+    r.longest = longest_edge(t.a, t.b, t.c)
     r.side = 0
     return r
 

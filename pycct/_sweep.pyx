@@ -15,11 +15,12 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from pycct._closest cimport (
     closest_pair,
+    longest_edge,
     point_segment,
     segment_box,
     segment_segment,
     segment_triangle,
-    within_ends,
+    within_edge,
 )
 from pycct._lanes cimport lanes_box, lanes_near, lowest_bit
 from pycct._vec cimport (
@@ -730,29 +731,30 @@ cdef int32_t _winner(const triangle* tris, const int32_t* source, touched_triang
     return winner
 
 
-cdef inline bint _foot_on_face(vec3 p0, vec3 p1, const triangle* t, int32_t over, vec3* on_a,
+cdef inline bint _foot_on_face(vec3 p0, vec3 p1, const triangle* t, int longest, int32_t over, vec3* on_a,
                                vec3* on_b) noexcept nogil:
     """The closest points where one end over the triangle is nearest: as segment_triangle has them, or False."""
     cdef double h0 = v3_dot(v3_sub(p0, t.a), t.n)
     cdef double h1 = v3_dot(v3_sub(p1, t.a), t.n)
-    if over == OVER_FIRST and 0.0 < h0 <= h1 and within_ends(p0, t.a, t.b, t.c):
+    cdef corners c = corners_of(t)
+    if over == OVER_FIRST and 0.0 < h0 <= h1 and within_edge(p0, c.at[longest][0], c.at[longest + 1][0]):
         on_a[0] = p0
         on_b[0] = v3_madd(p0, t.n, -h0)
         return True
-    if over == OVER_LAST and 0.0 < h1 < h0 and within_ends(p1, t.a, t.b, t.c):
+    if over == OVER_LAST and 0.0 < h1 < h0 and within_edge(p1, c.at[longest][0], c.at[longest + 1][0]):
         on_a[0] = p1
         on_b[0] = v3_madd(p1, t.n, -h1)
         return True
     return False
 
 
-cdef inline void _describe(const capsule_cast* q, const triangle* t, double distance, int32_t over,
+cdef inline void _describe(const capsule_cast* q, const triangle* t, int longest, double distance, int32_t over,
                            sweep_hit* hit) noexcept nogil:
-    """Where and how a triangle is touched at a distance; over: an end_over, how it was found."""
+    """Where and how a triangle with its longest_edge is touched at a distance; over: an end_over, how it was found."""
     cdef vec3 p0 = v3_madd(q.p0, q.dir, distance), p1 = v3_madd(q.p1, q.dir, distance), apart
     cdef closest_pair near
     cdef double length
-    if not _foot_on_face(p0, p1, t, over, &near.on_a, &near.on_b):
+    if not _foot_on_face(p0, p1, t, longest, over, &near.on_a, &near.on_b):
         near = segment_triangle(p0, p1, t.a, t.b, t.c, t.n)
     apart = v3_sub(near.on_a, near.on_b)
     length = v3_len(apart)
@@ -862,7 +864,7 @@ cdef bint is_alone(const capsule_cast* q, const triangle* tris, triangle_aid* ai
             return False
     hit.tri = found.tri
     hit.overlapping = False
-    _describe(q, &tris[hit.tri], found.distance, found.mark, hit)
+    _describe(q, &tris[hit.tri], aids[hit.tri].longest, found.distance, found.mark, hit)
     return True
 
 
@@ -881,6 +883,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
     cdef double ahead = q.slack + SURELY_AHEAD * q.size, reach = q.radius + q.slack
     cdef triangle_aid* aid
     cdef triangle_aid own
+    cdef int base
     lead = f_max(v3_dot(q.p0, q.dir), v3_dot(q.p1, q.dir))
     trails = lead - (q.radius + TRAILING_SLACK) if parallel and q.trailing_rule else -NO_HIT
     if known:
@@ -972,10 +975,13 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
     if v3_dot(t.n, q.dir) > 0.0 and two_sided:
         turned = _flipped(t)
         t = &turned
+        base = longest_edge(t.a, t.b, t.c)
+    else:
+        base = longest_edge(t.a, t.b, t.c) if aids == NULL else aids[hit.tri].longest
     hit.overlapping = overlapping
     # Where it was found over a face, and what counts is the moment at which it was.
     over = touched[winner].mark if touched[winner].distance == first else OVER_NONE
-    _describe(q, t, first, over, hit)
+    _describe(q, t, base, first, over, hit)
     if overlapping:
         hit.normal = v3_neg(q.dir)
     return True
