@@ -508,12 +508,15 @@ cdef inline int _recovers(const controller_params* p) noexcept nogil:
     return RECOVERS | (1 << RECOVER_USER) if p.rules & RULE_RECOVER_USER_GEOMETRY else RECOVERS
 
 
+cdef inline aabb _surroundings(const move_job* m, vec3 position, double radius) noexcept nogil:
+    """Where there may be something to leave: a mesh takes several pushes, so it is twice the radius."""
+    return box_grow(capsule_bounds(v3_sub(position, m.half_axis), v3_add(position, m.half_axis), radius), radius)
+
+
 cdef int _gather_around(move_job* m, vec3 position, double radius) noexcept nogil:
     """All that recovery may have to leave: looked up anew, so that no cache has a say."""
     cdef candidates* c = &m.scratch.around
-    # Leaving a mesh takes several pushes: look that far around.
-    cdef aabb box = box_grow(capsule_bounds(v3_sub(position, m.half_axis), v3_add(position, m.half_axis), radius),
-                             radius)
+    cdef aabb box = _surroundings(m, position, radius)
     cdef int status
     if m.world.brief:
         return STATUS_NOT_AT_HAND
@@ -1154,13 +1157,16 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
 
 cdef int _recover_kinematic(move_job* m) noexcept nogil:
     """MEND_KINEMATIC_RECOVERY: out of kinematic bodies that the move ends inside of."""
+    cdef candidates* c = &m.scratch.around
     cdef int32_t group
     cdef push_out push
     cdef vec3 p0 = v3_sub(m.s.position, m.half_axis), p1 = v3_add(m.s.position, m.half_axis)
-    cdef int status = _gather_around(m, m.s.position, m.p.radius)
-    if status != STATUS_OK:
+    cdef int status
+    candidates_cut(c, 0, 0)
+    status = _gather_moving(m, c, _surroundings(m, m.s.position, m.p.radius), NULL)
+    if status != STATUS_OK or c.n_groups == 0:
         return status
-    push = candidates_deepest(&m.scratch.around, p0, p1, m.p.radius * (1.0 - SHARE), 1 << BODY_KINEMATIC, &group)
+    push = candidates_deepest(c, p0, p1, m.p.radius * (1.0 - SHARE), 1 << BODY_KINEMATIC, &group)
     if m.scratch.book.asking:
         return STATUS_NEED_ANSWER
     if push.overlapping and _mend(m, MEND_KINEMATIC_RECOVERY):
