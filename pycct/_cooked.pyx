@@ -98,7 +98,12 @@ cdef int write_cooked(object path, list records, int64_t next_id, dict user_data
         raise ValueError(f"path must be that of a file: {path}")
     temporary = os.path.join(os.path.dirname(target), f".pycct-{secrets.token_hex(8)}.tmp")
     try:
-        with open(temporary, "xb") as f:
+        file = open(temporary, "xb")
+    except OSError as error:
+        # Of the name that was given, not of one that nobody knows.
+        raise OSError(error.errno, error.strerror, path) from None
+    try:
+        with file as f:
             _write(f, sections, next_id)
             f.flush()
             os.fsync(f.fileno())

@@ -266,8 +266,9 @@ def test_bad_places(tmp_path):
             pycct.Scene.load(bad)
     with pytest.raises(FileNotFoundError):
         pycct.Scene.load(tmp_path / "none")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as failed:
         scene.save(tmp_path / "none" / "scene")
+    assert failed.value.filename == str(tmp_path / "none" / "scene")
     for call in (scene.save, pycct.Scene.load):
         with pytest.raises(IsADirectoryError):
             call(tmp_path)
