@@ -7,7 +7,6 @@ from libc.string cimport memcpy, memset
 from pycct._character cimport SEPARATION_SPEED, character_of, gap_to_close, is_walkable, snapped
 from pycct._convert cimport FARTHEST
 from pycct._move cimport (
-    STATUS_TOO_FAR,
     hit_record,
     kept_cache_free,
     move_controller,

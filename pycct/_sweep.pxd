@@ -10,7 +10,21 @@ from libc.stdint cimport int16_t, int32_t, int64_t
 from pycct._closest cimport longest_edge
 from pycct._lanes cimport lanes_box, lanes_reach2, lanes_slack
 from pycct._types cimport sweep_hit, triangle
-from pycct._vec cimport aabb, f_max, f_min, quat, v3_add, v3_dot, v3_len2, v3_max, v3_max_abs, v3_min, v3_scale, v3_sub, vec3
+from pycct._vec cimport (
+    aabb,
+    f_max,
+    f_min,
+    quat,
+    v3_add,
+    v3_dot,
+    v3_len2,
+    v3_max,
+    v3_max_abs,
+    v3_min,
+    v3_scale,
+    v3_sub,
+    vec3,
+)
 
 cdef double NO_HIT
 
@@ -121,9 +135,9 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
 # q.limit, q.hint and q.passed do not count, the arguments do. ``known``: the first of them is what finds_face says.
 # ``source``: of two that are the same to the bit, the one with the lower number is told; NULL: one of them. ``aids``:
 # one for each of tris, or NULL.
-cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32_t* source, triangle_aid* aids, int32_t n,
-                        bint two_sided, bint skip_overlaps, double limit, int32_t hint, bint known, int* passed,
-                        touched_triangle* touched, int64_t* tested, sweep_hit* hit) noexcept nogil
+cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32_t* source, triangle_aid* aids,
+                        int32_t n, bint two_sided, bint skip_overlaps, double limit, int32_t hint, bint known,
+                        int* passed, touched_triangle* touched, int64_t* tested, sweep_hit* hit) noexcept nogil
 # As triangles_in_reach, among triangles that are all one-sided and whose boxes stand in lanes; those that face away do
 # not count, nor does ``but``, -1: none. ``touched`` needs room for one more than there are. -1: where q.passed wants to
 # know of overlaps with what faces away, there may be one.
@@ -168,7 +182,7 @@ cdef inline bint _reaches(const aabb* box, const triangle* t) noexcept nogil:
 cdef inline bint is_plane_ahead(double low, double rate, double reach, double limit) noexcept nogil:
     """Whether a plane is surely not touched within the limit, from ``low`` above it and rising by ``rate`` a metre.
 
-    Who asks of one plane twice asks here twice: where corners are far away, rounding exceeds what ``reach`` has to spare."""
+    Who asks of one plane twice asks here twice: where corners are far away, rounding exceeds what ``reach`` spares."""
     return low - reach + rate * limit > 0.0
 
 

@@ -700,8 +700,8 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
     n = triangles_in_reach(q, tris, 0, NULL, n, two_sided, q.limit, q.passed, touched)
     if n == 0:
         return False
-    return cast_selected(q, tris, NULL, NULL, n, two_sided, skip_overlaps, q.limit, q.hint, False, q.passed, touched, tested,
-                         hit)
+    return cast_selected(q, tris, NULL, NULL, n, two_sided, skip_overlaps, q.limit, q.hint, False, q.passed, touched,
+                         tested, hit)
 
 
 cdef inline bint _comes_first(const triangle* tris, const int32_t* source, int32_t i, int32_t k) noexcept nogil:
@@ -809,8 +809,8 @@ cdef inline int32_t _lanes_in_reach(const capsule_cast* q, const triangle* tris,
         return -1 if behind else m
     way = lanes_way(q, limit)
     while first < n:
-        m = _planes_in_reach(q, tris, first, _without(lanes_near(boxes, first, n, &way), but - first), limit, touched, m,
-                             watches, &behind)
+        m = _planes_in_reach(q, tris, first, _without(lanes_near(boxes, first, n, &way), but - first), limit, touched,
+                             m, watches, &behind)
         first += 64
     return -1 if behind else m
 
@@ -858,8 +858,7 @@ cdef bint is_alone(const capsule_cast* q, const triangle* tris, triangle_aid* ai
     cdef int32_t k
     for k in range(n):
         t = &tris[touched[k].tri]
-        if (not _stays_beside(q, t, touched[k].facing, touched[k].distance, limit, ahead,
-                               &aids[touched[k].tri])
+        if (not _stays_beside(q, t, touched[k].facing, touched[k].distance, limit, ahead, &aids[touched[k].tri])
                 and not _passes_by(q.p0, q.axis, q.radius, q.dir, t)):
             return False
     hit.tri = found.tri
@@ -868,9 +867,9 @@ cdef bint is_alone(const capsule_cast* q, const triangle* tris, triangle_aid* ai
     return True
 
 
-cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32_t* source, triangle_aid* aids, int32_t n,
-                        bint two_sided, bint skip_overlaps, double limit, int32_t hint, bint known, int* passed,
-                        touched_triangle* touched, int64_t* tested, sweep_hit* hit) noexcept nogil:
+cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32_t* source, triangle_aid* aids,
+                        int32_t n, bint two_sided, bint skip_overlaps, double limit, int32_t hint, bint known,
+                        int* passed, touched_triangle* touched, int64_t* tested, sweep_hit* hit) noexcept nogil:
     cdef int32_t i, k, count = 0, winner = 0, over
     cdef double nd, low, time, first = NO_HIT, longest = limit, lead, trails, ta, tb, tc
     cdef const triangle* t

@@ -804,9 +804,9 @@ cdef inline bint _finds_again(candidates* c, const capsule_cast* q, double* limi
                               int32_t* n, sweep_hit* hit) noexcept nogil:
     """Whether the cast finds the face of the triangle that the last one of its kind found, and surely nothing else.
 
-    Then the hit is filled in. If only the first is sure, again.tri is that triangle, and what else may be met as soon is
-    in c.touched from the second place on, how many in ``n``, how soon in ``limit``; otherwise again.tri is -1. ``n`` is
-    -1 if an overlap with what faces away must be told."""
+    Then the hit is filled in. If only the first is sure, again.tri is that triangle, and what else may be met as soon
+    is in c.touched from the second place on, how many in ``n``, how soon in ``limit``; otherwise again.tri is -1.
+    ``n`` is -1 if an overlap with what faces away must be told."""
     again.tri = c.hints[c.turn]
     if not (0 <= again.tri < c.n_tris and c.filter == NULL and finds_face(q, &c.tris[again.tri], again)):
         again.tri = -1

@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
+import worlds
 
 import pycct
-import worlds
 from pycct import Box, Capsule, CharacterController, ConvexHull, Mesh, Plane, Scene, Sphere, reference
 
 DT = 1 / 60
@@ -345,12 +345,13 @@ def test_a_plane_far_below_changes_nothing(seed, rules):
     rng = np.random.default_rng(seed)
     v, t = worlds.soup(rng, 60, 1.5, 4.0)
     floor_v, floor_t = floors(seed)
-    where = rng.uniform(-3, 3, (8, 3)) + (0, 0, 2)
+    where = rng.uniform((-3, -3, -1), (3, 3, 5), (8, 3))
     d = rng.normal(size=(150, 8, 3)) * 0.1 - (0, 0, 0.04)
     seen = []
     for plane in (False, True):
-        scene = mesh_world(np.concatenate([floor_v, v + (0, 0, 1.5)]), np.concatenate([floor_t, t + len(floor_v)]))
-        scene.add(Mesh(v + (1, 1, 1), t))
+        above = np.add(v, (0, 0, 1.5))
+        scene = mesh_world(np.concatenate([floor_v, above]), np.concatenate([floor_t, t + len(floor_v)]))
+        scene.add(Mesh(np.add(v, 1.0), t))
         if plane:
             scene.add(Plane((0, 0, 1), -1000.0))
         heroes = [CharacterController(scene, position=p, radius=0.4, height=1.0, step_offset=0.3, rules=rules,
