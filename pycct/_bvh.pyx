@@ -5,7 +5,7 @@ Built from the top by the surface-area heuristic over bins of the longest centro
 axis; the items themselves are moved, so each level reads memory in order. Two
 passes a level: one fills the bins, one parts the items and measures both halves.
 """
-from libc.math cimport NAN, sqrt
+from libc.math cimport NAN, fabsf, sqrt
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memmove, memset
@@ -74,16 +74,15 @@ cdef struct build_bin:
 
 
 cdef float f32_below(double x) noexcept nogil:
-    cdef float f
+    cdef float f, wrong
     if x > <double>LARGEST:
         return LARGEST
     if x < -<double>LARGEST:
         return -LARGEST * <float>2.0
     f = <float>x
-    if <double>f > x:
-        # Two units in the last place (never less than one), or a step off zero.
-        f = f - (f if f > 0 else -f) * <float>2.4e-7 - <float>1e-37
-    return f
+    # If it is too much, two units in the last place (never less than one), or a step off zero: no branch to guess.
+    wrong = <float>(<double>f > x)
+    return f - fabsf(f) * <float>2.4e-7 * wrong - <float>1e-37 * wrong
 
 
 cdef float f32_above(double x) noexcept nogil:
@@ -550,38 +549,40 @@ cdef int bvh_verify(const bvh* tree) noexcept nogil:
     return sound and found == tree.n_items and left == 0
 
 
+cdef inline int32_t _open(const float* lo, const float* hi, int32_t child, int32_t count, const box32* box,
+                          int32_t* stack, int* top, int32_t* places, int32_t found, int32_t room) noexcept nogil:
+    """Push a child that the box touches, or note the places of a leaf; returns how many places there are by now."""
+    cdef bint touched = (count >= 0) & _touch(lo, hi, box)
+    cdef int32_t i
+    # Written in any case, counted if touched: there is nothing to guess.
+    stack[top[0]] = child
+    top[0] += touched & (count == 0)
+    if count > BVH_LEAF or found > room - BVH_LEAF:
+        if touched:
+            for i in range(count):
+                if found + i < room:
+                    places[found + i] = child + i
+    else:
+        for i in range(BVH_LEAF):
+            places[found + i] = child + i
+    return found + touched * count
+
+
 cdef int32_t bvh_collect(const bvh* tree, const box32* box, int32_t* places, int32_t room) noexcept nogil:
     cdef int32_t[2 * BVH_MAX_DEPTH] stack
-    cdef int top = 0
-    cdef int32_t found = 0, i
+    cdef int top = 1
+    cdef int32_t found = 0
     cdef const bvh_node* node
     if tree.n_nodes == 0:
         return 0
     if tree.check != NULL:
         return _collect_checked(tree, box, places, room)
     stack[0] = 0
-    top = 1
     while top > 0:
         top -= 1
         node = &tree.nodes[stack[top]]
-        if node.count1 >= 0 and _touch(node.lo1, node.hi1, box):
-            if node.count1 > 0:
-                for i in range(node.child1, node.child1 + node.count1):
-                    if found < room:
-                        places[found] = i
-                    found += 1
-            else:
-                stack[top] = node.child1
-                top += 1
-        if node.count0 >= 0 and _touch(node.lo0, node.hi0, box):
-            if node.count0 > 0:
-                for i in range(node.child0, node.child0 + node.count0):
-                    if found < room:
-                        places[found] = i
-                    found += 1
-            else:
-                stack[top] = node.child0
-                top += 1
+        found = _open(node.lo1, node.hi1, node.child1, node.count1, box, stack, &top, places, found, room)
+        found = _open(node.lo0, node.hi0, node.child0, node.count0, box, stack, &top, places, found, room)
     return found
 
 
