@@ -8,6 +8,7 @@ from pycct._character cimport SEPARATION_SPEED, character_of, gap_to_close, is_w
 from pycct._convert cimport FARTHEST
 from pycct._move cimport (
     hit_record,
+    kept_cache,
     kept_cache_free,
     move_controller,
     move_kept,
@@ -37,6 +38,7 @@ from pycct._world cimport (
     candidates_free,
     candidates_init,
     capsule_bounds,
+    kept_prefetch,
 )
 
 
@@ -271,6 +273,26 @@ cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, ve
         crowd_publish(c, s.neighbours, i)
 
 
+cdef inline void _prefetch_next(const crowd_step* s, int64_t i, int64_t last) noexcept nogil:
+    """Fetch what the next ones need while this one moves.
+
+    Where each has only kept what to lay out, it takes four characters' time: what is kept, the numbers of the triangles,
+    the triangles, their corners. Worth a quarter of the time of a move where they stand scattered over a large world."""
+    cdef const kept_cache* kept = s.crowd.kept + i
+    if i + 1 < last:
+        prefetch(&s.crowd.states[i + 1], sizeof(controller_state))
+    if s.crowd.near != NULL or i + 4 >= last:
+        return
+    prefetch(&kept[4], sizeof(kept_cache))
+    if kept[3].near.whole:
+        prefetch(kept[3].near.block, <size_t>(2 * kept[3].near.n_groups + kept[3].near.n_spots) * sizeof(int32_t))
+    # Numbers of another world lead nowhere.
+    if kept[2].fixed_version == s.fixed.version:
+        kept_prefetch(&kept[2].near, s.fixed, False)
+    if kept[1].fixed_version == s.fixed.version:
+        kept_prefetch(&kept[1].near, s.fixed, True)
+
+
 cdef void _step_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
     """One step of some."""
     cdef crowd_step* s = <crowd_step*>context
@@ -278,8 +300,7 @@ cdef void _step_some(void* context, int worker, int64_t first, int64_t last) noe
     cdef int64_t i
     _surround(&w, s.fixed, s.moving, not s.record_hits)
     for i in range(first, last):
-        if i + 1 < last:
-            prefetch(&s.crowd.states[i + 1], sizeof(controller_state))
+        _prefetch_next(s, i, last)
         if s.active == NULL or s.active[i * s.active_stride]:
             _move_one(s, &s.threads[worker], &w, i, row_load(&s.ways, i))
         else:

@@ -19,8 +19,10 @@ cdef extern from * nogil:
         size_t k;
         for (k = 0; k < n; k += 64)
             PYCCT_PREFETCH_LINE((const char *)p + k);
+        /* They seldom begin where a line does. */
+        PYCCT_PREFETCH_LINE((const char *)p + n - 1);
     }
     #endif
     """
-    # The n bytes from p on.
+    # The n bytes from p on, n > 0.
     void prefetch "pycct_prefetch"(const void* p, size_t n) noexcept

@@ -194,6 +194,8 @@ cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t pa
 cdef int candidates_keep(const candidates* c, const world_part* part, kept_candidates* kept) noexcept nogil
 cdef int candidates_lay_out(candidates* c, const world_part* part, int32_t part_index,
                             const kept_candidates* kept) noexcept nogil
+# Fetch ahead of time what laying out will read: the triangles, or, once those have arrived, their corners.
+cdef void kept_prefetch(const kept_candidates* kept, const world_part* part, bint corners) noexcept nogil
 cdef void kept_free(kept_candidates* kept) noexcept nogil
 # Add another controller's capsule.
 cdef int candidates_add_character(candidates* c, const character* who, int32_t index) noexcept nogil

@@ -32,6 +32,7 @@ from pycct._sweep cimport (
     triangle_order,
     triangles_in_reach,
 )
+from pycct._prefetch cimport prefetch
 from pycct._types cimport (
     BODY_KINEMATIC,
     SHAPE_BOX,
@@ -633,6 +634,33 @@ cdef int candidates_lay_out(candidates* c, const world_part* part, int32_t part_
         g.count = k.count
         c.n_groups += 1
     return STATUS_OK
+
+
+cdef void kept_prefetch(const kept_candidates* kept, const world_part* part, bint corners) noexcept nogil:
+    cdef const int32_t* spot = kept.block + 2 * kept.n_groups
+    cdef const int32_t* v
+    cdef const kept_group* k
+    cdef const mesh_data* m
+    cdef int32_t i, j
+    if not kept.whole:
+        return
+    for i in range(kept.n_groups):
+        k = <const kept_group*>kept.block + i
+        if k.count < 0:
+            continue
+        if part.items[k.item].kind == SHAPE_MESH:
+            m = part.items[k.item].mesh
+            for j in range(k.count):
+                v = m.triangles + 3 * <Py_ssize_t>spot[j]
+                if corners:
+                    prefetch(m.vertices + 3 * <Py_ssize_t>v[0], 3 * sizeof(double))
+                    prefetch(m.vertices + 3 * <Py_ssize_t>v[1], 3 * sizeof(double))
+                    prefetch(m.vertices + 3 * <Py_ssize_t>v[2], 3 * sizeof(double))
+                else:
+                    prefetch(v, 3 * sizeof(int32_t))
+                    prefetch(m.normals + 3 * <Py_ssize_t>spot[j], 3 * sizeof(double))
+                    prefetch(m.source + spot[j], sizeof(int32_t))
+        spot += k.count
 
 
 cdef void kept_free(kept_candidates* kept) noexcept nogil:
