@@ -20,29 +20,32 @@ from pycct._vec cimport vec3
 cdef class CharacterController:
     cdef object __weakref__
     cdef readonly Scene scene
-    cdef controller_params params
-    cdef controller_state st
-    cdef move_scratch scratch
-    cdef move_stats last
-    cdef hit_log log            # of the last move that took effect
-    cdef controller_state before        # where the last move began, and what it was asked, for explain_last
-    cdef vec3 asked
-    cdef double asked_dt                # < 0: no move yet
-    cdef double asked_least
-    cdef uint32_t asked_mask
-    cdef object asked_filter
+    # What a team reads and writes while it holds the GIL stands side by side.
+    cdef int busy
+    cdef bint removed
+    cdef controller_state* st           # as it is; these three take turns
+    cdef controller_state* before       # where the last move began, for explain_last
+    cdef controller_state* trial        # where a move is made that has not taken effect yet
     cdef int stuck_moves
     cdef uint32_t warned
-    cdef public object user_data
     cdef object on_hit_
     cdef object behavior_
     cdef object filter_
     cdef Actor proxy_
-    cdef readonly int64_t id    # among the controllers of the scene
-    cdef PyObject* neighbours   # the scene's; a reference that the garbage collector does not clear
-    cdef int32_t slot           # in the scene's neighbours, -1: others do not meet it
-    cdef int busy
-    cdef bint removed
+    cdef vec3 asked                     # what the last move was asked, for explain_last
+    cdef double asked_dt                # < 0: no move yet
+    cdef double asked_least
+    cdef uint32_t asked_mask
+    cdef int32_t slot                   # in the scene's neighbours, -1: others do not meet it
+    cdef object asked_filter
+    cdef move_stats last
+    cdef hit_log log                    # of the last move that took effect
+    cdef controller_params params
+    cdef move_scratch scratch
+    cdef controller_state[3] states
+    cdef readonly int64_t id            # among the controllers of the scene
+    cdef PyObject* neighbours           # the scene's; a reference that the garbage collector does not clear
+    cdef public object user_data
     cdef int enter(self) except -1
     cdef void leave(self) noexcept
     cdef character as_character(self) noexcept
@@ -55,8 +58,8 @@ cdef class CharacterController:
     cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1
     cdef int watch(self, vec3 displacement, const controller_state* after, const move_stats* cost) except -1
     cdef int advance(self, Snapshot snap, vec3 d, double time, double least, uint32_t bits, object filter) except -1
-    cdef int commit(self, const controller_state* trial, const move_stats* cost, vec3 d, double time, double least,
-                    uint32_t bits, object filter) except -1
+    cdef int commit(self, const move_stats* cost, vec3 d, double time, double least, uint32_t bits,
+                    object filter) except -1
     cdef object retrace(self, const controller_state* start, vec3 d, double dt, double least, uint32_t mask,
                         object filter)
     cdef int _set(self, str name, object value) except -1

@@ -568,7 +568,10 @@ cdef class CharacterController:
 
     def __cinit__(self, *args, **kwargs):
         scratch_init(&self.scratch)
-        memset(&self.st, 0, sizeof(controller_state))
+        memset(self.states, 0, sizeof(self.states))
+        self.st = &self.states[0]
+        self.before = &self.states[1]
+        self.trial = &self.states[2]
         memset(&self.last, 0, sizeof(move_stats))
         memset(&self.log, 0, sizeof(hit_log))
         self.busy = 0
@@ -622,7 +625,7 @@ cdef class CharacterController:
         self.behavior_ = behavior
         self.filter_ = filter
         self.user_data = user_data
-        state_forget(&self.st, place)
+        state_forget(self.st, place)
         with self.scene.lock:
             self.id = self.scene.next_character
             self.scene.next_character += 1
@@ -796,7 +799,7 @@ cdef class CharacterController:
     cdef int advance(self, Snapshot snap, vec3 d, double time, double least, uint32_t bits, object filter) except -1:
         """Move, and let it take effect when all went well; others are not told yet."""
         cdef move_world w
-        cdef controller_state trial
+        cdef controller_state* trial = self.trial
         cdef move_stats cost
         cdef int status
         # A callback may set another one: that is for the next move.
@@ -804,14 +807,14 @@ cdef class CharacterController:
         self.surround(&w, snap, bits, filter)
         self.scratch.book.n = 0
         # Giving the GIL away and taking it back would cost more than a brief move.
-        w.brief = move_is_brief(&self.st, &w, &self.scratch, d)
+        w.brief = move_is_brief(self.st, &w, &self.scratch, d)
         while True:
-            trial = self.st
+            trial[0] = self.st[0]
             if w.brief:
-                status = _move_here(&self.params, &trial, &w, &self.scratch, d, time, least, &cost)
+                status = _move_here(&self.params, trial, &w, &self.scratch, d, time, least, &cost)
             else:
                 with nogil:
-                    status = _move_here(&self.params, &trial, &w, &self.scratch, d, time, least, &cost)
+                    status = _move_here(&self.params, trial, &w, &self.scratch, d, time, least, &cost)
             if status == STATUS_NOT_AT_HAND:
                 w.brief = False
             elif status == STATUS_NEED_ANSWER:
@@ -824,23 +827,25 @@ cdef class CharacterController:
         if on_hit is not None:
             for hit in _hits(self.scene, &self.scratch.log):
                 on_hit(hit)
-        return self.commit(&trial, &cost, d, time, least, bits, filter)
+        return self.commit(&cost, d, time, least, bits, filter)
 
-    cdef int commit(self, const controller_state* trial, const move_stats* cost, vec3 d, double time, double least,
-                    uint32_t bits, object filter) except -1:
-        """Take over a move whose hits are in the scratch."""
+    cdef int commit(self, const move_stats* cost, vec3 d, double time, double least, uint32_t bits,
+                    object filter) except -1:
+        """Take over the move in ``trial``, whose hits are in the scratch."""
         cdef hit_log swap
+        cdef controller_state* turn = self.before
         if cost.iterations > 0:
-            self.watch(d, trial, cost)
+            self.watch(d, self.trial, cost)
         # Readers see the move before or the move after, never one in between.
         with cython.critical_section(self):
             self.before = self.st
+            self.st = self.trial
+            self.trial = turn
             self.asked = d
             self.asked_dt = time
             self.asked_least = least
             self.asked_mask = bits
             self.asked_filter = filter
-            self.st = trial[0]
             self.last = cost[0]
             swap = self.log
             self.log = self.scratch.log
@@ -885,8 +890,8 @@ cdef class CharacterController:
         self.enter()
         try:
             with cython.critical_section(self):
-                state_shift(&self.st, o, self.params.up)
-                state_shift(&self.before, o, self.params.up)
+                state_shift(self.st, o, self.params.up)
+                state_shift(self.before, o, self.params.up)
                 for i in range(self.log.n):
                     self.log.records[i].position = v3_sub(self.log.records[i].position, o)
             self.publish()
@@ -905,7 +910,7 @@ cdef class CharacterController:
         self.enter()
         try:
             with cython.critical_section(self):
-                state_forget(&self.st, p)
+                state_forget(self.st, p)
                 self.log.n = 0
                 self.asked_dt = -1.0
             self.stuck_moves = 0
@@ -945,7 +950,7 @@ cdef class CharacterController:
             while True:
                 with nogil:
                     env = fp_enter()
-                    status = probe_below(&self.params, &self.st, &w, &self.scratch, reach, found)
+                    status = probe_below(&self.params, self.st, &w, &self.scratch, reach, found)
                     fp_leave(env)
                 if status != STATUS_NEED_ANSWER:
                     break
@@ -977,7 +982,7 @@ cdef class CharacterController:
         self.enter()
         try:
             with cython.critical_section(self):
-                snapped(&self.st, &self.params, &found, gap)
+                snapped(self.st, &self.params, &found, gap)
             self.publish()
         finally:
             self.leave()
@@ -1080,7 +1085,7 @@ cdef class CharacterController:
             self.surround(&w, snap, self.params.mask, filter)
             self.scratch.book.n = 0
             while True:
-                trial = self.st
+                trial = self.st[0]
                 with nogil:
                     env = fp_enter()
                     status = unstick(&self.params, &trial, &w, &self.scratch, more, &cost)
@@ -1092,7 +1097,7 @@ cdef class CharacterController:
             if v3_max_abs(trial.position) > FARTHEST:
                 raise ValueError(f"margin must not lead beyond {FARTHEST:g} m, to {from_vec3(trial.position)}")
             with cython.critical_section(self):
-                self.st = trial
+                self.st[0] = trial
             self.publish()
         finally:
             self.leave()
@@ -1125,7 +1130,7 @@ cdef class CharacterController:
             self.surround(&w, snap, self.params.mask, None)
             with nogil:
                 env = fp_enter()
-                status = gather_near(&self.params, &self.st, &w, &self.scratch, reach)
+                status = gather_near(&self.params, self.st, &w, &self.scratch, reach)
                 fp_leave(env)
             raise_status(status)
             return contacts_around(self.scene, snap, &self.params, self.st.position, &self.scratch, reach,
@@ -1152,7 +1157,7 @@ cdef class CharacterController:
         filter = self.filter_ if filter is None else _as_callback(filter, "filter")
         self.enter()
         try:
-            return self.retrace(&self.st, d, time, least, bits, filter)
+            return self.retrace(self.st, d, time, least, bits, filter)
         finally:
             self.leave()
 
@@ -1168,7 +1173,7 @@ cdef class CharacterController:
             return None
         self.enter()
         try:
-            told = self.retrace(&self.before, self.asked, self.asked_dt, self.asked_least, self.asked_mask,
+            told = self.retrace(self.before, self.asked, self.asked_dt, self.asked_least, self.asked_mask,
                                 self.asked_filter)
         finally:
             self.leave()
@@ -1229,7 +1234,7 @@ cdef class CharacterController:
             actors are remembered by id.
         """
         with cython.critical_section(self):
-            return _save(&self.params, &self.st)
+            return _save(&self.params, self.st)
 
     def restore(self, data):
         """Become what `save` told; moves then repeat to the bit in a scene like that of then.
@@ -1247,7 +1252,7 @@ cdef class CharacterController:
         try:
             with cython.critical_section(self):
                 self.params = p
-                self.st = st
+                self.st[0] = st
                 self.log.n = 0
                 self.asked_dt = -1.0
             self.stuck_moves = 0

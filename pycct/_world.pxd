@@ -216,6 +216,8 @@ cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tr
 cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius, int recovers,
                                  int32_t* group) noexcept nogil
 cdef push_out group_push(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil
+# Fetch ahead of time what a move looks at.
+cdef void candidates_prefetch(const candidates* c) noexcept nogil
 # True when the capsule touches the shape; solids are solid, triangles count from both sides.
 cdef bint group_overlaps(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil
 cdef vec3 place_point(const placed* p, vec3 local) noexcept nogil

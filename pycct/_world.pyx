@@ -73,6 +73,10 @@ from pycct._vec cimport (
 # Depths this close count as equal (RULES 7.5).
 cdef double TIE = 1e-9
 
+# Of more candidates than this too few are looked at to fetch them all ahead of time.
+cdef enum:
+    FETCHED = 64
+
 # Corners of a box's faces, counter-clockwise from outside; bit 0 is +x, bit 1 +y, bit 2 +z.
 cdef int[6][4] BOX_FACES = [[0, 4, 6, 2], [1, 3, 7, 5], [0, 1, 5, 4], [2, 6, 7, 3], [0, 2, 3, 1], [4, 5, 7, 6]]
 
@@ -728,6 +732,17 @@ cdef void book_free(answer_book* book) noexcept nogil:
     book.answers = NULL
     book.n = book.room = 0
     book.asking = False
+
+
+cdef void candidates_prefetch(const candidates* c) noexcept nogil:
+    if c.n_groups > 0:
+        prefetch(c.groups, <size_t>c.n_groups * sizeof(candidate_group))
+    if 0 < c.n_tris <= FETCHED:
+        prefetch(c.boxes, lanes_floats(c.n_tris) * sizeof(float))
+        prefetch(c.tris, <size_t>c.n_tris * sizeof(triangle))
+        prefetch(c.aids, <size_t>c.n_tris * sizeof(triangle_aid))
+        prefetch(c.source, <size_t>c.n_tris * sizeof(int32_t))
+        prefetch(c.touched, 3 * sizeof(touched_triangle))
 
 
 cdef inline bint _may_meet(candidates* c, const candidate_group* g) noexcept nogil:
