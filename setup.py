@@ -29,14 +29,15 @@ LINES = DEBUG or os.environ.get("PYCCT_LINES") == "1"
 LDFLAGS = []
 # For gcc alone. The kernels are small functions that belong into one another, and gcc stops early with that.
 INLINING = ["-finline-limit=2000"]
-# In the modules that a move spends its time in, more of that; and nothing computed ahead, or moved to where it might be
-# shared: there are no registers for it. What gcc takes for unlikely ways are those of most moves. Together 4 to 11 % less
-# time (bench/PROFILE.md).
+# In the modules that a move spends its time in, more of that; and nothing computed ahead, or moved to where it might
+# be shared: there are no registers for it. What gcc takes for unlikely ways are those of most moves. Together 4 to 11 %
+# less time (bench/PROFILE.md).
 MOVES = ("_bvh", "_closest", "_crowd_move", "_move", "_response", "_sweep", "_world")
 TUNING = [
     "-finline-limit=8000", "--param=large-function-growth=1000", "--param=inline-unit-growth=400",
     "-fno-guess-branch-probability",
-    "-fno-gcse", "-fno-tree-pre", "-fno-code-hoisting", "-fno-tree-loop-im", "-fno-tree-vrp", "-fno-tree-dominator-opts",
+    "-fno-gcse", "-fno-tree-pre", "-fno-code-hoisting", "-fno-tree-loop-im", "-fno-tree-vrp",
+    "-fno-tree-dominator-opts",
 ]
 if sys.platform == "win32":
     CFLAGS = ["/O2", "/fp:precise"]

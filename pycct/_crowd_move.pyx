@@ -276,8 +276,8 @@ cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, ve
 cdef inline void _prefetch_next(const crowd_step* s, int64_t i, int64_t last) noexcept nogil:
     """Fetch what the next ones need while this one moves.
 
-    Where each has only kept what to lay out, it takes four characters' time: what is kept, the numbers of the triangles,
-    the triangles, their corners. Worth a quarter of the time of a move where they stand scattered over a large world."""
+    Where each has only kept what to lay out, it takes the time of four characters: what is kept, the numbers of the
+    triangles, the triangles, their corners. A quarter of the time where they stand scattered over a large world."""
     cdef const kept_cache* kept = s.crowd.kept + i
     if i + 1 < last:
         prefetch(&s.crowd.states[i + 1], sizeof(controller_state))

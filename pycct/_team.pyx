@@ -68,7 +68,8 @@ cdef long spare_taken = 0
 
 
 cdef inline void _prefetch_jobs(const team_job* next_, const team_job* one_more) noexcept nogil:
-    """Fetch what the next two need while one moves. Large teams do not fit a cache: a quarter of their time was waiting."""
+    """Fetch what the next two need while one moves: large teams do not fit a cache, and would wait a quarter of their
+    time."""
     prefetch(one_more.params, sizeof(controller_params))
     prefetch(one_more.state, sizeof(controller_state))
     prefetch(one_more.trial, sizeof(controller_state))
