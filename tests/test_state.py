@@ -739,6 +739,25 @@ def test_explain_last_says_when_it_would_end_elsewhere_now():
     assert told.end != hero.position and any("changed" in n for n in told.notes) and "note:" in str(told)
 
 
+def test_a_move_that_fails_leaves_the_one_before():
+    scene = room()
+    hero = hero_in(scene)
+
+    def fails(_):
+        raise KeyError("no")
+
+    # As often as it takes for each of the places where a state can stand to have its turn.
+    for k in range(5):
+        hero.move((0.3, 0.02 * k, -0.05), DT)
+        before = str(hero.explain_last()), hero.save(), [str(hit) for hit in hero.hits], hero.position
+        for name in ("on_hit", "filter", "behavior"):
+            setattr(hero, name, fails)
+            with pytest.raises(KeyError):
+                hero.move((-0.2, 0.1, -0.05), DT)
+            setattr(hero, name, None)
+            assert (str(hero.explain_last()), hero.save(), [str(hit) for hit in hero.hits], hero.position) == before
+
+
 def test_explain_last_after_the_origin_has_moved():
     scene = room()
     hero = hero_in(scene)
