@@ -168,9 +168,6 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
     # A list of our own: nobody else changes it.
     heroes = list(controllers)
     n = len(heroes)
-    for other in heroes:
-        if not isinstance(other, CharacterController):
-            raise TypeError(f"controllers must be CharacterControllers, not {type(other).__name__}")
     _held = as_vectors(displacements, "displacements", n, &ways)
     many = pool_threads(threads)
     if out is not None:
@@ -197,13 +194,13 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
         for i in range(n):
             if i + 6 < n:
                 _prefetch_hero(PyList_GET_ITEM(heroes, i + 6))
-            hero = <CharacterController>heroes[i]
-            try:
-                hero.enter()
-            except RuntimeError:
-                if len(set(map(id, heroes))) != n:
-                    raise ValueError("controllers must be different from one another") from None
-                raise
+            other = heroes[i]
+            if not isinstance(other, CharacterController):
+                raise TypeError(f"controllers must be CharacterControllers, not {type(other).__name__}")
+            hero = <CharacterController>other
+            if hero.busy and len(set(map(id, heroes))) != n:
+                raise ValueError("controllers must be different from one another")
+            hero.enter()
             taken += 1
             if hero.scene is not scene:
                 scene = hero.scene
