@@ -1,11 +1,12 @@
 """Many characters in threads: ``python bench/bench_threads.py [--quick] [--pythons PYTHON ...]``.
 
-The same moves as a Crowd, as a team of single controllers (``move_many``), each with one and two threads, and as single
-moves from a ThreadPoolExecutor with one and two workers, which each take a share of the controllers. With other
-interpreters, those with pycct installed, one table for each: without the GIL single moves scale too.
+The same moves as a Crowd, as a team of single controllers (``move_many``), each with one and two threads by turns, and
+as single moves from a ThreadPoolExecutor with one and two workers, which each take a share of the controllers. With
+other interpreters, those with pycct installed, one table for each: without the GIL single moves scale too.
 """
 import argparse
 import platform
+import statistics
 import subprocess
 import sys
 import time
@@ -21,7 +22,8 @@ LOOK = {"radius": RADIUS, "height": HEIGHT, "contact_offset": CONTACT_OFFSET, "s
         "slope_limit": SLOPE_LIMIT}
 SCENES = {"terrain": terrain, "dungeon": dungeon}
 DT = 1 / 60
-COPIES = 8  # of the 256 characters of a workload
+COPIES = 16  # of the 256 characters of a workload: calls of five milliseconds and more
+THREADS = (1, 2)
 
 
 class Crowd:
@@ -80,18 +82,22 @@ class Executor(Team):
         self.pool.shutdown()
 
 
-def measure(job, path, rows, runs):
-    """(clock, processor) us per move, the best of some rounds after one that warms up, and where all ended."""
-    walls, cpus = [], []
-    for _ in range(runs + 1):
-        job.again()
-        wall, cpu = time.perf_counter(), time.process_time()
-        for way, row in zip(path, rows, strict=True):
-            job.frame(way, row)
-        walls.append(time.perf_counter() - wall)
-        cpus.append(time.process_time() - cpu)
+def measure(jobs, path, rows, runs):
+    """(clock, processor) us per move of each job, the best of some rounds by turns after one that warms up; the median
+    of what the first took in a round to what each took; and where all ended."""
+    walls, cpus = [[] for _ in jobs], [[] for _ in jobs]
+    for turn in range(runs + 1):
+        for k in range(len(jobs)) if turn % 2 else reversed(range(len(jobs))):
+            jobs[k].again()
+            wall, cpu = time.perf_counter(), time.process_time()
+            for way, row in zip(path, rows, strict=True):
+                jobs[k].frame(way, row)
+            walls[k].append(time.perf_counter() - wall)
+            cpus[k].append(time.process_time() - cpu)
     each = 1e6 / (len(path) * path.shape[1])
-    return min(walls[1:]) * each, min(cpus[1:]) * each, job.ends()
+    return [(min(wall[1:]) * each, min(cpu[1:]) * each,
+             statistics.median(a / b for a, b in zip(walls[0][1:], wall[1:], strict=True)), job.ends())
+            for job, wall, cpu in zip(jobs, walls, cpus, strict=True)]
 
 
 def here(quick):
@@ -100,7 +106,7 @@ def here(quick):
     print(f"Python {platform.python_version()} {gil}, pycct {pycct.__version__}, {platform.machine()}")
     head = f"{'scene':<9} {'how':<28} {'threads':>7} {'us/move':>8} {'cpu us':>8} {'x one thread':>13}"
     print(head + "\n" + "-" * len(head))
-    frames, runs = (20, 1) if quick else (120, 3)
+    frames, runs = (20, 1) if quick else (60, 7)
     for name, make in SCENES.items():
         meshes, places, ways = make()
         scene = pycct.Scene()
@@ -111,16 +117,14 @@ def here(quick):
         rows = [[tuple(d) for d in way] for way in path.tolist()]
         expected = None
         for kind, what in ((Crowd, "Crowd"), (Team, "move_many"), (Executor, "move, ThreadPoolExecutor")):
-            alone = None
-            for threads in (1, 2):
-                job = kind(scene, places, threads)
-                wall, cpu, ends = measure(job, path, rows, runs)
-                job.close()
-                alone = alone or wall
-                print(f"{name:<9} {what:<28} {threads:>7} {wall:>8.3f} {cpu:>8.3f} {alone / wall:>13.2f}", flush=True)
+            jobs = [kind(scene, places, threads) for threads in THREADS]
+            for threads, (wall, cpu, times, ends) in zip(THREADS, measure(jobs, path, rows, runs), strict=True):
+                print(f"{name:<9} {what:<28} {threads:>7} {wall:>8.3f} {cpu:>8.3f} {times:>13.2f}", flush=True)
                 expected = ends if expected is None else expected
                 if not np.array_equal(ends, expected):
                     raise AssertionError(f"{what} with {threads} threads ends elsewhere")
+            for job in jobs:
+                job.close()
     print()
 
 
