@@ -20,9 +20,10 @@ cdef extern from * nogil:
         for (k = 0; k < n; k += 64)
             PYCCT_PREFETCH_LINE((const char *)p + k);
         /* They seldom begin where a line does. */
-        PYCCT_PREFETCH_LINE((const char *)p + n - 1);
+        if (n > 0)
+            PYCCT_PREFETCH_LINE((const char *)p + n - 1);
     }
     #endif
     """
-    # The n bytes from p on, n > 0.
+    # The n bytes from p on.
     void prefetch "pycct_prefetch"(const void* p, size_t n) noexcept

@@ -641,13 +641,15 @@ cdef int candidates_lay_out(candidates* c, const world_part* part, int32_t part_
 
 
 cdef void kept_prefetch(const kept_candidates* kept, const world_part* part, bint corners) noexcept nogil:
-    cdef const int32_t* spot = kept.block + 2 * kept.n_groups
+    cdef const int32_t* spot
     cdef const int32_t* v
     cdef const kept_group* k
     cdef const mesh_data* m
     cdef int32_t i, j
-    if not kept.whole:
+    # Of nothing nothing is kept, not even memory.
+    if not kept.whole or kept.n_groups == 0:
         return
+    spot = kept.block + 2 * kept.n_groups
     for i in range(kept.n_groups):
         k = <const kept_group*>kept.block + i
         if k.count < 0:

@@ -15,6 +15,15 @@ if os.environ.get("PYCCT_EXPLORE") != "1":
     settings.load_profile("repeat")
 
 
+# What takes minutes. First: a process that is left with one of them at the end has nobody to share its work with.
+LONGEST = ("test_three_minutes", "test_threads_move_while_others_change_the_world_for_a_minute",
+           "test_controllers_leave_memory_flat")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: getattr(item, "originalname", item.name) not in LONGEST)
+
+
 class Rows:
     """Sends the score of a recording to the end of the run, from another process too."""
 
