@@ -56,10 +56,10 @@ cdef class CharacterController:
     cdef int look_down(self, double reach, ground_contact* found) except -1
     cdef int ask(self, object filter, object behavior) except -1
     cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1
-    cdef int watch(self, vec3 displacement, const controller_state* after, const move_stats* cost) except -1
+    cdef int watch(self, vec3 displacement, const move_stats* cost) except -1
     cdef int advance(self, Snapshot snap, vec3 d, double time, double least, uint32_t bits, object filter) except -1
-    cdef int commit(self, const move_stats* cost, vec3 d, double time, double least, uint32_t bits,
-                    object filter) except -1
+    cdef void commit(self, const move_stats* cost, vec3 d, double time, double least, uint32_t bits,
+                     object filter) noexcept
     cdef object retrace(self, const controller_state* start, vec3 d, double dt, double least, uint32_t mask,
                         object filter)
     cdef int _set(self, str name, object value) except -1

@@ -692,11 +692,16 @@ cdef class CharacterController:
         w.farthest = 0.0
         return 0
 
-    cdef int watch(self, vec3 displacement, const controller_state* after, const move_stats* cost) except -1:
-        """Say once when a move looks wrong (MOVE 14.5 and 14.7 as RULES corrects them); change nothing."""
-        cdef vec3 moved = v3_sub(after.position, self.st.position)
-        cdef vec3 wanted
+    cdef int watch(self, vec3 displacement, const move_stats* cost) except -1:
+        """Say once when the move in ``trial`` looks wrong (MOVE 14.5 and 14.7 as RULES corrects them).
+
+        Before it takes effect: what hears of it may raise."""
+        cdef const controller_state* after = self.trial
+        cdef vec3 moved, wanted
         cdef double bound
+        if cost.iterations == 0:
+            return 0
+        moved = v3_sub(after.position, self.st.position)
         # Nearly all moves are plainly neither.
         if (v3_len2(moved) <= PLAINLY * v3_len2(displacement)
                 and v3_len2(v3_reject(moved, self.params.up)) > PLAINLY * EPSILON_DISTANCE * EPSILON_DISTANCE):
@@ -827,15 +832,15 @@ cdef class CharacterController:
         if on_hit is not None:
             for hit in _hits(self.scene, &self.scratch.log):
                 on_hit(hit)
-        return self.commit(&cost, d, time, least, bits, filter)
+        self.watch(d, &cost)
+        self.commit(&cost, d, time, least, bits, filter)
+        return 0
 
-    cdef int commit(self, const move_stats* cost, vec3 d, double time, double least, uint32_t bits,
-                    object filter) except -1:
+    cdef void commit(self, const move_stats* cost, vec3 d, double time, double least, uint32_t bits,
+                     object filter) noexcept:
         """Take over the move in ``trial``, whose hits are in the scratch."""
         cdef hit_log swap
         cdef controller_state* turn = self.before
-        if cost.iterations > 0:
-            self.watch(d, self.trial, cost)
         # Readers see the move before or the move after, never one in between.
         with cython.critical_section(self):
             self.before = self.st
@@ -850,7 +855,6 @@ cdef class CharacterController:
             swap = self.log
             self.log = self.scratch.log
             self.scratch.log = swap
-        return 0
 
     @property
     def position(self):

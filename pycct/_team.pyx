@@ -161,6 +161,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
     cdef void* grown
     cdef int64_t n, i, taken = 0, room = 0
     cdef bint borrowed = False
+    cdef vec3 way
     cdef int many
     cdef uint8_t[::1] flags
     if not isinstance(controllers, (list, tuple)):
@@ -224,7 +225,10 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
                 raise ValueError(f"displacements were changed during the call: row {i} makes no sense")
         for i in slow:
             hero = <CharacterController>heroes[i]
-            hero.advance(snaps[hero.scene], row_load(&ways, i), time, least, hero.params.mask, hero.filter_)
+            way = row_load(&ways, i)
+            if not within(way, FARTHEST):
+                raise ValueError(f"displacements were changed during the call: row {i} makes no sense")
+            hero.advance(snaps[hero.scene], way, time, least, hero.params.mask, hero.filter_)
             flags[i] = <uint8_t>hero.st.flags
             moved.append(hero)
             hero.publish_place()
@@ -238,6 +242,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
             if v3_max_abs(jobs[i].trial.position) > FARTHEST:
                 raise ValueError(f"displacements must not lead beyond {FARTHEST:g} m, as row {jobs[i].row} does, to "
                                  f"{from_vec3(jobs[i].trial.position)}")
+            (<CharacterController>heroes[jobs[i].row]).watch(jobs[i].way, &jobs[i].cost)
         for i in range(t.n):
             if i + 6 < t.n:
                 _prefetch_hero(PyList_GET_ITEM(heroes, jobs[i + 6].row))

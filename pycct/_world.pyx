@@ -279,6 +279,7 @@ cdef inline void _store_if_near(candidates* c, vec3 a, vec3 b, vec3 d, aabb box,
         return
     n = triangle_normal(a, b, d)
     if not v3_is_zero(n):
+        c.spot[c.n_tris] = -1
         _store(c, a, b, d, n, source)
 
 
@@ -545,7 +546,7 @@ cdef hinted candidates_hinted(const candidates* c, const world_part* part, int32
         what.item[k] = what.spot[k] = -1
         if 0 <= c.hints[k] < n_tris:
             item = c.groups[_group_of(c, c.hints[k])].item
-            if _has_spots(&part.items[item]):
+            if _has_spots(&part.items[item]) and c.spot[c.hints[k]] >= 0:
                 what.item[k] = item
                 what.spot[k] = c.spot[c.hints[k]]
     return what

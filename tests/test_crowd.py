@@ -3,6 +3,7 @@
 import copy
 import ctypes
 import gc
+import logging
 import math
 import os
 import pickle
@@ -1573,6 +1574,47 @@ def test_move_many_goes_nowhere_when_one_cannot():
     with pytest.raises(ValueError, match="row 1"):
         pycct.move_many(team, [(1, 0, 0), (5e11, 0, 0)], DT)
     assert [h.position for h in team] == [(0, 0, 0), (9e11, 0, 0)]
+
+
+def test_move_many_goes_nowhere_when_a_warning_raises():
+    # It is told before anything takes effect.
+    class Refuses(logging.Filter):
+        def filter(self, record):
+            raise KeyError("no")
+
+    scene = pycct.Scene()
+    scene.add(pycct.Box((50, 50, 1)), (0, 0, -1))
+    scene.add(pycct.Box((0.1, 50, 5)), (5, 0, 5))
+    team = [CharacterController(scene, at) for at in ((0, 0, 0.95), (4.4, 0, 0.95), (0, 3, 0.95))]
+    way = np.array([(0.02, 0, -0.01), (0.3, 0, -0.01), (0.02, 0, -0.01)])
+    refuses = Refuses()
+    logger = logging.getLogger("pycct")
+    logger.addFilter(refuses)
+    try:
+        with pytest.raises(KeyError):
+            for _ in range(100):
+                before = [hero.save() for hero in team]
+                pycct.move_many(team, way, DT)
+    finally:
+        logger.removeFilter(refuses)
+    assert [hero.save() for hero in team] == before
+    pycct.move_many(team, way, DT)
+    assert [hero.save() for hero in team] != before
+
+
+def test_move_many_looks_again_at_what_a_callback_changed():
+    scene = pycct.Scene()
+    scene.add(pycct.Box((50, 50, 1)), (0, 0, -1))
+    way = np.array([(0.02, 0, -0.5), (0.02, 0, -0.5)])
+
+    def spoils(_):
+        way[1] = math.nan
+
+    team = [CharacterController(scene, (k, 0, 1), on_hit=spoils) for k in range(2)]
+    before = team[1].save()
+    with pytest.raises(ValueError, match="displacements were changed"):
+        pycct.move_many(team, way, DT)
+    assert team[1].save() == before
 
 
 # --- the reference ---------------------------------------------------------------------------------------------------
