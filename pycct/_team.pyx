@@ -238,6 +238,9 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
         with nogil:
             pool_run(_move_some, &t, t.n, CHUNK, many)
         for i in range(t.n):
+            if i + 6 < t.n:
+                prefetch(jobs[i + 6].trial, 64)
+                prefetch(jobs[i + 6].state, sizeof(vec3))
             raise_status(jobs[i].status)
             if v3_max_abs(jobs[i].trial.position) > FARTHEST:
                 raise ValueError(f"displacements must not lead beyond {FARTHEST:g} m, as row {jobs[i].row} does, to "

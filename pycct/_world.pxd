@@ -132,7 +132,8 @@ cdef struct candidates:
     int32_t* source         # index of each triangle as the user gave it, -1: invisible wall or no mesh
     float* boxes            # of the triangles, a little larger, in blocks (see _lanes)
     int32_t* picked         # numbers of triangles
-    int32_t* spot           # place of each in its mesh's leaves, or number in its heightfield; of walls -1; undefined elsewhere
+    # Place of each in its mesh's leaves, or number in its heightfield; of walls -1; undefined elsewhere.
+    int32_t* spot
     triangle_aid* aids
     touched_triangle* touched
     double* depths
