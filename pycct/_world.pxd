@@ -128,6 +128,7 @@ cdef struct candidates:
     candidate_group* groups
     int32_t n_groups
     int32_t room_groups
+    void* block             # memory of all that is of triangles
     triangle* tris
     int32_t* source         # index of each triangle as the user gave it, -1: invisible wall or no mesh
     float* boxes            # of the triangles, a little larger, in blocks (see _lanes)

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Candidates and the nearest hit among them. See the header."""
 from libc.math cimport fabs
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from pycct._bvh cimport box32, box32_around, bvh_collect
@@ -77,12 +77,17 @@ cdef double TIE = 1e-9
 cdef enum:
     FETCHED = 64
 
+# Parts of a block of memory begin at multiples of this.
+cdef enum:
+    CARVED = 16
+
 # Corners of a box's faces, counter-clockwise from outside; bit 0 is +x, bit 1 +y, bit 2 +z.
 cdef int[6][4] BOX_FACES = [[0, 4, 6, 2], [1, 3, 7, 5], [0, 1, 5, 4], [2, 6, 7, 3], [0, 2, 3, 1], [4, 5, 7, 6]]
 
 
 cdef void candidates_init(candidates* c) noexcept nogil:
     c.groups = NULL
+    c.block = NULL
     c.tris = NULL
     c.source = NULL
     c.spot = NULL
@@ -103,14 +108,7 @@ cdef void candidates_init(candidates* c) noexcept nogil:
 
 cdef void candidates_free(candidates* c) noexcept nogil:
     free(c.groups)
-    free(c.tris)
-    free(c.source)
-    free(c.spot)
-    free(c.aids)
-    free(c.boxes)
-    free(c.picked)
-    free(c.touched)
-    free(c.depths)
+    free(c.block)
     free(c.places)
     free(c.items)
     candidates_init(c)
@@ -137,45 +135,41 @@ cdef int _room_for_groups(candidates* c, int32_t more) noexcept nogil:
     return STATUS_OK
 
 
+cdef inline void* _carve(char** at, size_t size, const void* old, size_t kept) noexcept nogil:
+    """The next ``size`` bytes of a block; they begin with what is kept of the old ones."""
+    cdef void* p = at[0]
+    if kept > 0:
+        memcpy(p, old, kept)
+    at[0] += (size + CARVED - 1) // CARVED * CARVED
+    return p
+
+
 cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
-    cdef int32_t room
-    cdef void* p
+    cdef size_t room, n = <size_t>c.n_tris
+    cdef char* at
+    cdef void* block
     if c.n_tris + more <= c.room_tris:
         return STATUS_OK
-    room = 2 * c.room_tris + more + 64
-    p = realloc(c.tris, <size_t>room * sizeof(triangle))
-    if p == NULL:
+    room = (<size_t>c.room_tris + <size_t>c.n_tris + <size_t>more + 7) & ~<size_t>7
+    # One block for all, what casts look at first in front: fewer pages to look up. Each part is rounded up by _carve.
+    block = malloc(lanes_floats(<int32_t>room) * sizeof(float) + (room + 2) * sizeof(touched_triangle)
+                   + room * (sizeof(triangle) + sizeof(triangle_aid) + 3 * sizeof(int32_t) + sizeof(double))
+                   + 8 * CARVED)
+    if block == NULL:
         return STATUS_NO_MEMORY
-    c.tris = <triangle*>p
-    p = realloc(c.source, <size_t>room * sizeof(int32_t))
-    if p == NULL:
-        return STATUS_NO_MEMORY
-    c.source = <int32_t*>p
-    p = realloc(c.spot, <size_t>room * sizeof(int32_t))
-    if p == NULL:
-        return STATUS_NO_MEMORY
-    c.spot = <int32_t*>p
-    p = realloc(c.aids, <size_t>room * sizeof(triangle_aid))
-    if p == NULL:
-        return STATUS_NO_MEMORY
-    c.aids = <triangle_aid*>p
-    p = realloc(c.picked, <size_t>room * sizeof(int32_t))
-    if p == NULL:
-        return STATUS_NO_MEMORY
-    c.picked = <int32_t*>p
-    p = realloc(c.touched, <size_t>(room + 2) * sizeof(touched_triangle))
-    if p == NULL:
-        return STATUS_NO_MEMORY
-    c.touched = <touched_triangle*>p
-    p = realloc(c.depths, <size_t>room * sizeof(double))
-    if p == NULL:
-        return STATUS_NO_MEMORY
-    c.depths = <double*>p
-    p = realloc(c.boxes, lanes_floats(room) * sizeof(float))
-    if p == NULL:
-        return STATUS_NO_MEMORY
-    c.boxes = <float*>p
-    c.room_tris = room
+    at = <char*>block
+    c.boxes = <float*>_carve(&at, lanes_floats(<int32_t>room) * sizeof(float), c.boxes,
+                             lanes_floats(c.n_tris) * sizeof(float))
+    c.aids = <triangle_aid*>_carve(&at, room * sizeof(triangle_aid), c.aids, n * sizeof(triangle_aid))
+    c.source = <int32_t*>_carve(&at, room * sizeof(int32_t), c.source, n * sizeof(int32_t))
+    c.tris = <triangle*>_carve(&at, room * sizeof(triangle), c.tris, n * sizeof(triangle))
+    c.touched = <touched_triangle*>_carve(&at, (room + 2) * sizeof(touched_triangle), NULL, 0)
+    c.picked = <int32_t*>_carve(&at, room * sizeof(int32_t), NULL, 0)
+    c.spot = <int32_t*>_carve(&at, room * sizeof(int32_t), c.spot, n * sizeof(int32_t))
+    c.depths = <double*>_carve(&at, room * sizeof(double), NULL, 0)
+    free(c.block)
+    c.block = block
+    c.room_tris = <int32_t>room
     return STATUS_OK
 
 
