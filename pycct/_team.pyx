@@ -107,6 +107,14 @@ cdef inline bint _is_plain(CharacterController hero) noexcept:
     return (not hero.params.collide and hero.filter_ is None and hero.behavior_ is None and hero.on_hit_ is None)
 
 
+cdef inline int _look_again(const number_rows* ways, int64_t i, vec3* way) except -1:
+    """A displacement, checked again: its owner may have changed it since."""
+    way[0] = row_load(ways, i)
+    if not within(way[0], FARTHEST):
+        raise ValueError(f"displacements were changed during the call: row {i} makes no sense")
+    return 0
+
+
 def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distance=0.0):
     """Move many controllers: one call, one release of the GIL.
 
@@ -220,14 +228,10 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
             j.fixed = &snap.fixed.data
             j.moving = &snap.moving.data
             j.row = i
-            j.way = row_load(&ways, i)
-            if not within(j.way, FARTHEST):
-                raise ValueError(f"displacements were changed during the call: row {i} makes no sense")
+            _look_again(&ways, i, &j.way)
         for i in slow:
             hero = <CharacterController>heroes[i]
-            way = row_load(&ways, i)
-            if not within(way, FARTHEST):
-                raise ValueError(f"displacements were changed during the call: row {i} makes no sense")
+            _look_again(&ways, i, &way)
             hero.advance(snaps[hero.scene], way, time, least, hero.params.mask, hero.filter_)
             flags[i] = <uint8_t>hero.st.flags
             moved.append(hero)

@@ -77,10 +77,6 @@ cdef double TIE = 1e-9
 cdef enum:
     FETCHED = 64
 
-# Parts of a block of memory begin at multiples of this.
-cdef enum:
-    CARVED = 16
-
 # Corners of a box's faces, counter-clockwise from outside; bit 0 is +x, bit 1 +y, bit 2 +z.
 cdef int[6][4] BOX_FACES = [[0, 4, 6, 2], [1, 3, 7, 5], [0, 1, 5, 4], [2, 6, 7, 3], [0, 2, 3, 1], [4, 5, 7, 6]]
 
@@ -140,7 +136,7 @@ cdef inline void* _carve(char** at, size_t size, const void* old, size_t kept) n
     cdef void* p = at[0]
     if kept > 0:
         memcpy(p, old, kept)
-    at[0] += (size + CARVED - 1) // CARVED * CARVED
+    at[0] += size
     return p
 
 
@@ -150,11 +146,11 @@ cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
     cdef void* block
     if c.n_tris + more <= c.room_tris:
         return STATUS_OK
-    room = (<size_t>c.room_tris + <size_t>c.n_tris + <size_t>more + 7) & ~<size_t>7
-    # One block for all, what casts look at first in front: fewer pages to look up. Each part is rounded up by _carve.
+    # In whole strides, so that every part of the block is aligned as it must be.
+    room = (<size_t>c.room_tris + n + <size_t>more + STRIDE - 1) // STRIDE * STRIDE
+    # One block for all, what casts look at first in front: fewer pages to look up.
     block = malloc(lanes_floats(<int32_t>room) * sizeof(float) + (room + 2) * sizeof(touched_triangle)
-                   + room * (sizeof(triangle) + sizeof(triangle_aid) + 3 * sizeof(int32_t) + sizeof(double))
-                   + 8 * CARVED)
+                   + room * (sizeof(triangle) + sizeof(triangle_aid) + 3 * sizeof(int32_t) + sizeof(double)))
     if block == NULL:
         return STATUS_NO_MEMORY
     at = <char*>block
@@ -636,15 +632,13 @@ cdef int candidates_lay_out(candidates* c, const world_part* part, int32_t part_
 
 
 cdef void kept_prefetch(const kept_candidates* kept, const world_part* part, bint corners) noexcept nogil:
-    cdef const int32_t* spot
+    cdef const int32_t* spot = kept.block + 2 * kept.n_groups
     cdef const int32_t* v
     cdef const kept_group* k
     cdef const mesh_data* m
     cdef int32_t i, j
-    # Of nothing nothing is kept, not even memory.
-    if not kept.whole or kept.n_groups == 0:
+    if not kept.whole:
         return
-    spot = kept.block + 2 * kept.n_groups
     for i in range(kept.n_groups):
         k = <const kept_group*>kept.block + i
         if k.count < 0:

@@ -14,6 +14,7 @@ import zlib
 
 import numpy as np
 import pytest
+import reports
 
 import pycct
 from pycct import CharacterController, Crowd, reference, saves
@@ -571,13 +572,7 @@ def test_others_go_on_alike_when_some_come_and_go(collide, triangles, keep_trian
 def test_a_crowd_goes_on_when_its_ground_is_another(triangles, keep_triangles):
     # What it remembers are numbers of triangles, which the new ground has far fewer of.
     keep_triangles(triangles)
-    def level(k):
-        corners = np.array([(i * 30.0 / k, j * 30.0 / k, 0.0) for i in range(k + 1) for j in range(k + 1)])
-        i, j = np.divmod(np.arange(k * k), k)
-        a, b = i * (k + 1) + j, (i + 1) * (k + 1) + j
-        return corners, np.concatenate([np.stack([a, b, b + 1], 1), np.stack([a, b + 1, a + 1], 1)])
-
-    fine, coarse = level(300), level(1)
+    fine, coarse = (reports.grid((0, 0), (30, 30), (k, k)) for k in (300, 1))
     n = 64
     at = np.column_stack([np.linspace(2, 28, n), np.linspace(28, 2, n), np.full(n, 1.0)])
     way = np.tile([0.05, -0.02, -0.05], (n, 1))
@@ -586,7 +581,7 @@ def test_a_crowd_goes_on_when_its_ground_is_another(triangles, keep_triangles):
         scene = pycct.Scene()
         crowd = Crowd(scene, at)
         for ground in grounds:
-            actor = scene.add(pycct.Mesh(*ground))
+            actor = scene.add(pycct.Mesh(ground.vertices, ground.triangles))
             for _ in range(3):
                 crowd.move(way, DT, threads=2)
             scene.remove(actor)
