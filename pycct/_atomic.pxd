@@ -16,6 +16,11 @@ cdef extern from * nogil:
             return _InterlockedCompareExchange(p, to, from) == from;
         }
         static long long pycct_add(long long *p, long long x) { return _InterlockedExchangeAdd64(p, x); }
+        static long long pycct_load64(long long *p) { return _InterlockedOr64(p, 0); }
+        static void pycct_store64(long long *p, long long x) { _InterlockedExchange64(p, x); }
+        static int pycct_swap64(long long *p, long long from, long long to) {
+            return _InterlockedCompareExchange64(p, to, from) == from;
+        }
         static void pycct_pause(void) { YieldProcessor(); }
         static void pycct_yield(void) { SwitchToThread(); }
     #else
@@ -28,6 +33,11 @@ cdef extern from * nogil:
         }
         static inline long long pycct_add(long long *p, long long x) {
             return __atomic_fetch_add(p, x, __ATOMIC_SEQ_CST);
+        }
+        static inline long long pycct_load64(long long *p) { return __atomic_load_n(p, __ATOMIC_SEQ_CST); }
+        static inline void pycct_store64(long long *p, long long x) { __atomic_store_n(p, x, __ATOMIC_SEQ_CST); }
+        static inline int pycct_swap64(long long *p, long long from, long long to) {
+            return __atomic_compare_exchange_n(p, &from, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
         }
         static inline void pycct_pause(void) {
         #if defined(__x86_64__) || defined(__i386__)
@@ -56,6 +66,9 @@ cdef extern from * nogil:
     bint atomic_swap "pycct_swap"(long* p, long old, long new) noexcept
     # What it was before.
     long long atomic_add "pycct_add"(long long* p, long long x) noexcept
+    long long atomic_load64 "pycct_load64"(long long* p) noexcept
+    void atomic_store64 "pycct_store64"(long long* p, long long x) noexcept
+    bint atomic_swap64 "pycct_swap64"(long long* p, long long old, long long new) noexcept
     void cpu_pause "pycct_pause"() noexcept
     void cpu_yield "pycct_yield"() noexcept
     void spin_lock "pycct_spin_lock"(long* lock) noexcept

@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Threads that wait for work: one pool for the process, made on first use.
 
-They never touch Python. Work is a range of numbers handed out in chunks, so what
-comes out must not depend on who does which.
+They never touch Python. Work is a range of numbers handed out in chunks, of the size
+told or more, so what comes out must not depend on who does which.
 """
 from libc.stdint cimport int64_t
 
@@ -23,3 +23,20 @@ cdef int pool_worth(int64_t n, int64_t chunk, int threads) noexcept nogil
 # caller has the pool, the caller's thread does all. Each thread computes with the default floating-point
 # environment meanwhile. Not from within a task.
 cdef void pool_run(pool_task task, void* context, int64_t n, int64_t chunk, int threads) noexcept nogil
+
+
+# The same while the caller still writes down what is to be done: the others do what is ready. From pool_begin to
+# pool_end the caller runs nobody else's code, which might fork.
+cdef struct pool_batch:
+    pool_task task
+    void* context
+    int64_t chunk
+    long long n                 # there are no more numbers
+    long long ready             # those below may be done
+    long long next              # first number that nobody has taken
+    int helpers                 # threads that were offered it, -1: somebody else has the pool
+
+cdef void pool_begin(pool_batch* b, pool_task task, void* context, int64_t n, int64_t chunk, int threads) noexcept nogil
+cdef void pool_ready(pool_batch* b, int64_t ready) noexcept nogil
+# There are n of them, no more than pool_begin was told, and all are ready.
+cdef void pool_end(pool_batch* b, int64_t n) noexcept nogil

@@ -5,7 +5,17 @@ import os
 
 from libc.stdint cimport int64_t
 
-from pycct._atomic cimport atomic_add, atomic_exchange, atomic_load, atomic_store, atomic_swap, cpu_pause, cpu_yield
+from pycct._atomic cimport (
+    atomic_exchange,
+    atomic_load,
+    atomic_load64,
+    atomic_store,
+    atomic_store64,
+    atomic_swap,
+    atomic_swap64,
+    cpu_pause,
+    cpu_yield,
+)
 
 
 cdef extern from "pythread.h" nogil:
@@ -59,19 +69,11 @@ cdef enum:
     RUNNING = 2     # works
 
 
-cdef struct batch:
-    pool_task task
-    void* context
-    int64_t n
-    int64_t chunk
-    long long next              # first number that nobody has taken
-
-
 cdef struct pool_worker:
     PyThread_type_lock wake     # held, but for the moment of waking
     long state
     long asleep
-    batch* work
+    pool_batch* work
     int number
 
 
@@ -81,17 +83,50 @@ cdef long taken = 0             # somebody has the pool
 cdef int spin = SPIN if (os.cpu_count() or 1) > 1 else 0
 
 
-cdef void _work(batch* b, int number) noexcept nogil:
+cdef inline void _wait(int* turns) noexcept nogil:
+    """A moment; whoever is waited for may have lost its core."""
+    turns[0] += 1
+    if turns[0] > 1000:
+        cpu_yield()
+    else:
+        cpu_pause()
+
+
+cdef bint _take(pool_batch* b, int64_t* first, int64_t* last) noexcept nogil:
+    """The next numbers, once they are ready; False: there are no more.
+
+    Many at first, so that seldom two threads work side by side, and few at the end, when one would wait for another."""
+    cdef int turns = 0
+    cdef int64_t n, ready, end, share
+    while True:
+        n = atomic_load64(&b.n)
+        first[0] = atomic_load64(&b.next)
+        if first[0] >= n:
+            return False
+        share = (n - first[0]) // (2 * (b.helpers + 1))
+        if share < b.chunk:
+            share = b.chunk
+        end = first[0] + share
+        if end > n:
+            end = n
+        # In between there may have come to be fewer, so many are not ready then.
+        ready = atomic_load64(&b.ready)
+        if ready < end and ready >= first[0] + b.chunk:
+            end = ready
+        if ready < end:
+            _wait(&turns)
+        elif atomic_swap64(&b.next, first[0], end):
+            last[0] = end
+            return True
+
+
+cdef void _work(pool_batch* b, int number) noexcept nogil:
     cdef fenv_t before
     cdef int64_t first, last
     fegetenv(&before)
     fesetenv(FE_DFL_ENV)
-    while True:
-        first = atomic_add(&b.next, b.chunk)
-        if first >= b.n:
-            break
-        last = first + b.chunk
-        b.task(b.context, number, first, last if last < b.n else b.n)
+    while _take(b, &first, &last):
+        b.task(b.context, number, first, last)
     fesetenv(&before)
 
 
@@ -165,46 +200,66 @@ cdef int pool_worth(int64_t n, int64_t chunk, int threads) noexcept nogil:
     return <int>chunks if chunks < threads else threads
 
 
-cdef void pool_run(pool_task task, void* context, int64_t n, int64_t chunk, int threads) noexcept nogil:
-    cdef batch b
+cdef void pool_begin(pool_batch* b, pool_task task, void* context, int64_t n, int64_t chunk,
+                     int threads) noexcept nogil:
     cdef pool_worker* w
-    cdef int helpers = pool_worth(n, chunk, threads) - 1, i, turns
+    cdef int helpers = pool_worth(n, chunk, threads) - 1, i
     b.task = task
     b.context = context
     b.n = n
     b.chunk = chunk
-    b.next = 0
+    b.next = b.ready = 0
+    b.helpers = -1
     if helpers < 1 or atomic_exchange(&taken, 1):
-        b.chunk = n if n > 0 else 1
-        _work(&b, 0)
         return
     if helpers > n_workers:
         helpers = n_workers
+    b.helpers = helpers
     for i in range(helpers):
         w = &workers[i]
-        w.work = &b
+        w.work = b
         atomic_store(&w.state, OFFERED)
         if atomic_exchange(&w.asleep, 0):
             PyThread_release_lock(w.wake)
-    _work(&b, 0)
-    for i in range(helpers):
+
+
+cdef void pool_ready(pool_batch* b, int64_t ready) noexcept nogil:
+    atomic_store64(&b.ready, ready)
+
+
+cdef void pool_end(pool_batch* b, int64_t n) noexcept nogil:
+    cdef pool_worker* w
+    cdef int i, turns
+    # In this order: who sees that all are ready sees how many there are.
+    atomic_store64(&b.n, n)
+    atomic_store64(&b.ready, n)
+    if b.helpers < 0:
+        b.helpers = 0
+        b.chunk = n if n > 0 else 1
+        _work(b, 0)
+        return
+    _work(b, 0)
+    for i in range(b.helpers):
         w = &workers[i]
         # Who has not begun by now need not.
         if atomic_swap(&w.state, OFFERED, IDLE):
             continue
         turns = 0
         while atomic_load(&w.state) != IDLE:
-            turns += 1
-            if turns > 1000:
-                cpu_yield()
-            else:
-                cpu_pause()
+            _wait(&turns)
     atomic_store(&taken, 0)
+
+
+cdef void pool_run(pool_task task, void* context, int64_t n, int64_t chunk, int threads) noexcept nogil:
+    cdef pool_batch b
+    pool_begin(&b, task, context, n, chunk, threads)
+    pool_end(&b, n)
 
 
 cdef struct counting:
     double* sums
     double rest
+    long long ready
 
 
 cdef void _count(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
@@ -212,7 +267,7 @@ cdef void _count(void* context, int worker, int64_t first, int64_t last) noexcep
     cdef int64_t i
     for i in range(first, last):
         # A subnormal number, which flush-to-zero would lose.
-        c.sums[i] = <double>i + (1.0 if c.rest * 0.5 > 0.0 else 0.0)
+        c.sums[i] = <double>i + (1.0 if c.rest * 0.5 > 0.0 and i < atomic_load64(&c.ready) else 0.0)
 
 
 def _selftest(n, chunk, threads):
@@ -227,9 +282,36 @@ def _selftest(n, chunk, threads):
     sums = out
     c.sums = &sums[0] if n else NULL
     c.rest = 1e-310
+    c.ready = total
     with nogil:
         pool_run(_count, &c, total, part, many)
     return out, n_workers
+
+
+def _selftest_ready(n, end, chunk, threads):
+    """For tests: the same of the first ``end`` of n numbers, which become ready one by one; i where it was too early."""
+    cdef counting c
+    cdef pool_batch b
+    cdef int64_t total = n, last = end, part = chunk, i = 0
+    cdef int many = pool_threads(threads), turn
+    cdef double[::1] sums
+    import numpy as np
+
+    out = np.zeros(n)
+    sums = out
+    c.sums = &sums[0] if n else NULL
+    c.rest = 1e-310
+    c.ready = 0
+    pool_begin(&b, _count, &c, total, part, many)
+    while i < last:
+        for turn in range(100):
+            cpu_pause()
+        i += 1
+        atomic_store64(&c.ready, i)
+        pool_ready(&b, i)
+    with nogil:
+        pool_end(&b, last)
+    return out
 
 
 if at_fork(_forget) != 0:

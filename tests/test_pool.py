@@ -32,6 +32,14 @@ def test_everything_is_done_once(threads):
         assert work(1000, chunk, threads)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+@pytest.mark.parametrize("chunk", [1, 7, 64])
+def test_what_is_ready_is_done_while_the_rest_becomes_so(threads, chunk):
+    for n, end in ((0, 0), (1, 0), (1, 1), (500, 0), (500, 1), (500, 333), (500, 499), (500, 500)):
+        done = pool._selftest_ready(n, end, chunk, threads)
+        assert done.tolist() == [*range(1, end + 1), *[0] * (n - end)]
+
+
 def test_threads_that_sleep_wake_up():
     for pause in (0, 0.0001, 0.001, 0.02):
         for _ in range(20):
