@@ -3,13 +3,14 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
+from pycct._moment cimport moment
 from pycct._move cimport (
     controller_params,
     controller_state,
     ground_contact,
     hit_log,
+    kept_cache,
     move_scratch,
-    move_stats,
     move_world,
 )
 from pycct._neighbours cimport character
@@ -23,31 +24,31 @@ cdef class CharacterController:
     # What a team reads and writes while it holds the GIL stands side by side.
     cdef int busy
     cdef bint removed
-    cdef controller_state* st           # as it is; these three take turns
-    cdef controller_state* before       # where the last move began, for explain_last
-    cdef controller_state* trial        # where a move is made that has not taken effect yet
-    cdef int stuck_moves
-    cdef uint32_t warned
+    cdef moment* now                    # as it is; these three take turns
+    cdef moment* before                 # where the last move began, for explain_last
+    cdef moment* trial                  # a move that has not taken effect yet
+    cdef hit_log* log                   # of the last move that took effect
+    cdef hit_log* trial_log
     cdef object on_hit_
     cdef object behavior_
     cdef object filter_
+    cdef object asked_filter            # of the last move, for explain_last
     cdef Actor proxy_
-    cdef vec3 asked                     # what the last move was asked, for explain_last
-    cdef double asked_dt                # < 0: no move yet
-    cdef double asked_least
-    cdef uint32_t asked_mask
-    cdef int32_t slot                   # in the scene's neighbours, -1: others do not meet it
-    cdef object asked_filter
-    cdef move_stats last
-    cdef hit_log log                    # of the last move that took effect
     cdef controller_params params
+    cdef int32_t slot                   # in the scene's neighbours, -1: others do not meet it
     cdef move_scratch scratch
-    cdef controller_state[3] states
+    # What a large team, whose threads have the scratch, keeps of it; or there is so little near that it uses its own.
+    cdef kept_cache kept
+    cdef bint has_little_near
+    cdef moment[3] moments
+    cdef hit_log[2] logs
     cdef readonly int64_t id            # among the controllers of the scene
     cdef PyObject* neighbours           # the scene's; a reference that the garbage collector does not clear
     cdef public object user_data
+    cdef bint may_enter(self) noexcept
     cdef int enter(self) except -1
     cdef void leave(self) noexcept
+    cdef void forget_near(self) noexcept
     cdef character as_character(self) noexcept
     cdef int publish(self) except -1
     cdef int publish_place(self) except -1
@@ -56,10 +57,9 @@ cdef class CharacterController:
     cdef int look_down(self, double reach, ground_contact* found) except -1
     cdef int ask(self, object filter, object behavior) except -1
     cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1
-    cdef int watch(self, vec3 displacement, const move_stats* cost) except -1
+    cdef int warn(self) except -1
     cdef int advance(self, Snapshot snap, vec3 d, double time, double least, uint32_t bits, object filter) except -1
-    cdef void commit(self, const move_stats* cost, vec3 d, double time, double least, uint32_t bits,
-                     object filter) noexcept
+    cdef void commit(self, object filter) noexcept
     cdef object retrace(self, const controller_state* start, vec3 d, double dt, double least, uint32_t mask,
                         object filter)
     cdef int _set(self, str name, object value) except -1

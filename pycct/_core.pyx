@@ -43,6 +43,7 @@ from pycct._convert cimport (
     raise_status,
 )
 from pycct._fenv cimport fp_enter, fp_leave
+from pycct._moment cimport EPSILON_DISTANCE, WARNED_FAR, WARNED_STUCK, moment, moment_make, moment_said
 from pycct._move cimport (
     CLIMBING_CONSTRAINED,
     COLLISION_DOWN,
@@ -63,7 +64,8 @@ from pycct._move cimport (
     ground_contact,
     hit_log,
     hit_record,
-    move_controller,
+    kept_cache,
+    kept_cache_free,
     move_is_brief,
     move_stats,
     move_world,
@@ -87,7 +89,7 @@ from pycct._neighbours cimport (
 from pycct._scene cimport Scene, Snapshot
 from pycct._shapes cimport Capsule
 from pycct._types cimport STATUS_NEED_ANSWER
-from pycct._vec cimport aabb, v3, v3_add, v3_len, v3_len2, v3_madd, v3_max_abs, v3_reject, v3_sub, vec3
+from pycct._vec cimport aabb, v3, v3_add, v3_len, v3_madd, v3_max_abs, v3_sub, vec3
 from pycct._world cimport (
     ASK_FILTER,
     OWNER_ACTOR,
@@ -111,15 +113,6 @@ cdef tuple PASSES = (Pass.UP, Pass.SIDE, Pass.DOWN, Pass.SENSOR)
 # Silent until the program that uses it says where its log goes.
 cdef object logger = logging.getLogger("pycct")
 logger.addHandler(logging.NullHandler())
-# Moves in a row without the wanted side motion before a character counts as stuck (MOVE 14.7).
-cdef int STUCK_MOVES = 10
-# Motions no longer than this are none (MOVE 1.2 EPSILON_DISTANCE).
-cdef double EPSILON_DISTANCE = 1e-6
-# Of squares: surely more than once and less than twice as long.
-cdef double PLAINLY = 3.9
-cdef enum:
-    WARNED_FAR = 1
-    WARNED_STUCK = 2
 
 
 cdef vec3 _as_place(object value, str name) except *:
@@ -129,11 +122,11 @@ cdef vec3 _as_place(object value, str name) except *:
     return v
 
 
-cdef int _move_here(const controller_params* p, controller_state* state, const move_world* w, move_scratch* scratch,
-                    vec3 d, double time, double least, move_stats* cost) noexcept nogil:
-    """`move_controller` in the floating-point environment of moves."""
+cdef int _move_here(const controller_params* p, const moment* now, moment* next_, const move_world* w,
+                    move_scratch* scratch, hit_log* log, vec3 d, double time, double least) noexcept nogil:
+    """`moment_make` in the floating-point environment of moves."""
     cdef unsigned long long env = fp_enter()
-    cdef int status = move_controller(p, state, w, scratch, d, time, least, cost)
+    cdef int status = moment_make(p, now, next_, w, scratch, NULL, log, d, time, least)
     fp_leave(env)
     return status
 
@@ -568,19 +561,21 @@ cdef class CharacterController:
 
     def __cinit__(self, *args, **kwargs):
         scratch_init(&self.scratch)
-        memset(self.states, 0, sizeof(self.states))
-        self.st = &self.states[0]
-        self.before = &self.states[1]
-        self.trial = &self.states[2]
-        memset(&self.last, 0, sizeof(move_stats))
-        memset(&self.log, 0, sizeof(hit_log))
+        memset(self.moments, 0, sizeof(self.moments))
+        memset(self.logs, 0, sizeof(self.logs))
+        memset(&self.kept, 0, sizeof(kept_cache))
+        self.now = &self.moments[0]
+        self.before = &self.moments[1]
+        self.trial = &self.moments[2]
+        self.log = &self.logs[0]
+        self.trial_log = &self.logs[1]
         self.busy = 0
         self.removed = False
         self.neighbours = NULL
         self.slot = -1
         self.id = -1
-        self.asked_dt = -1.0
-        self.scratch.cache.valid = False
+        self.now.asked_dt = -1.0
+        self.forget_near()
 
     def __dealloc__(self):
         # In a reference cycle the collector has cleared self.scene by now.
@@ -588,7 +583,9 @@ cdef class CharacterController:
             if self.slot >= 0:
                 shared_remove(&(<Neighbours>self.neighbours).shared, self.slot)
             Py_DECREF(<Neighbours>self.neighbours)
-        free(self.log.records)
+        free(self.logs[0].records)
+        free(self.logs[1].records)
+        kept_cache_free(&self.kept)
         scratch_free(&self.scratch)
 
     def __init__(self, scene, position=(0.0, 0.0, 0.0), radius=0.4, height=1.0, up=(0.0, 0.0, 1.0), step_offset=0.5,
@@ -625,16 +622,21 @@ cdef class CharacterController:
         self.behavior_ = behavior
         self.filter_ = filter
         self.user_data = user_data
-        state_forget(self.st, place)
+        state_forget(&self.now.state, place)
         with self.scene.lock:
             self.id = self.scene.next_character
             self.scene.next_character += 1
             self.scene.characters_[self.id] = weakref.ref(self, _Unlist(scene, self.id))
         self.publish()
 
+    cdef void forget_near(self) noexcept:
+        """What is near has to be found anew."""
+        self.scratch.cache.valid = False
+        self.kept.near.whole = False
+
     cdef character as_character(self) noexcept:
         """How others see it."""
-        return character_of(&self.params, self.st.position, self.id, 0)
+        return character_of(&self.params, self.now.state.position, self.id, 0)
 
     cdef int publish(self) except -1:
         """Tell others where it is, and let its proxy follow."""
@@ -671,7 +673,7 @@ cdef class CharacterController:
             shape = Capsule(self.params.radius, self.params.height)
             with self.scene.lock, cython.critical_section(self.proxy_):
                 self.proxy_.shape = shape
-        self.proxy_.move_to(from_vec3(self.st.position), z_to(self.params.up))
+        self.proxy_.move_to(from_vec3(self.now.state.position), z_to(self.params.up))
         return 0
 
     cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1:
@@ -692,37 +694,21 @@ cdef class CharacterController:
         w.farthest = 0.0
         return 0
 
-    cdef int watch(self, vec3 displacement, const move_stats* cost) except -1:
-        """Say once when the move in ``trial`` looks wrong (MOVE 14.5 and 14.7 as RULES corrects them).
+    cdef int warn(self) except -1:
+        """Say, once, what looks wrong with the move in ``trial``.
 
-        Before it takes effect: what hears of it may raise."""
-        cdef const controller_state* after = self.trial
-        cdef vec3 moved, wanted
-        cdef double bound
-        if cost.iterations == 0:
-            return 0
-        moved = v3_sub(after.position, self.st.position)
-        # Nearly all moves are plainly neither.
-        if (v3_len2(moved) <= PLAINLY * v3_len2(displacement)
-                and v3_len2(v3_reject(moved, self.params.up)) > PLAINLY * EPSILON_DISTANCE * EPSILON_DISTANCE):
-            self.stuck_moves = 0
-            return 0
-        wanted = v3_reject(displacement, self.params.up)
-        if cost.recoveries == 0 and not self.warned & WARNED_FAR:
-            bound = (2.0 * v3_len(displacement) + v3_len(self.st.separation) + self.params.step_offset
-                     + 2.0 * v3_len(after.platform_delta))
-            if v3_len(moved) > bound:
-                self.warned |= WARNED_FAR
-                logger.warning("%r moved %g m in one move although only %g m were asked", self, v3_len(moved),
-                               v3_len(displacement))
-        if v3_len(wanted) > EPSILON_DISTANCE and v3_len(v3_reject(moved, self.params.up)) < EPSILON_DISTANCE:
-            self.stuck_moves += 1
-            if self.stuck_moves > STUCK_MOVES and not self.warned & WARNED_STUCK:
-                self.warned |= WARNED_STUCK
-                logger.warning("%r may be stuck: %d moves in a row without the side motion that was asked; "
-                               "explain_last() tells why", self, self.stuck_moves)
-        else:
-            self.stuck_moves = 0
+        Before it takes effect: who hears of it may raise, which must not be for ever."""
+        cdef uint32_t wrong = self.trial.unsaid
+        if wrong & WARNED_FAR:
+            moment_said(self.now, WARNED_FAR)
+            moment_said(self.trial, WARNED_FAR)
+            logger.warning("%r moved %g m in one move although only %g m were asked", self,
+                           v3_len(v3_sub(self.trial.state.position, self.now.state.position)), v3_len(self.trial.asked))
+        if wrong & WARNED_STUCK:
+            moment_said(self.now, WARNED_STUCK)
+            moment_said(self.trial, WARNED_STUCK)
+            logger.warning("%r may be stuck: %d moves in a row without the side motion that was asked; "
+                           "explain_last() tells why", self, self.trial.stuck_moves)
         return 0
 
     cdef int ask(self, object filter, object behavior) except -1:
@@ -739,17 +725,24 @@ cdef class CharacterController:
         raise_status(book_add(&self.scratch.book, &a))
         return 0
 
+    cdef bint may_enter(self) noexcept:
+        """Take the controller for this thread, if that is possible; no code of others runs meanwhile."""
+        cdef bint may
+        with cython.critical_section(self):
+            may = self.scene is not None and not self.removed and not self.busy
+            if may:
+                self.busy = 1
+        return may
+
     cdef int enter(self) except -1:
         """Take the controller for this thread; RuntimeError when another has it."""
-        with cython.critical_section(self):
-            if self.scene is None:
-                raise RuntimeError("the controller was not initialised: call CharacterController.__init__")
-            if self.removed:
-                raise RuntimeError("the controller has been removed")
-            if self.busy:
-                raise RuntimeError("the controller is in use: by another thread, or by a callback of its own move")
-            self.busy = 1
-        return 0
+        if self.may_enter():
+            return 0
+        if self.scene is None:
+            raise RuntimeError("the controller was not initialised: call CharacterController.__init__")
+        if self.removed:
+            raise RuntimeError("the controller has been removed")
+        raise RuntimeError("the controller is in use: by another thread, or by a callback of its own move")
 
     cdef void leave(self) noexcept:
         with cython.critical_section(self):
@@ -799,27 +792,26 @@ cdef class CharacterController:
                 self.publish()
         finally:
             self.leave()
-        return FLAGS[self.st.flags]
+        return FLAGS[self.now.state.flags]
 
     cdef int advance(self, Snapshot snap, vec3 d, double time, double least, uint32_t bits, object filter) except -1:
         """Move, and let it take effect when all went well; others are not told yet."""
         cdef move_world w
-        cdef controller_state* trial = self.trial
-        cdef move_stats cost
         cdef int status
         # A callback may set another one: that is for the next move.
         cdef object on_hit = self.on_hit_, behavior = self.behavior_
         self.surround(&w, snap, bits, filter)
         self.scratch.book.n = 0
         # Giving the GIL away and taking it back would cost more than a brief move.
-        w.brief = move_is_brief(self.st, &w, &self.scratch, d)
+        w.brief = move_is_brief(&self.now.state, &w, &self.scratch, d)
         while True:
-            trial[0] = self.st[0]
             if w.brief:
-                status = _move_here(&self.params, trial, &w, &self.scratch, d, time, least, &cost)
+                status = _move_here(&self.params, self.now, self.trial, &w, &self.scratch, self.trial_log, d, time,
+                                    least)
             else:
                 with nogil:
-                    status = _move_here(&self.params, trial, &w, &self.scratch, d, time, least, &cost)
+                    status = _move_here(&self.params, self.now, self.trial, &w, &self.scratch, self.trial_log, d, time,
+                                        least)
             if status == STATUS_NOT_AT_HAND:
                 w.brief = False
             elif status == STATUS_NEED_ANSWER:
@@ -827,47 +819,43 @@ cdef class CharacterController:
             else:
                 break
         raise_status(status)
-        if v3_max_abs(trial.position) > FARTHEST:
-            raise ValueError(f"displacement must not lead beyond {FARTHEST:g} m, to {from_vec3(trial.position)}")
+        if v3_max_abs(self.trial.state.position) > FARTHEST:
+            raise ValueError(f"displacement must not lead beyond {FARTHEST:g} m, to "
+                             f"{from_vec3(self.trial.state.position)}")
         if on_hit is not None:
-            for hit in _hits(self.scene, &self.scratch.log):
+            for hit in _hits(self.scene, self.trial_log):
                 on_hit(hit)
-        self.watch(d, &cost)
-        self.commit(&cost, d, time, least, bits, filter)
+        if self.trial.unsaid:
+            self.warn()
+        self.commit(filter)
         return 0
 
-    cdef void commit(self, const move_stats* cost, vec3 d, double time, double least, uint32_t bits,
-                     object filter) noexcept:
-        """Take over the move in ``trial``, whose hits are in the scratch."""
-        cdef hit_log swap
-        cdef controller_state* turn = self.before
+    cdef void commit(self, object filter) noexcept:
+        """Let the move in ``trial`` take effect."""
+        cdef moment* turn = self.before
+        cdef hit_log* log = self.log
         # Readers see the move before or the move after, never one in between.
         with cython.critical_section(self):
-            self.before = self.st
-            self.st = self.trial
+            self.before = self.now
+            self.now = self.trial
             self.trial = turn
-            self.asked = d
-            self.asked_dt = time
-            self.asked_least = least
-            self.asked_mask = bits
-            self.asked_filter = filter
-            self.last = cost[0]
-            swap = self.log
-            self.log = self.scratch.log
-            self.scratch.log = swap
+            self.log = self.trial_log
+            self.trial_log = log
+            if self.asked_filter is not filter:
+                self.asked_filter = filter
 
     @property
     def position(self):
         """Centre of the capsule, metres. Set: moved without forgetting what it stands on."""
         with cython.critical_section(self):
-            return from_vec3(self.st.position)
+            return from_vec3(self.now.state.position)
 
     @position.setter
     def position(self, value):
         cdef vec3 p = _as_place(value, "position")
         self.enter()
         try:
-            self.st.position = p
+            self.now.state.position = p
             self.publish()
         finally:
             self.leave()
@@ -875,14 +863,14 @@ cdef class CharacterController:
     @property
     def foot_position(self):
         """Half the whole height plus the contact offset below the centre, metres. Settable."""
-        return from_vec3(v3_madd(self.st.position, self.params.up, -foot_below(&self.params)))
+        return from_vec3(v3_madd(self.now.state.position, self.params.up, -foot_below(&self.params)))
 
     @foot_position.setter
     def foot_position(self, value):
         cdef vec3 p = _as_place(value, "foot_position")
         self.enter()
         try:
-            self.st.position = v3_madd(p, self.params.up, foot_below(&self.params))
+            self.now.state.position = v3_madd(p, self.params.up, foot_below(&self.params))
             self.publish()
         finally:
             self.leave()
@@ -894,8 +882,8 @@ cdef class CharacterController:
         self.enter()
         try:
             with cython.critical_section(self):
-                state_shift(self.st, o, self.params.up)
-                state_shift(self.before, o, self.params.up)
+                state_shift(&self.now.state, o, self.params.up)
+                state_shift(&self.before.state, o, self.params.up)
                 for i in range(self.log.n):
                     self.log.records[i].position = v3_sub(self.log.records[i].position, o)
             self.publish()
@@ -914,10 +902,10 @@ cdef class CharacterController:
         self.enter()
         try:
             with cython.critical_section(self):
-                state_forget(self.st, p)
+                state_forget(&self.now.state, p)
                 self.log.n = 0
-                self.asked_dt = -1.0
-            self.stuck_moves = 0
+                self.now.asked_dt = -1.0
+            self.now.stuck_moves = 0
             self.publish()
         finally:
             self.leave()
@@ -954,7 +942,7 @@ cdef class CharacterController:
             while True:
                 with nogil:
                     env = fp_enter()
-                    status = probe_below(&self.params, self.st, &w, &self.scratch, reach, found)
+                    status = probe_below(&self.params, &self.now.state, &w, &self.scratch, reach, found)
                     fp_leave(env)
                 if status != STATUS_NEED_ANSWER:
                     break
@@ -986,7 +974,7 @@ cdef class CharacterController:
         self.enter()
         try:
             with cython.critical_section(self):
-                snapped(self.st, &self.params, &found, gap)
+                snapped(&self.now.state, &self.params, &found, gap)
             self.publish()
         finally:
             self.leave()
@@ -1021,7 +1009,7 @@ cdef class CharacterController:
             self.surround(&w, snap, self.params.mask, filter)
             self.scratch.book.n = 0
             # Only what is gained is tested: what it touches now does not count.
-            top = v3_madd(self.st.position, self.params.up, 0.5 * self.params.height)
+            top = v3_madd(self.now.state.position, self.params.up, 0.5 * self.params.height)
             new_top = v3_madd(top, self.params.up, h - self.params.height)
             while True:
                 with nogil:
@@ -1049,13 +1037,13 @@ cdef class CharacterController:
         cdef vec3 place
         p.height = as_not_negative(height, "height")
         parameters_check(&p)
-        place = v3_madd(self.st.position, p.up, 0.5 * (p.height - self.params.height))
+        place = v3_madd(self.now.state.position, p.up, 0.5 * (p.height - self.params.height))
         self.enter()
         try:
             with cython.critical_section(self):
                 self.params = p
-                self.st.position = place
-            self.scratch.cache.valid = False
+                self.now.state.position = place
+            self.forget_near()
             self.publish()
         finally:
             self.leave()
@@ -1089,7 +1077,7 @@ cdef class CharacterController:
             self.surround(&w, snap, self.params.mask, filter)
             self.scratch.book.n = 0
             while True:
-                trial = self.st[0]
+                trial = self.now.state
                 with nogil:
                     env = fp_enter()
                     status = unstick(&self.params, &trial, &w, &self.scratch, more, &cost)
@@ -1101,7 +1089,7 @@ cdef class CharacterController:
             if v3_max_abs(trial.position) > FARTHEST:
                 raise ValueError(f"margin must not lead beyond {FARTHEST:g} m, to {from_vec3(trial.position)}")
             with cython.critical_section(self):
-                self.st[0] = trial
+                self.now.state = trial
             self.publish()
         finally:
             self.leave()
@@ -1134,10 +1122,10 @@ cdef class CharacterController:
             self.surround(&w, snap, self.params.mask, None)
             with nogil:
                 env = fp_enter()
-                status = gather_near(&self.params, self.st, &w, &self.scratch, reach)
+                status = gather_near(&self.params, &self.now.state, &w, &self.scratch, reach)
                 fp_leave(env)
             raise_status(status)
-            return contacts_around(self.scene, snap, &self.params, self.st.position, &self.scratch, reach,
+            return contacts_around(self.scene, snap, &self.params, self.now.state.position, &self.scratch, reach,
                                    self.filter_)
         finally:
             self.leave()
@@ -1161,7 +1149,7 @@ cdef class CharacterController:
         filter = self.filter_ if filter is None else _as_callback(filter, "filter")
         self.enter()
         try:
-            return self.retrace(self.st, d, time, least, bits, filter)
+            return self.retrace(&self.now.state, d, time, least, bits, filter)
         finally:
             self.leave()
 
@@ -1173,18 +1161,18 @@ cdef class CharacterController:
         Explanation or None
             Its notes say so when the scene has changed so that the move would end elsewhere.
         """
-        if self.asked_dt < 0.0:
+        if self.now.asked_dt < 0.0:
             return None
         self.enter()
         try:
-            told = self.retrace(self.before, self.asked, self.asked_dt, self.asked_least, self.asked_mask,
-                                self.asked_filter)
+            told = self.retrace(&self.before.state, self.now.asked, self.now.asked_dt, self.now.asked_least,
+                                self.now.asked_mask, self.asked_filter)
         finally:
             self.leave()
         # After a shift of the origin the last digits may differ.
-        if v3_len(v3_sub(as_vec3(told.end, "end"), self.st.position)) > EPSILON_DISTANCE:
+        if v3_len(v3_sub(as_vec3(told.end, "end"), self.now.state.position)) > EPSILON_DISTANCE:
             told.notes.append("the character is elsewhere now: the scene has changed or it was put there; "
-                              f"it is at {from_vec3(self.st.position)}")
+                              f"it is at {from_vec3(self.now.state.position)}")
         return told
 
     cdef object retrace(self, const controller_state* start, vec3 d, double dt, double least, uint32_t mask,
@@ -1192,8 +1180,8 @@ cdef class CharacterController:
         """Make a move again with a trace and tell what it did."""
         cdef trace_log trace
         cdef move_scratch scratch
-        cdef controller_state trial
-        cdef move_stats cost
+        cdef moment now, then
+        cdef hit_log log
         cdef Snapshot snap = self.scene.snapshot()
         cdef move_world w
         cdef int status
@@ -1201,14 +1189,16 @@ cdef class CharacterController:
         cdef trace_event* e
         cdef object behavior = self.behavior_
         memset(&trace, 0, sizeof(trace_log))
+        memset(&now, 0, sizeof(moment))
+        memset(&log, 0, sizeof(hit_log))
+        now.state = start[0]
         scratch_init(&scratch)
         try:
             self.surround(&w, snap, mask, filter)
             w.trace = &trace
             while True:
-                trial = start[0]
                 with nogil:
-                    status = _move_here(&self.params, &trial, &w, &scratch, d, dt, least, &cost)
+                    status = _move_here(&self.params, &now, &then, &w, &scratch, &log, d, dt, least)
                 if status != STATUS_NEED_ANSWER:
                     break
                 self.scratch.book.wanted = scratch.book.wanted
@@ -1222,10 +1212,11 @@ cdef class CharacterController:
                 hit = _hit(self.scene, &e.hit) if e.kind == TRACE_HIT else None
                 events.append(Event(KINDS[e.kind], PASSES[e.sweep_pass], from_vec3(e.position), from_vec3(e.vector),
                                     hit))
-            return Explanation(from_vec3(d), from_vec3(start.position), from_vec3(trial.position), FLAGS[trial.flags],
-                               events)
+            return Explanation(from_vec3(d), from_vec3(start.position), from_vec3(then.state.position),
+                               FLAGS[then.state.flags], events)
         finally:
             free(trace.events)
+            free(log.records)
             scratch_free(&scratch)
 
     def save(self):
@@ -1238,7 +1229,7 @@ cdef class CharacterController:
             actors are remembered by id.
         """
         with cython.critical_section(self):
-            return _save(&self.params, self.st)
+            return _save(&self.params, &self.now.state)
 
     def restore(self, data):
         """Become what `save` told; moves then repeat to the bit in a scene like that of then.
@@ -1256,11 +1247,11 @@ cdef class CharacterController:
         try:
             with cython.critical_section(self):
                 self.params = p
-                self.st[0] = st
+                self.now.state = st
                 self.log.n = 0
-                self.asked_dt = -1.0
-            self.stuck_moves = 0
-            self.scratch.cache.valid = False
+                self.now.asked_dt = -1.0
+            self.now.stuck_moves = 0
+            self.forget_near()
             self.publish()
         finally:
             self.leave()
@@ -1343,11 +1334,11 @@ cdef class CharacterController:
         shape = Capsule(self.params.radius, self.params.height)
         self.enter()
         try:
-            self.proxy_ = self.scene.add(shape, from_vec3(self.st.position), z_to(self.params.up), body="kinematic",
+            self.proxy_ = self.scene.add(shape, from_vec3(self.now.state.position), z_to(self.params.up), body="kinematic",
                                          layer=layer, user_data=user_data)
             self.params.proxy = self.proxy_.id
             self.scene.characters_[self.id] = _Keep(self)
-            self.scratch.cache.valid = False
+            self.forget_near()
         finally:
             self.leave()
         return self.proxy_
@@ -1367,43 +1358,43 @@ cdef class CharacterController:
     @property
     def pose(self):
         """(position, rotation) that puts ``shape`` where the character is."""
-        return from_vec3(self.st.position), z_to(self.params.up)
+        return from_vec3(self.now.state.position), z_to(self.params.up)
 
     @property
     def collision_flags(self):
         """Where the last move collided (CollisionFlags)."""
-        return FLAGS[self.st.flags]
+        return FLAGS[self.now.state.flags]
 
     @property
     def hit_sides(self):
         """The last move hit something aside."""
-        return (self.st.flags & COLLISION_SIDES) != 0
+        return (self.now.state.flags & COLLISION_SIDES) != 0
 
     @property
     def hit_up(self):
         """The last move hit something above."""
-        return (self.st.flags & COLLISION_UP) != 0
+        return (self.now.state.flags & COLLISION_UP) != 0
 
     @property
     def hit_down(self):
         """The last move hit something below."""
-        return (self.st.flags & COLLISION_DOWN) != 0
+        return (self.now.state.flags & COLLISION_DOWN) != 0
 
     @property
     def velocity(self):
         """What the last move really travelled / dt, m/s; zero when dt was 0."""
-        return from_vec3(self.st.velocity)
+        return from_vec3(self.now.state.velocity)
 
     @property
     def grounded(self):
         """The last move ended on something below."""
-        return bool(self.st.ground.touching)
+        return bool(self.now.state.ground.touching)
 
     @property
     def ground(self):
         """What the last move ended on (Ground), or None."""
         with cython.critical_section(self):
-            return _ground(self.scene, &self.params, &self.st.ground)
+            return _ground(self.scene, &self.params, &self.now.state.ground)
 
     @property
     def state(self):
@@ -1412,41 +1403,41 @@ cdef class CharacterController:
             raise RuntimeError("the controller was not initialised: call CharacterController.__init__")
         cdef State r = State.__new__(State)
         r.standing_on = None
-        if self.st.touched_actor >= 0:
-            r.standing_on = self.scene.actor(self.st.touched_actor)
-        elif self.st.touched_obstacle >= 0:
-            r.standing_on = self.scene.actor(self.st.touched_obstacle)
-        elif self.st.touched_controller >= 0:
-            r.standing_on = self.scene.character(self.st.touched_controller)
-        r.on_controller = (self.st.marks & TOUCH_OTHER_CONTROLLER) != 0
-        r.on_obstacle = (self.st.marks & TOUCH_OBSTACLE) != 0
-        r.moving_up = (self.st.marks & IS_MOVING_UP) != 0
-        r.sliding = (self.st.marks & HIT_NON_WALKABLE) != 0
-        r.overlap = self.st.overlap
-        r.contact_point_height = self.st.contact_height
+        if self.now.state.touched_actor >= 0:
+            r.standing_on = self.scene.actor(self.now.state.touched_actor)
+        elif self.now.state.touched_obstacle >= 0:
+            r.standing_on = self.scene.actor(self.now.state.touched_obstacle)
+        elif self.now.state.touched_controller >= 0:
+            r.standing_on = self.scene.character(self.now.state.touched_controller)
+        r.on_controller = (self.now.state.marks & TOUCH_OTHER_CONTROLLER) != 0
+        r.on_obstacle = (self.now.state.marks & TOUCH_OBSTACLE) != 0
+        r.moving_up = (self.now.state.marks & IS_MOVING_UP) != 0
+        r.sliding = (self.now.state.marks & HIT_NON_WALKABLE) != 0
+        r.overlap = self.now.state.overlap
+        r.contact_point_height = self.now.state.contact_height
         r.ground_triangle = None
-        if self.st.ground.touching and self.st.ground.triangle >= 0:
-            r.ground_triangle = self.st.ground.triangle
-        r.velocity_ = self.st.velocity
-        r.platform_delta_ = self.st.platform_delta
+        if self.now.state.ground.touching and self.now.state.ground.triangle >= 0:
+            r.ground_triangle = self.now.state.ground.triangle
+        r.velocity_ = self.now.state.velocity
+        r.platform_delta_ = self.now.state.platform_delta
         return r
 
     @property
     def hits(self):
         """Collisions of the last move (list of Hit), in the order in which they happened."""
         with cython.critical_section(self):
-            return _hits(self.scene, &self.log)
+            return _hits(self.scene, self.log)
 
     @property
     def stats(self):
         """What the last move cost (MoveStats)."""
         cdef MoveStats r = MoveStats.__new__(MoveStats)
-        r.iterations = self.last.iterations
-        r.full_updates = self.last.full_updates
-        r.partial_updates = self.last.partial_updates
-        r.triangles_tested = self.last.triangles_tested
-        r.recoveries = self.last.recoveries
-        r.mends_ = self.last.mends
+        r.iterations = self.now.cost.iterations
+        r.full_updates = self.now.cost.full_updates
+        r.partial_updates = self.now.cost.partial_updates
+        r.triangles_tested = self.now.cost.triangles_tested
+        r.recoveries = self.now.cost.recoveries
+        r.mends_ = self.now.cost.mends
         if self.scratch.cache.valid:
             r.cache_bounds = (from_vec3(self.scratch.cache.bounds.lo), from_vec3(self.scratch.cache.bounds.hi))
             r.timestamp = <int64_t>self.scratch.cache.timestamp
@@ -1462,7 +1453,7 @@ cdef class CharacterController:
         self.enter()
         try:
             self.params = p
-            self.scratch.cache.valid = False
+            self.forget_near()
             self.publish()
         finally:
             self.leave()
@@ -1768,7 +1759,7 @@ def separate(controllers, dt):
             pushes.append(from_vec3(push))
         for hero, given in zip(heroes, pushes):
             with cython.critical_section(hero):
-                hero.st.separation = v3_add(hero.st.separation, v3(given[0], given[1], given[2]))
+                hero.now.state.separation = v3_add(hero.now.state.separation, v3(given[0], given[1], given[2]))
     finally:
         free(others)
         for hero in taken:

@@ -1024,6 +1024,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 scratch_init(&self.threads[k].scratch)
             self.n_threads = many
         for k in range(self.n_threads):
+            self.threads[k].scratch.log = &self.threads[k].log
             self.threads[k].failed = -1
             self.threads[k].status = STATUS_OK
         return many

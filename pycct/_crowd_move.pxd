@@ -12,6 +12,7 @@ from pycct._move cimport (
     controller_params,
     controller_state,
     ground_contact,
+    hit_log,
     kept_cache,
     move_scratch,
     move_stats,
@@ -61,6 +62,7 @@ cdef struct ground_row:
 # What a thread has to itself.
 cdef struct crowd_thread:
     move_scratch scratch
+    hit_log log                 # of one move
     hit_row* hits               # since the step began
     int64_t n_hits
     int64_t room_hits

@@ -131,6 +131,7 @@ cdef void crowd_free(crowd_data* c) noexcept nogil:
 
 cdef void thread_free(crowd_thread* t) noexcept nogil:
     scratch_free(&t.scratch)
+    free(t.log.records)
     free(t.hits)
     t.hits = NULL
     t.n_hits = t.room_hits = 0
@@ -173,7 +174,7 @@ cdef int crowd_publish_all(crowd_data* c, shared_grid* neighbours) noexcept nogi
 
 cdef int _log_hits(crowd_thread* t, const crowd_data* c, int64_t i) noexcept nogil:
     """What the move just made has hit."""
-    cdef int64_t n = t.n_hits + t.scratch.log.n, room
+    cdef int64_t n = t.n_hits + t.log.n, room
     cdef const hit_record* r
     cdef hit_row* h
     cdef int32_t k
@@ -182,8 +183,8 @@ cdef int _log_hits(crowd_thread* t, const crowd_data* c, int64_t i) noexcept nog
         if _grow(<void**>&t.hits, room, sizeof(hit_row)) != STATUS_OK:
             return STATUS_NO_MEMORY
         t.room_hits = room
-    for k in range(t.scratch.log.n):
-        r = &t.scratch.log.records[k]
+    for k in range(t.log.n):
+        r = &t.log.records[k]
         h = &t.hits[t.n_hits]
         memset(h, 0, sizeof(hit_row))
         h.index = i

@@ -205,7 +205,7 @@ cdef struct move_scratch:
     candidate_cache* lent       # not NULL: used instead
     bint lays_out               # the cache is laid out anew for each move
     candidates around           # for overlap recovery and the ray down
-    hit_log log
+    hit_log* log                # where hits are written down, its owner's
     character* others           # near controllers
     int32_t room_others
     answer_book book            # what callbacks said during this move

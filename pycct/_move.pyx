@@ -177,7 +177,6 @@ cdef void scratch_init(move_scratch* s) noexcept nogil:
 cdef void scratch_free(move_scratch* s) noexcept nogil:
     candidates_free(&s.cache.near)
     candidates_free(&s.around)
-    free(s.log.records)
     free(s.others)
     book_free(&s.book)
     scratch_init(s)
@@ -673,7 +672,7 @@ cdef int _note_hit(move_job* m, const world_hit* hit, const placed* item, int sw
     record.distance = hit.base.distance
     record.along = point_segment_parameter(hit.base.point, v3_sub(axis, m.half_axis), v3_add(axis, m.half_axis))
     if not m.world.silent and sweep_pass != PASS_SENSOR:
-        status = _log_hit(&m.scratch.log, &record)
+        status = _log_hit(m.scratch.log, &record)
         if status != STATUS_OK:
             return status
     if m.world.trace != NULL:
@@ -1124,7 +1123,7 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
     """MEND_LOWER_STEP: moveCharacter again with eighths of the step offset, for a lintel stopped the lifted head.
 
     What gets farthest aside counts, of equals the highest step. Returns collision flags."""
-    cdef hit_log* log = &m.scratch.log
+    cdef hit_log* log = m.scratch.log
     cdef vec3 side = v3_unit(v3_reject(displacement, m.p.up))
     cdef double asked = v3_dot(displacement, side)
     cdef double best = v3_dot(v3_sub(m.s.position, before.position), side), now

@@ -1478,9 +1478,11 @@ def test_a_hundred_thousand_characters_take_at_most_a_kibibyte_each(collide):
 # --- move_many -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("triangles", [0, 1000])
 @pytest.mark.parametrize("collide", [False, True])
 @pytest.mark.parametrize("threads", [1, 2, 8])
-def test_move_many_is_a_loop(collide, threads):
+def test_move_many_is_a_loop(collide, threads, triangles, keep_triangles):
+    keep_triangles(triangles)
     n = 150
     scenes = [world(), world()]
     parameters = varied(n)
@@ -1504,6 +1506,116 @@ def test_move_many_is_a_loop(collide, threads):
     assert str(team[3].explain_last()).splitlines()[1:] == str(heroes[3].explain_last()).splitlines()[1:]
     assert pycct.move_many(tuple(team), way, DT, out=out, min_distance=1e-3) is out
     assert out.tolist() == [int(h.collision_flags) for h in team]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_a_team_has_near_follows_every_change(threads, keep_triangles):
+    # Large teams, small teams and single moves by turns; walls; other parameters; another world.
+    n = 130
+    scenes = [world(), world()]
+    team, heroes = (heroes_of(scene, starts(n), varied(n)) for scene, _, _ in scenes)
+    rng = np.random.default_rng(5)
+    for k, way in enumerate(ways(n, 60)):
+        for _, lift, post in scenes:
+            happen(k, lift, post)
+        if k % 7 == 3:
+            for scene, _, _ in scenes:
+                scene.add(pycct.Box((0.4, 0.4, 0.4)), position=(k / 10 - 3, 1, 1.2))
+        for i in rng.integers(0, n, 6).tolist():
+            name, value = (
+                ("invisible_wall_height", (0.0, 2.0)[k % 2]),
+                ("mask", (0xFFFFFFFF, 2)[k % 2]),
+                ("radius", (0.3, 0.4)[k % 2]),
+                ("height", (0.5, 1.0)[k % 2]),
+            )[i % 4]
+            for group in (team, heroes):
+                setattr(group[i], name, value)
+            if i % 5 == 0:
+                for group in (team, heroes):
+                    group[i].teleport(tuple(starts(1, seed=k)[0].tolist()))
+        keep_triangles((0, 1000)[k // 3 % 2])
+        if k % 5 == 4:
+            flags = [int(hero.move(d, DT)) for hero, d in zip(team, way, strict=True)]
+        else:
+            flags = pycct.move_many(team, way, DT, threads=threads).tolist()
+        assert flags == [int(hero.move(d, DT)) for hero, d in zip(heroes, way, strict=True)]
+        assert [hero.save() for hero in team] == [hero.save() for hero in heroes]
+
+
+@pytest.mark.parametrize("row", [0, 1, 31, 32, 33, 95, 96, 150, 198, 199])
+def test_a_team_that_cannot_all_move_does_not(row):
+    # Threads may have begun by the time something is found to be wrong.
+    n = 200
+    scene, _, _ = world()
+    team = heroes_of(scene, starts(n), {})
+    way = ways(n, 1)[0]
+    gone = CharacterController(scene)
+    gone.remove()
+    asked = way.copy()
+    asked[row] = 9e11, 0, 0
+
+    class Hero(CharacterController):
+        pass
+
+    unmade = Hero.__new__(Hero)
+    before = [hero.save() for hero in team]
+    for wrong, error, what in (
+        (None, TypeError, "controllers"),
+        (team[(row + 7) % n], ValueError, "different"),
+        (gone, RuntimeError, "removed"),
+        (unmade, RuntimeError, "initialised"),
+    ):
+        with pytest.raises(error, match=what):
+            pycct.move_many([*team[:row], wrong, *team[row + 1 :]], way, DT, threads=2)
+    team[row].position = (9e11, 0, 5)
+    with pytest.raises(ValueError, match=f"row {row} "):
+        pycct.move_many(team, asked, DT, threads=2)
+    team[row].restore(before[row])
+    assert [hero.save() for hero in team] == before
+    # All are free.
+    twins = heroes_of(world()[0], starts(n), {})
+    flags = pycct.move_many(team, way, DT, threads=2).tolist()
+    assert flags == [int(hero.move(d, DT)) for hero, d in zip(twins, way, strict=True)]
+    assert [hero.position for hero in team] == [hero.position for hero in twins]
+
+
+@pytest.mark.parametrize("triangles", [0, 1000])
+def test_a_team_of_several_scenes(triangles, keep_triangles):
+    keep_triangles(triangles)
+    n = 210
+    for where in ([0] * n, [0] * 50 + [1] * 100 + [0] * 60, [0, 1, 2] * 70):
+        teams = []
+        for _ in range(2):
+            scenes = [world()[0], world()[0], pycct.Scene()]
+            scenes[1].add(pycct.Box((9, 9, 0.3)), (0, 0, 0.2))
+            # Little, then much is near.
+            scenes[2].add(pycct.Box((20, 20, 1)))
+            scenes[2].add(terrain(pycct), (8, 0, 0))
+            heroes = [CharacterController(scenes[k], p) for k, p in zip(where, starts(n).tolist(), strict=True)]
+            heroes[3].on_hit = heroes[140].on_hit = lambda hit: None
+            heroes[150].add_proxy(layer=0)
+            teams.append(heroes)
+        for way in ways(n, 25):
+            flags = pycct.move_many(teams[0], way, DT, threads=2).tolist()
+            assert flags == [int(hero.move(d, DT)) for hero, d in zip(teams[1], way, strict=True)]
+            assert [h.position for h in teams[0]] == [h.position for h in teams[1]]
+            assert [len(h.hits) for h in teams[0]] == [len(h.hits) for h in teams[1]]
+        assert teams[0][150].proxy.position == teams[0][150].position
+
+
+def test_a_team_warns_once_of_each(caplog):
+    scene = pycct.Scene()
+    scene.add(pycct.Box((50, 50, 1)), (0, 0, -1))
+    scene.add(pycct.Box((0.1, 50, 5)), (5, 0, 5))
+    team = [CharacterController(scene, (4.4, k, 0.95)) for k in range(3)]
+    single = CharacterController(scene, (4.4, -5, 0.95))
+    with caplog.at_level("WARNING", "pycct"):
+        for _ in range(40):
+            pycct.move_many(team, np.tile((0.3, 0, -0.01), (3, 1)), DT)
+            single.move((0.3, 0, -0.01), DT)
+    told = [record.getMessage() for record in caplog.records]
+    assert [sum(repr(hero) in line for line in told) for hero in (*team, single)] == [1] * 4
+    assert all("11 moves" in line for line in told)
 
 
 def test_move_many_asks_and_tells():
