@@ -1334,8 +1334,8 @@ cdef class CharacterController:
         shape = Capsule(self.params.radius, self.params.height)
         self.enter()
         try:
-            self.proxy_ = self.scene.add(shape, from_vec3(self.now.state.position), z_to(self.params.up), body="kinematic",
-                                         layer=layer, user_data=user_data)
+            self.proxy_ = self.scene.add(shape, from_vec3(self.now.state.position), z_to(self.params.up),
+                                         body="kinematic", layer=layer, user_data=user_data)
             self.params.proxy = self.proxy_.id
             self.scene.characters_[self.id] = _Keep(self)
             self.forget_near()

@@ -289,11 +289,11 @@ def _selftest(n, chunk, threads):
 
 
 def _selftest_ready(n, end, chunk, threads):
-    """For tests: the same of the first ``end`` of n numbers, which become ready one by one; i where it was too early."""
+    """For tests: the same of the first ``end`` of n numbers, which become ready one by one; i where it was early."""
     cdef counting c
     cdef pool_batch b
     cdef int64_t total = n, last = end, part = chunk, i = 0
-    cdef int many = pool_threads(threads), turn
+    cdef int many = pool_threads(threads), _turn
     cdef double[::1] sums
     import numpy as np
 
@@ -304,7 +304,7 @@ def _selftest_ready(n, end, chunk, threads):
     c.ready = 0
     pool_begin(&b, _count, &c, total, part, many)
     while i < last:
-        for turn in range(100):
+        for _turn in range(100):
             cpu_pause()
         i += 1
         atomic_store64(&c.ready, i)
