@@ -270,7 +270,8 @@ cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, ve
     s.flags[i] = <uint8_t>state.flags
     if s.costs != NULL:
         s.costs[i] = cost
-    if s.sequential and c.slots[i] >= 0:
+    if c.slots[i] >= 0:
+        # Who has a slot keeps it: nothing to run out of. Where all look at a picture, it may be seen at any time.
         crowd_publish(c, s.neighbours, i)
 
 
@@ -368,8 +369,6 @@ cdef int _step(crowd_step* s, int threads) noexcept nogil:
     if status != STATUS_OK:
         return status
     pool_run(_step_some, s, c.n, CHUNK, threads)
-    # Who has a slot keeps it: nothing to run out of.
-    crowd_publish_all(c, s.neighbours)
     return crowd_separate(s, threads)
 
 

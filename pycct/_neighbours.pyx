@@ -9,6 +9,7 @@ cimport cython
 
 from pycct._atomic cimport spin_lock, spin_unlock
 from pycct._closest cimport segment_segment
+from pycct._prefetch cimport prefetch
 from pycct._types cimport STATUS_NO_MEMORY, STATUS_OK
 from pycct._vec cimport (
     box_grow,
@@ -34,6 +35,9 @@ from pycct._vec cimport (
 cdef double SMALLEST_CELL = 2.0
 # A query over more cells than this looks at every character instead.
 cdef double MANY_CELLS = 4096.0
+# So many cells are fetched at a time.
+cdef enum:
+    AT_ONCE = 32
 
 
 cdef void grid_init(neighbour_grid* g) noexcept nogil:
@@ -267,10 +271,22 @@ cdef inline int32_t _take(const character* c, aabb box, const character* self, c
     return found + 1
 
 
+cdef inline int32_t _take_cell(const neighbour_grid* g, int32_t slot, cell_place c, aabb box, const character* self,
+                               character* out, int32_t found, int32_t room) noexcept nogil:
+    while slot >= 0:
+        # Two cells may share a bucket: take each character in its own cell only.
+        if _same_place(g.slots[slot].place, c):
+            found = _take(&g.slots[slot].who, box, self, out, found, room)
+        slot = g.slots[slot].next
+    return found
+
+
 cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* self, character* out,
                           int32_t room) noexcept nogil:
-    cdef int32_t found = 0, slot
+    cdef int32_t found = 0, slot, n = 0, k
     cdef cell_place c, lo, hi
+    cdef cell_place[AT_ONCE] places
+    cdef int32_t[AT_ONCE] firsts
     cdef double cells
     if g.count == 0:
         return 0
@@ -286,11 +302,19 @@ cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* se
         for c.y in range(lo.y, hi.y + 1):
             for c.x in range(lo.x, hi.x + 1):
                 slot = g.heads[_bucket(c, self.group, g.n_heads)]
-                while slot >= 0:
-                    # Two cells may share a bucket: take each character in its own cell only.
-                    if _same_place(g.slots[slot].place, c):
-                        found = _take(&g.slots[slot].who, box, self, out, found, room)
-                    slot = g.slots[slot].next
+                if slot < 0:
+                    continue
+                # All are fetched before the first is waited for.
+                prefetch(&g.slots[slot], sizeof(neighbour_slot))
+                places[n] = c
+                firsts[n] = slot
+                n += 1
+                if n == AT_ONCE:
+                    for k in range(n):
+                        found = _take_cell(g, firsts[k], places[k], box, self, out, found, room)
+                    n = 0
+    for k in range(n):
+        found = _take_cell(g, firsts[k], places[k], box, self, out, found, room)
     return found
 
 
