@@ -361,7 +361,8 @@ cdef class State:
     moving_up : bool
         The displacement pointed up.
     sliding : bool
-        The ground was too steep: the move was made again without climbing.
+        It ended on ground that is too steep to walk on. False before a steep slope that it
+        did not set foot on: `CharacterController.explain_last` tells of that.
     overlap : float
         Depth left after overlap recovery, metres. Only of what a pass of the move began
         inside of: ``scene.penetration(hero.shape, *hero.pose)`` tells of everything.
@@ -1154,12 +1155,13 @@ cdef class CharacterController:
             self.leave()
 
     def explain_last(self):
-        """The same for the move just made, in the scene as it is now; None before the first.
+        """Make the last move once more, in the scene as it is now, and tell what happens.
 
         Returns
         -------
         Explanation or None
-            Its notes say so when the scene has changed so that the move would end elsewhere.
+            As of `explain`; its notes say so when the scene has changed so that the move would end
+            elsewhere. None before the first move, and after `teleport` or `restore`.
         """
         if self.now.asked_dt < 0.0:
             return None
@@ -1443,6 +1445,10 @@ cdef class CharacterController:
             r.timestamp = <int64_t>self.scratch.cache.timestamp
             r.static_triangles = self.scratch.cache.fixed_tris
             r.total_triangles = self.scratch.cache.near.n_tris
+        elif self.kept.near.whole:
+            r.cache_bounds = (from_vec3(self.kept.bounds.lo), from_vec3(self.kept.bounds.hi))
+            r.timestamp = <int64_t>self.kept.timestamp
+            r.static_triangles = r.total_triangles = self.kept.near.n_spots
         return r
 
     cdef int _set(self, str name, object value) except -1:

@@ -83,6 +83,7 @@ cdef struct crowd_data:
     int32_t* slots              # in the scene's neighbours, -1: meets nobody
     controller_params* table    # one row for all that are equal
     int64_t colliding           # how many have a slot
+    double pace                 # microseconds that a move took last
 
 
 # One step of a crowd, or several.
@@ -120,6 +121,12 @@ cdef struct crowd_question:
     bint snaps                  # go down onto what is found
     ground_row* ground          # (n,)
     uint8_t* answers            # (n,): who fits, who went down
+
+
+cdef enum:
+    CHUNK = 32      # characters handed to a thread at a time, at the least: some 50 us of work
+    FEW = 96        # a call with fewer moves is done before another thread has begun
+    MANY = 512      # for so many, one that sleeps is surely worth waking
 
 
 # Crowds of no more than so many characters keep their near triangles: some KiB each, and a tenth faster.

@@ -27,7 +27,7 @@ from pycct._neighbours cimport (
     shared_update,
 )
 from pycct._numbers cimport number_rows, row_load, within
-from pycct._pool cimport pool_run
+from pycct._pool cimport pool_run, pool_run_brief
 from pycct._prefetch cimport prefetch
 from pycct._types cimport STATUS_NO_MEMORY, STATUS_OK
 from pycct._vec cimport aabb, v3_madd, v3_store
@@ -43,10 +43,6 @@ from pycct._world cimport (
 
 
 cdef int64_t most_with_triangles = 2000
-# Characters handed to a thread at a time: some 50 us of work.
-cdef int64_t CHUNK = 32
-# A call with fewer moves is done before a sleeping thread has woken up.
-cdef int64_t FEW = 96
 
 
 cdef inline int _grow(void** p, int64_t n, size_t size) noexcept nogil:
@@ -352,15 +348,22 @@ cdef void _separate_some(void* context, int worker, int64_t first, int64_t last)
 cdef int crowd_separate(crowd_step* s, int threads) noexcept nogil:
     cdef int status = shared_freeze(s.picture, s.neighbours)
     if status == STATUS_OK:
-        pool_run(_separate_some, s, s.crowd.n, 4 * CHUNK, threads)
+        pool_run(_separate_some, s, s.crowd.n, 4 * CHUNK, threads if s.crowd.n >= MANY else 1)
     return status
+
+
+cdef inline void _step_all(crowd_step* s, int threads) noexcept nogil:
+    if s.crowd.n >= MANY:
+        pool_run(_step_some, s, s.crowd.n, CHUNK, threads)
+    else:
+        pool_run_brief(_step_some, s, s.crowd.n, CHUNK, threads, &s.crowd.pace)
 
 
 cdef int _step(crowd_step* s, int threads) noexcept nogil:
     cdef crowd_data* c = s.crowd
     cdef int status
     if c.colliding == 0:
-        pool_run(_step_some, s, c.n, CHUNK, threads)
+        _step_all(s, threads)
         return STATUS_OK
     if s.sequential:
         pool_run(_step_some, s, c.n, c.n, 1)
@@ -368,7 +371,7 @@ cdef int _step(crowd_step* s, int threads) noexcept nogil:
     status = shared_freeze(s.picture, s.neighbours)
     if status != STATUS_OK:
         return status
-    pool_run(_step_some, s, c.n, CHUNK, threads)
+    _step_all(s, threads)
     return crowd_separate(s, threads)
 
 
@@ -438,7 +441,7 @@ cdef void _probe_some(void* context, int worker, int64_t first, int64_t last) no
 
 
 cdef void crowd_probe(crowd_question* q, int threads) noexcept nogil:
-    pool_run(_probe_some, q, q.crowd.n, CHUNK, threads if q.crowd.n >= FEW else 1)
+    pool_run(_probe_some, q, q.crowd.n, CHUNK, threads if q.crowd.n >= MANY else 1)
 
 
 cdef void _can_resize_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
@@ -467,7 +470,7 @@ cdef void _can_resize_some(void* context, int worker, int64_t first, int64_t las
 
 
 cdef void crowd_can_resize(crowd_question* q, int threads) noexcept nogil:
-    pool_run(_can_resize_some, q, q.crowd.n, CHUNK, threads if q.crowd.n >= FEW else 1)
+    pool_run(_can_resize_some, q, q.crowd.n, CHUNK, threads if q.crowd.n >= MANY else 1)
 
 
 cdef inline uint64_t _mix(uint64_t h, uint64_t x) noexcept nogil:

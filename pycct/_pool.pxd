@@ -23,6 +23,10 @@ cdef int pool_worth(int64_t n, int64_t chunk, int threads) noexcept nogil
 # caller has the pool, the caller's thread does all. Each thread computes with the default floating-point
 # environment meanwhile. Not from within a task.
 cdef void pool_run(pool_task task, void* context, int64_t n, int64_t chunk, int threads) noexcept nogil
+# The same where there may be too little to do to wake anybody for it: ``pace`` tells, and learns, how many microseconds
+# each number takes; 0: nobody knows.
+cdef void pool_run_brief(pool_task task, void* context, int64_t n, int64_t chunk, int threads,
+                         double* pace) noexcept nogil
 
 
 # The same while the caller still writes down what is to be done: the others do what is ready. From pool_begin to
@@ -35,8 +39,11 @@ cdef struct pool_batch:
     long long ready             # those below may be done
     long long next              # first number that nobody has taken
     int helpers                 # threads that were offered it, -1: somebody else has the pool
+    double pace                 # microseconds that each number takes, as the caller has found
 
 cdef void pool_begin(pool_batch* b, pool_task task, void* context, int64_t n, int64_t chunk, int threads) noexcept nogil
+# For those who sleep.
+cdef void pool_wake(pool_batch* b) noexcept nogil
 cdef void pool_ready(pool_batch* b, int64_t ready) noexcept nogil
 # There are n of them, no more than pool_begin was told, and all are ready.
 cdef void pool_end(pool_batch* b, int64_t n) noexcept nogil

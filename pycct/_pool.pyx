@@ -38,6 +38,14 @@ cdef extern from "fenv.h" nogil:
 
 cdef extern from * nogil:
     """
+    #include <time.h>
+    /* Microseconds of a clock that somebody may set meanwhile. */
+    static double pycct_microseconds(void) {
+        struct timespec t;
+        if (timespec_get(&t, TIME_UTC) != TIME_UTC)
+            return 0.0;
+        return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+    }
     #if defined(_WIN32)
         static int pycct_at_fork(void (*child)(void)) { (void)child; return 0; }
         static void pycct_no_signals(void) {}
@@ -57,11 +65,17 @@ cdef extern from * nogil:
     """
     int at_fork "pycct_at_fork"(void (*child)() noexcept nogil) noexcept
     void no_signals "pycct_no_signals"() noexcept
+    double microseconds "pycct_microseconds"() noexcept
 
 
 # Turns of waiting for more work before a thread goes to sleep: some 50 us, longer than Python takes between two calls
 # in a loop, shorter than a frame.
 cdef int SPIN = 1000
+# So many of them between two offers of the core to others.
+cdef int YIELD = 50
+# A thread that sleeps is woken for no less work than this, microseconds. Waking it takes the caller some five, and itself
+# up to a hundred where its core has slept too.
+cdef double WORTH_WAKING = 150.0
 # A worker ...
 cdef enum:
     IDLE = 0        # has nothing to do
@@ -97,16 +111,15 @@ cdef bint _take(pool_batch* b, int64_t* first, int64_t* last) noexcept nogil:
 
     Many at first, so that seldom two threads work side by side, and few at the end, when one would wait for another."""
     cdef int turns = 0
-    cdef int64_t n, ready, end, share
+    cdef int64_t n, ready, end
     while True:
         n = atomic_load64(&b.n)
         first[0] = atomic_load64(&b.next)
         if first[0] >= n:
             return False
-        share = (n - first[0]) // (2 * (b.helpers + 1))
-        if share < b.chunk:
-            share = b.chunk
-        end = first[0] + share
+        end = first[0] + (n - first[0]) // (2 * (b.helpers + 1))
+        if end < first[0] + b.chunk:
+            end = first[0] + b.chunk
         if end > n:
             end = n
         # In between there may have come to be fewer, so many are not ready then.
@@ -123,10 +136,16 @@ cdef bint _take(pool_batch* b, int64_t* first, int64_t* last) noexcept nogil:
 cdef void _work(pool_batch* b, int number) noexcept nogil:
     cdef fenv_t before
     cdef int64_t first, last
+    cdef double begun = 0.0
     fegetenv(&before)
     fesetenv(FE_DFL_ENV)
     while _take(b, &first, &last):
+        if number == 0 and b.pace == 0.0:
+            begun = microseconds()
         b.task(b.context, number, first, last)
+        if begun > 0.0:
+            b.pace = (microseconds() - begun) / <double>(last - first)
+            begun = 0.0
     fesetenv(&before)
 
 
@@ -140,10 +159,14 @@ cdef void _live(void* argument) noexcept nogil:
         while atomic_load(&me.state) != OFFERED:
             if turns < spin:
                 turns += 1
-                cpu_pause()
+                # The caller, or another process, may want this core.
+                if turns % YIELD == 0:
+                    cpu_yield()
+                else:
+                    cpu_pause()
                 continue
             atomic_store(&me.asleep, 1)
-            # Whoever offers looks at ``asleep`` afterwards: one of both sees the other.
+            # Whoever offers looks at ``asleep`` afterwards, and may leave it as it is: one of both sees the other.
             if atomic_load(&me.state) == OFFERED and atomic_exchange(&me.asleep, 0) == 1:
                 break
             PyThread_acquire_lock(me.wake, 1)
@@ -200,6 +223,15 @@ cdef int pool_worth(int64_t n, int64_t chunk, int threads) noexcept nogil:
     return <int>chunks if chunks < threads else threads
 
 
+cdef bint _anybody_up(int helpers) noexcept nogil:
+    """Whether one of so many threads is awake."""
+    cdef int i
+    for i in range(min(helpers, n_workers)):
+        if atomic_load(&workers[i].asleep) == 0:
+            return True
+    return False
+
+
 cdef void pool_begin(pool_batch* b, pool_task task, void* context, int64_t n, int64_t chunk,
                      int threads) noexcept nogil:
     cdef pool_worker* w
@@ -209,6 +241,7 @@ cdef void pool_begin(pool_batch* b, pool_task task, void* context, int64_t n, in
     b.n = n
     b.chunk = chunk
     b.next = b.ready = 0
+    b.pace = 0.0
     b.helpers = -1
     if helpers < 1 or atomic_exchange(&taken, 1):
         return
@@ -219,8 +252,13 @@ cdef void pool_begin(pool_batch* b, pool_task task, void* context, int64_t n, in
         w = &workers[i]
         w.work = b
         atomic_store(&w.state, OFFERED)
-        if atomic_exchange(&w.asleep, 0):
-            PyThread_release_lock(w.wake)
+
+
+cdef void pool_wake(pool_batch* b) noexcept nogil:
+    cdef int i
+    for i in range(b.helpers):
+        if atomic_exchange(&workers[i].asleep, 0):
+            PyThread_release_lock(workers[i].wake)
 
 
 cdef void pool_ready(pool_batch* b, int64_t ready) noexcept nogil:
@@ -253,7 +291,19 @@ cdef void pool_end(pool_batch* b, int64_t n) noexcept nogil:
 cdef void pool_run(pool_task task, void* context, int64_t n, int64_t chunk, int threads) noexcept nogil:
     cdef pool_batch b
     pool_begin(&b, task, context, n, chunk, threads)
+    pool_wake(&b)
     pool_end(&b, n)
+
+
+cdef void pool_run_brief(pool_task task, void* context, int64_t n, int64_t chunk, int threads,
+                         double* pace) noexcept nogil:
+    cdef pool_batch b
+    cdef bint worth = pace[0] * <double>n >= WORTH_WAKING
+    pool_begin(&b, task, context, n, chunk, threads if worth or _anybody_up(threads - 1) else 1)
+    if worth:
+        pool_wake(&b)
+    pool_end(&b, n)
+    pace[0] = b.pace
 
 
 cdef struct counting:
@@ -270,11 +320,15 @@ cdef void _count(void* context, int worker, int64_t first, int64_t last) noexcep
         c.sums[i] = <double>i + (1.0 if c.rest * 0.5 > 0.0 and i < atomic_load64(&c.ready) else 0.0)
 
 
-def _selftest(n, chunk, threads):
-    """For tests: i + 1 for each of n numbers, or i where subnormal numbers are lost; and how many threads there are."""
+def _selftest(n, chunk, threads, pace=None):
+    """For tests: i + 1 for each of n numbers, or i where subnormal numbers are lost; and how many threads there are.
+
+    With a pace, microseconds each, as much as may be too little to wake anybody for."""
     cdef counting c
     cdef int64_t total = n, part = chunk
     cdef int many = pool_threads(threads)
+    cdef double expected = 0.0 if pace is None else pace
+    cdef bint brief = pace is not None
     cdef double[::1] sums
     import numpy as np
 
@@ -284,7 +338,10 @@ def _selftest(n, chunk, threads):
     c.rest = 1e-310
     c.ready = total
     with nogil:
-        pool_run(_count, &c, total, part, many)
+        if brief:
+            pool_run_brief(_count, &c, total, part, many, &expected)
+        else:
+            pool_run(_count, &c, total, part, many)
     return out, n_workers
 
 

@@ -10,7 +10,7 @@ from pycct._atomic cimport atomic_add, atomic_exchange, atomic_store
 from pycct._character cimport as_time
 from pycct._convert cimport FARTHEST, as_not_negative, from_vec3, raise_status
 from pycct._core cimport CharacterController
-from pycct._crowd_move cimport few_enough
+from pycct._crowd_move cimport CHUNK, FEW, MANY, few_enough
 from pycct._moment cimport moment, moment_make
 from pycct._move cimport (
     candidate_cache,
@@ -25,7 +25,7 @@ from pycct._move cimport (
     scratch_init,
 )
 from pycct._numbers cimport as_flags, as_vectors, number_rows, row_load, within
-from pycct._pool cimport pool_batch, pool_begin, pool_end, pool_ready, pool_run, pool_threads
+from pycct._pool cimport pool_batch, pool_begin, pool_end, pool_ready, pool_run_brief, pool_threads, pool_wake
 from pycct._prefetch cimport prefetch
 from pycct._scene cimport Scene, Snapshot
 from pycct._types cimport STATUS_OK
@@ -38,10 +38,8 @@ cdef extern from "Python.h":
     void* PyList_GET_ITEM(list items, Py_ssize_t i)
 
 
-# The least handed to a thread at a time, and the least for which one is woken, as for crowds.
+# With no more triangles near than these a controller of a large team keeps them laid out.
 cdef enum:
-    CHUNK = 32
-    FEW = 96
     LITTLE = 8
 
 
@@ -75,6 +73,7 @@ cdef struct team_room:
     int64_t n_jobs
     move_scratch* scratches
     int n_scratches
+    double pace                 # microseconds that a move took last
 
 
 # That of the last call, for the next one.
@@ -247,6 +246,15 @@ cdef inline int _look_again(const number_rows* ways, int64_t i, vec3* way) excep
     return 0
 
 
+cdef int _check(const team_job* j, int64_t row) except -1:
+    """Whether the move that was made may take effect."""
+    raise_status(j.status)
+    if v3_max_abs(j.trial.state.position) > FARTHEST:
+        raise ValueError(f"displacements must not lead beyond {FARTHEST:g} m, as row {row} does, to "
+                         f"{from_vec3(j.trial.state.position)}")
+    return 0
+
+
 def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distance=0.0):
     """Move many controllers: one call, one release of the GIL.
 
@@ -284,8 +292,9 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
 
     Controllers that collide or have callbacks are moved first, one after another in the order
     given, by the calling thread: each meets those before it where they are now. What a callback
-    raises reaches the caller; who was moved before stays moved, the others have not moved. All
-    the others move at the same time, or, when one of them cannot, not at all.
+    raises reaches the caller, and so does that one of them would be led too far; who was moved
+    before stays moved, the others have not moved. All the others move at the same time; when one
+    of them cannot, nobody moves at all.
     """
     cdef number_rows ways
     cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
@@ -345,10 +354,11 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
             if snap is None:
                 snap = snaps[scene] = scene.snapshot()
             _write_down(&jobs[entered - 1], hero, snap, way)
-            if entered == 1 and many > 1:
+            if entered == 1 and many > 1 and n >= MANY:
                 # The others may begin.
                 begun = True
                 pool_begin(&batch, _move_some, &t, n, CHUNK, many)
+                pool_wake(&batch)
             entered = _enter_alike(heroes, &ways, entered, scene, snap, jobs, &batch if begun else NULL)
             if begun:
                 with nogil:
@@ -359,7 +369,12 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
             t.jobs = jobs + done
             t.flags += done
             with nogil:
-                pool_run(_move_some, &t, n - done, CHUNK, many)
+                pool_run_brief(_move_some, &t, n - done, CHUNK, many, &room.pace)
+        # Before anything takes effect.
+        if t.odd > 0:
+            for i in range(n):
+                if jobs[i].params != NULL:
+                    _check(&jobs[i], i)
         for i in range(n):
             if jobs[i].params != NULL:
                 continue
@@ -372,14 +387,9 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
         if t.odd > 0:
             for i in range(n):
                 j = &jobs[i]
-                if j.params == NULL or not _is_odd(j):
-                    continue
-                raise_status(j.status)
-                if v3_max_abs(j.trial.state.position) > FARTHEST:
-                    raise ValueError(f"displacements must not lead beyond {FARTHEST:g} m, as row {i} does, to "
-                                     f"{from_vec3(j.trial.state.position)}")
-                (<CharacterController>heroes[i]).warn()
-                flags[i] = <uint8_t>j.trial.state.flags
+                if j.params != NULL and j.trial.unsaid:
+                    (<CharacterController>heroes[i]).warn()
+                    flags[i] = <uint8_t>j.trial.state.flags
         for i in range(n):
             if i + 6 < n:
                 _prefetch_turn(PyList_GET_ITEM(heroes, i + 6))

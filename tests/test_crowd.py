@@ -1681,6 +1681,25 @@ def test_move_many_goes_nowhere_when_one_cannot():
     with pytest.raises(ValueError, match="row 1"):
         pycct.move_many(team, [(1, 0, 0), (5e11, 0, 0)], DT)
     assert [h.position for h in team] == [(0, 0, 0), (9e11, 0, 0)]
+    # Not even those that come first.
+    team.insert(0, CharacterController(scene, (5, 0, 0), collide=True, on_hit=lambda hit: None))
+    with pytest.raises(ValueError, match="row 2"):
+        pycct.move_many(team, [(1, 0, 0), (1, 0, 0), (5e11, 0, 0)], DT)
+    assert [h.position for h in team] == [(5, 0, 0), (0, 0, 0), (9e11, 0, 0)]
+
+
+def test_a_team_that_does_not_move_warns_of_nothing(caplog):
+    scene = pycct.Scene()
+    scene.add(pycct.Box((50, 50, 1)), (0, 0, -1))
+    scene.add(pycct.Box((0.1, 50, 5)), (5, 0, 5))
+    team = [CharacterController(scene, (4.4, 0, 0.95)), CharacterController(scene, (9e11, 0, 0))]
+    push = (0.3, 0, -0.01)
+    with caplog.at_level("WARNING", "pycct"):
+        while not caplog.records:
+            with pytest.raises(ValueError, match="row 1"):
+                pycct.move_many(team, [push, (5e11, 0, 0)], DT)
+            assert not caplog.records
+            team[0].move(push, DT)
 
 
 def test_move_many_goes_nowhere_when_a_warning_raises():

@@ -19,17 +19,18 @@ import pycct
 pool = pytest.importorskip("pycct._pool")
 
 
-def work(n=5000, chunk=7, threads=2):
-    sums, _ = pool._selftest(n, chunk, threads)
+def work(n=5000, chunk=7, threads=2, pace=None):
+    sums, _ = pool._selftest(n, chunk, threads, pace)
     return sums.tolist() == list(range(1, n + 1))
 
 
+@pytest.mark.parametrize("pace", [None, 0.0, 1e-3, 10.0])
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
-def test_everything_is_done_once(threads):
+def test_everything_is_done_once(threads, pace):
     for n in (0, 1, 6, 7, 8, 1000):
-        assert work(n, 7, threads)
+        assert work(n, 7, threads, pace)
     for chunk in (1, 64, 10**6):
-        assert work(1000, chunk, threads)
+        assert work(1000, chunk, threads, pace)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
@@ -40,10 +41,11 @@ def test_what_is_ready_is_done_while_the_rest_becomes_so(threads, chunk):
         assert done.tolist() == [*range(1, end + 1), *[0] * (n - end)]
 
 
-def test_threads_that_sleep_wake_up():
+@pytest.mark.parametrize("pace", [None, 0.0, 1e-3, 10.0])
+def test_threads_that_sleep_wake_up(pace):
     for pause in (0, 0.0001, 0.001, 0.02):
-        for _ in range(20):
-            assert work(200, 3, 3)
+        for n in (200, 20, 100_000) * 6:
+            assert work(n, 3, 3, pace)
             time.sleep(pause)
 
 
@@ -57,8 +59,8 @@ def test_several_callers_at_once():
     wrong = []
 
     def call():
-        for _ in range(100):
-            if not work(500, 5, 3):
+        for k in range(100):
+            if not work(500, 5, 3, (None, 0.0, 1.0)[k % 3]):
                 wrong.append(1)
 
     callers = [threading.Thread(target=call) for _ in range(4)]

@@ -899,7 +899,7 @@ class CharacterController:
             return self._retrace(self._memory, d, dt, min_distance, mask, filter)
 
     def explain_last(self):
-        """The same for the move just made, in the scene as it is now; None before the first.
+        """Make the last move once more, in the scene as it is now, and tell what happens; None before the first.
 
         Returns
         -------
