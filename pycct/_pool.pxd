@@ -42,7 +42,8 @@ cdef struct pool_batch:
     double pace                 # microseconds that each number takes, as the caller has found
 
 cdef void pool_begin(pool_batch* b, pool_task task, void* context, int64_t n, int64_t chunk, int threads) noexcept nogil
-# For those who sleep.
+# For those who sleep, and whether n numbers are worth it that take so many microseconds each.
+cdef bint pool_worth_waking(int64_t n, double pace) noexcept nogil
 cdef void pool_wake(pool_batch* b) noexcept nogil
 cdef void pool_ready(pool_batch* b, int64_t ready) noexcept nogil
 # There are n of them, no more than pool_begin was told, and all are ready.

@@ -73,8 +73,8 @@ cdef extern from * nogil:
 cdef int SPIN = 1000
 # So many of them between two offers of the core to others.
 cdef int YIELD = 50
-# A thread that sleeps is woken for no less work than this, microseconds. Waking it takes the caller some five, and itself
-# up to a hundred where its core has slept too.
+# A thread that sleeps is woken for no less work than this, microseconds: waking it takes the caller some five, and the
+# thread itself up to a hundred where its core has slept too.
 cdef double WORTH_WAKING = 150.0
 # A worker ...
 cdef enum:
@@ -223,6 +223,10 @@ cdef int pool_worth(int64_t n, int64_t chunk, int threads) noexcept nogil:
     return <int>chunks if chunks < threads else threads
 
 
+cdef bint pool_worth_waking(int64_t n, double pace) noexcept nogil:
+    return pace * <double>n >= WORTH_WAKING
+
+
 cdef bint _anybody_up(int helpers) noexcept nogil:
     """Whether one of so many threads is awake."""
     cdef int i
@@ -298,7 +302,7 @@ cdef void pool_run(pool_task task, void* context, int64_t n, int64_t chunk, int 
 cdef void pool_run_brief(pool_task task, void* context, int64_t n, int64_t chunk, int threads,
                          double* pace) noexcept nogil:
     cdef pool_batch b
-    cdef bint worth = pace[0] * <double>n >= WORTH_WAKING
+    cdef bint worth = pool_worth_waking(n, pace[0])
     pool_begin(&b, task, context, n, chunk, threads if worth or _anybody_up(threads - 1) else 1)
     if worth:
         pool_wake(&b)

@@ -25,7 +25,16 @@ from pycct._move cimport (
     scratch_init,
 )
 from pycct._numbers cimport as_flags, as_vectors, number_rows, row_load, within
-from pycct._pool cimport pool_batch, pool_begin, pool_end, pool_ready, pool_run_brief, pool_threads, pool_wake
+from pycct._pool cimport (
+    pool_batch,
+    pool_begin,
+    pool_end,
+    pool_ready,
+    pool_run_brief,
+    pool_threads,
+    pool_wake,
+    pool_worth_waking,
+)
 from pycct._prefetch cimport prefetch
 from pycct._scene cimport Scene, Snapshot
 from pycct._types cimport STATUS_OK
@@ -354,7 +363,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
             if snap is None:
                 snap = snaps[scene] = scene.snapshot()
             _write_down(&jobs[entered - 1], hero, snap, way)
-            if entered == 1 and many > 1 and n >= MANY:
+            if entered == 1 and many > 1 and (n >= MANY or pool_worth_waking(n, room.pace)):
                 # The others may begin.
                 begun = True
                 pool_begin(&batch, _move_some, &t, n, CHUNK, many)
@@ -363,6 +372,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
             if begun:
                 with nogil:
                     pool_end(&batch, entered)
+                room.pace = batch.pace
                 begun = False
                 done = entered
         if done < n:
