@@ -1139,7 +1139,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         Raises
         ------
         ValueError, TypeError
-            An argument makes no sense; nothing has changed.
+            An argument makes no sense; nothing has changed. Should another thread spoil the
+            displacements during the call, the rows that make sense have moved.
         RuntimeError
             Another thread uses the crowd.
         """

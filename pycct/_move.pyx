@@ -613,7 +613,7 @@ cdef int _log_hit(hit_log* log, const hit_record* r) noexcept nogil:
     cdef void* p
     cdef int32_t room
     if log.n == log.room:
-        room = 2 * log.room + 16
+        room = 2 * log.room + 4
         p = realloc(log.records, <size_t>room * sizeof(hit_record))
         if p == NULL:
             return STATUS_NO_MEMORY
