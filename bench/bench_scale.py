@@ -62,18 +62,22 @@ def timed(call):
     return time.perf_counter() - wall, time.process_time() - cpu, result
 
 
-def microseconds(crowd, path, runs, threads=1):
-    """(clock, processor) per move: the best of some rounds over the path, after one that warms up."""
-    best = []
+def microseconds(crowd, path, runs, threads=(1,)):
+    """(clock, processor) per move, for each number of threads: the best of some rounds over the path, by turns and all
+    from the same places, after one that warms up."""
+    places = crowd.positions.copy()
+    best = [[] for _ in threads]
     for turn in range(runs + 1):
-        wall = cpu = 0.0
-        for way in path:
-            w, c, _ = timed(lambda way=way: crowd.move(way, DT, threads=threads, min_distance=MIN_DISTANCE))
-            wall, cpu = wall + w, cpu + c
-        if turn:
-            best.append((wall, cpu))
+        for k, many in enumerate(threads):
+            crowd.teleport(np.arange(len(crowd)), places)
+            wall = cpu = 0.0
+            for way in path:
+                w, c, _ = timed(lambda way=way, many=many: crowd.move(way, DT, threads=many, min_distance=MIN_DISTANCE))
+                wall, cpu = wall + w, cpu + c
+            if turn:
+                best[k].append((wall, cpu))
     each = 1e6 / (len(path) * len(crowd))
-    return min(b[0] for b in best) * each, min(b[1] for b in best) * each
+    return [(min(b[0] for b in rounds) * each, min(b[1] for b in rounds) * each) for rounds in best]
 
 
 def row(what, *figures):
@@ -133,10 +137,10 @@ def main():
         n = len(faces)
         del vertices, faces
         crowd = pycct.Crowd(scene, scattered(256, min(side, 200), 1), **LOOK)
-        wall, cpu = microseconds(crowd, courses(256, moves, 2), runs)
+        ((wall, cpu),) = microseconds(crowd, courses(256, moves, 2), runs)
         row(f"{n:,} triangles: 256 warm", f"{wall:.2f}", f"{cpu:.2f}")
         crowd = pycct.Crowd(scene, scattered(10_000, side, 1), **LOOK)
-        wall, cpu = microseconds(crowd, courses(10_000, max(moves // 4, 8), 2), runs)
+        ((wall, cpu),) = microseconds(crowd, courses(10_000, max(moves // 4, 8), 2), runs)
         row(f"{n:,} triangles: 10,000 scattered", f"{wall:.2f}", f"{cpu:.2f}")
         del crowd, scene
 
@@ -148,8 +152,8 @@ def main():
     path = courses(10_000, max(moves // 4, 8), 2)
     for collide, order in ((False, "simultaneous"), (True, "simultaneous"), (True, "sequential")):
         crowd = pycct.Crowd(scene, scattered(10_000, side + 4, 1), collide=collide, order=order, **LOOK)
-        for threads in (1, 2) if order == "simultaneous" else (1,):
-            wall, cpu = microseconds(crowd, path, runs, threads)
+        several = (1, 2) if order == "simultaneous" else (1,)
+        for threads, (wall, cpu) in zip(several, microseconds(crowd, path, runs, several), strict=True):
             what = f"colliding, {order}" if collide else "alone"
             what += f", {threads} thread{'s' * (threads > 1)}"
             row(what, f"{wall:.2f}", f"{cpu:.2f}", f"{neighbours(crowd):.1f}")
