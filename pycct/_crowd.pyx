@@ -1140,7 +1140,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         ------
         ValueError, TypeError
             An argument makes no sense; nothing has changed. Should another thread spoil the
-            displacements during the call, the rows that make sense have moved.
+            displacements during the call, the rows that make sense have moved, and all have
+            when ``out`` can no longer be written to.
         RuntimeError
             Another thread uses the crowd.
         """
@@ -1334,7 +1335,11 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         """
         self.enter()
         try:
-            return np.zeros(self.c.n, STATS) if self.costs_ is None else self.costs_.copy()
+            told = np.zeros(self.c.n, STATS)
+            if self.costs_ is not None:
+                # As bytes: NumPy leaves the gaps between fields to chance.
+                told.view(np.uint8)[:] = self.costs_.view(np.uint8)
+            return told
         finally:
             self.leave()
 

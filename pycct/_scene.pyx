@@ -31,6 +31,7 @@ from pycct._convert cimport (
     from_vec3,
 )
 from pycct._cooked cimport path_of, read_cooked, write_cooked
+from pycct._fenv cimport fp_enter, fp_leave
 from pycct._hull cimport HullTables
 from pycct._lock cimport Lock
 from pycct._neighbours cimport Neighbours
@@ -600,6 +601,7 @@ cdef class Scene:
         """The world as it is now; published by the first reader after a change, while others wait for it."""
         cdef Snapshot fresh
         cdef uint64_t count, now
+        cdef unsigned long long env
         cdef bint good
         # Critical sections cost nothing under the GIL. Without it, whoever replaced the picture would otherwise free
         # it between another thread's reading of the pointer and its taking of a reference.
@@ -613,11 +615,16 @@ cdef class Scene:
             if self.current is not None and (self.editing or self.published == self.changes):
                 return self.current
             count, now = self.changes, self.timestamp
-            if self.fixed.dirty or self.fixed.current is None:
-                self.fixed.publish()
-                self.fixed.current.data.timestamp = now
-            if self.moving.dirty or self.moving.current is None:
-                self.moving.publish()
+            # Whoever happens to be the first reader, the world is the same to the bit.
+            env = fp_enter()
+            try:
+                if self.fixed.dirty or self.fixed.current is None:
+                    self.fixed.publish()
+                    self.fixed.current.data.timestamp = now
+                if self.moving.dirty or self.moving.current is None:
+                    self.moving.publish()
+            finally:
+                fp_leave(env)
             fresh = Snapshot.__new__(Snapshot)
             fresh.fixed = self.fixed.current
             fresh.moving = self.moving.current

@@ -291,7 +291,8 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
     Raises
     ------
     ValueError, TypeError
-        An argument makes no sense; nothing has changed.
+        An argument makes no sense; nothing has changed. Should a callback or another thread
+        spoil ``out`` during the call, so that it cannot be written to, all have moved.
     RuntimeError
         Another thread uses one of the controllers, or it has been removed; nothing has changed.
 
@@ -303,7 +304,8 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
     given, by the calling thread: each meets those before it where they are now. What a callback
     raises reaches the caller, and so does that one of them would be led too far; who was moved
     before stays moved, the others have not moved. All the others move at the same time; when one
-    of them cannot, nobody moves at all.
+    of them cannot, nobody moves at all, and they stay where they are, too, when a handler of
+    the logger 'pycct' raises what it makes of a warning: it hears each warning once.
     """
     cdef number_rows ways
     cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")

@@ -177,6 +177,12 @@ def test_hits_and_stats_are_those_of_single_controllers():
             assert stats[name].tolist() == [getattr(h.stats, name) for h in heroes]
         assert stats["mends"].tolist() == [int(h.stats.mends) for h in heroes]
     assert len(crowd.hits()) and crowd.hits()["has_data"].any()
+    # Gaps between fields too.
+    for _ in range(20):
+        junk = np.full((n, stats.itemsize), 0xAB, np.uint8)
+        del junk
+        assert crowd.stats().tobytes() == crowd.stats().view(np.uint8).tobytes() == stats.view(np.uint8).tobytes()
+        assert not stats.view(np.uint8).reshape(n, -1)[:, -4:].any()
 
 
 @pytest.mark.parametrize("module", [pycct, reference], ids=["compiled", "reference"])

@@ -1,6 +1,7 @@
 """The same hash of one fixed run, however it is made: docs/determinism_table.md."""
 
 import ctypes
+import ctypes.util
 import platform
 import shutil
 import subprocess
@@ -115,6 +116,31 @@ def test_flush_to_zero_left_on_by_others(flusher, way):
     finally:
         flusher.flush(0)
     assert flusher.product(*tiny) == 2.0**-1060
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or platform.machine() != "x86_64",
+                    reason="knows the rounding modes of x86-64")
+@pytest.mark.parametrize("mode", [0x400, 0x800, 0xC00])
+def test_the_world_is_built_as_if_numbers_were_rounded_to_the_nearest(mode):
+    libm = ctypes.CDLL(ctypes.util.find_library("m"))
+
+    def walk(mode):
+        rng = np.random.default_rng(1)
+        scene = pycct.Scene()
+        scene.add(pycct.Plane((0, 0, 1)))
+        scene.add(pycct.Box((1, 1, 0.2)), (0, 9, 0.3), (0.6, 0, 0, 0.8), body="kinematic")
+        for p in rng.uniform(-12, 12, (60, 2)):
+            scene.add(pycct.Box((0.5, 0.5, 0.3)), (*p, 0.3))
+        heroes = [pycct.CharacterController(scene, (*rng.uniform(-12, 12, 2), 0.95)) for _ in range(300)]
+        way = rng.normal(0, 0.2, (300, 3))
+        assert libm.fesetround(mode) == 0
+        try:
+            pycct.move_many(heroes, way, 1 / 60)
+        finally:
+            libm.fesetround(0)
+        return [hero.save() for hero in heroes]
+
+    assert walk(mode) == walk(0)
 
 
 def tiny_questions(before, after):
