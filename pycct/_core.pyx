@@ -701,13 +701,11 @@ cdef class CharacterController:
         Before it takes effect: who hears of it may raise, which must not be for ever."""
         cdef uint32_t wrong = self.trial.unsaid
         if wrong & WARNED_FAR:
-            moment_said(self.now, WARNED_FAR)
-            moment_said(self.trial, WARNED_FAR)
+            moment_said(self.now, self.trial, WARNED_FAR)
             logger.warning("%r moved %g m in one move although only %g m were asked", self,
                            v3_len(v3_sub(self.trial.state.position, self.now.state.position)), v3_len(self.trial.asked))
         if wrong & WARNED_STUCK:
-            moment_said(self.now, WARNED_STUCK)
-            moment_said(self.trial, WARNED_STUCK)
+            moment_said(self.now, self.trial, WARNED_STUCK)
             logger.warning("%r may be stuck: %d moves in a row without the side motion that was asked; "
                            "explain_last() tells why", self, self.trial.stuck_moves)
         return 0

@@ -39,5 +39,5 @@ cdef struct moment:
 cdef int moment_make(const controller_params* p, const moment* now, moment* next_, const move_world* world,
                      move_scratch* scratch, kept_cache* kept, hit_log* log, vec3 displacement, double dt,
                      double min_distance) noexcept nogil
-# Warnings that were given are not given again.
-cdef void moment_said(moment* m, uint32_t warnings) noexcept nogil
+# A warning that was given is not given again, whether the move takes effect or not.
+cdef void moment_said(moment* now, moment* next_, uint32_t what) noexcept nogil

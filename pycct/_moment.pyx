@@ -61,6 +61,7 @@ cdef int moment_make(const controller_params* p, const moment* now, moment* next
     return STATUS_OK
 
 
-cdef void moment_said(moment* m, uint32_t warnings) noexcept nogil:
-    m.said |= warnings
-    m.unsaid &= ~warnings
+cdef void moment_said(moment* now, moment* next_, uint32_t what) noexcept nogil:
+    now.said |= what
+    next_.said |= what
+    next_.unsaid &= ~what

@@ -183,10 +183,9 @@ cdef void _move_some(void* context, int worker, int64_t first, int64_t last) noe
             j.has_little_near[0] = j.kept.near.whole and j.kept.near.n_spots <= LITTLE
         else:
             j.has_little_near[0] = j.scratch.cache.near.n_tris <= LITTLE
+        t.flags[i] = <uint8_t>j.trial.state.flags
         if _is_odd(j):
             atomic_add(&t.odd, 1)
-        else:
-            t.flags[i] = <uint8_t>j.trial.state.flags
 
 
 cdef inline void _prefetch_hero(void* hero) noexcept:
@@ -321,7 +320,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
     cdef team_room own
     cdef team_room* room = &own
     cdef int64_t n, i, entered = 0, done = 0
-    cdef bint begun = False
+    cdef bint begun = False, large
     cdef vec3 way
     cdef int many
     cdef uint8_t[::1] flags
@@ -346,9 +345,10 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
     try:
         if not atomic_exchange(&spare_taken, 1):
             room = &spare
-        _reserve(room, n, many if n > few_enough() else 0)
+        large = n > few_enough()
+        _reserve(room, n, many if large else 0)
         t.jobs = jobs = room.jobs
-        t.scratches = room.scratches if n > few_enough() else NULL
+        t.scratches = room.scratches if large else NULL
         while entered < n:
             # One with all that can be wrong or new, and those after it that are like it.
             other = heroes[entered]
@@ -401,7 +401,6 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
                 j = &jobs[i]
                 if j.params != NULL and j.trial.unsaid:
                     (<CharacterController>heroes[i]).warn()
-                    flags[i] = <uint8_t>j.trial.state.flags
         for i in range(n):
             if i + 6 < n:
                 _prefetch_turn(PyList_GET_ITEM(heroes, i + 6))
