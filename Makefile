@@ -31,8 +31,8 @@ JOBS ?= auto
 PYTEST_JOBS := -n $(JOBS) --dist worksteal
 
 # What makes an installed build stale: an editable install follows .py files by itself.
-COMPILED := pyproject.toml setup.py $(wildcard pycct/*.pyx pycct/*.pxd)
-PURE := $(wildcard pycct/*.py pycct/*.pyi pycct/*/*.py)
+COMPILED := pyproject.toml setup.py $(shell find pycct -name '*.pyx' -o -name '*.pxd')
+PURE := $(shell find pycct -name '*.py' -o -name '*.pyi')
 
 .PHONY: demo test test-all test-slow test-debug test-fast bench bench-short docs docs-pictures lint package clean sanitize soak fuzz determinism wheels
 .DELETE_ON_ERROR:
@@ -56,8 +56,8 @@ test-fast: $(VENV)/.dev
 	$(VENV)/bin/pytest $(PYTEST_JOBS) -m "not slow" tests $(ARGS)
 
 # Threads under ThreadSanitizer; it knows nothing of a race within one thread.
-THREADED := test_load.py test_free_threading.py test_determinism.py test_scene.py test_callbacks.py test_slide.py \
-	$(notdir $(wildcard tests/test_crowd*.py))
+THREADED := properties/test_load.py properties/test_determinism.py package/test_free_threading.py scene/test_scene.py \
+	character/test_callbacks.py cube_world/test_slide.py crowd
 
 sanitize:
 	tools/run_sanitized undefined "$(PYTHON)" $(PYTEST_JOBS) -m "not slow" $(ARGS) .
@@ -65,11 +65,11 @@ sanitize:
 	tools/run_sanitized thread "$(PYTHON)" $(PYTEST_JOBS) -m "not slow" $(ARGS) $(THREADED)
 
 soak: $(VENV)/.dev
-	$(VENV)/bin/python tests/soak.py --minutes $(or $(MINUTES),3) $(ARGS)
+	$(VENV)/bin/python tests/support/soak.py --minutes $(or $(MINUTES),3) $(ARGS)
 
 fuzz: $(VENV)/.dev
-	PYCCT_EXPLORE=1 $(VENV)/bin/pytest $(PYTEST_JOBS) -m "hypothesis or slow" tests/test_fuzz.py tests/test_fuzz_files.py \
-		tests/test_closest.py tests/test_sweep.py $(ARGS)
+	PYCCT_EXPLORE=1 $(VENV)/bin/pytest $(PYTEST_JOBS) -m "hypothesis or slow" tests/properties/test_fuzz.py tests/properties/test_fuzz_files.py \
+		tests/geometry/test_closest.py tests/geometry/test_sweep.py $(ARGS)
 	$(VENV)/bin/python tools/fuzz_files.py --minutes $(or $(MINUTES),3) --first $$(date +%s) --jobs $$(getconf _NPROCESSORS_ONLN)
 
 # ARGS="--qemu-root DIR" adds aarch64.
@@ -108,7 +108,7 @@ package:
 clean:
 	rm -rf build dist wheelhouse $(DEMO_OUT) $(DOCS_OUT) $(VENV) $(DEBUG_VENV) $(BENCH_VENV) bench-out fuzz-out *.egg-info
 	rm -rf .pytest_cache .hypothesis .ruff_cache .mypy_cache tests/.hypothesis
-	rm -f pycct/*.so pycct/*.pyd pycct/*.c
+	find pycct -name '*.so' -delete -o -name '*.pyd' -delete -o -name '*.c' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- environments ----------------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ $(VENV)/.docs: pyproject.toml | $(VENV)/.dev
 $(DEBUG_VENV)/.checked: $(COMPILED) $(PURE) | $(DEBUG_VENV)/bin/pycct-pip
 	@echo "building pycct with checks into $(DEBUG_VENV)"
 	PYCCT_DEBUG=1 $(DEBUG_VENV)/bin/pip install --quiet ".[test]"
-	@unchecked=$$(grep -L -e __ubsan -e __Pyx_RaiseBufferIndexError $(DEBUG_VENV)/lib/python3.*/site-packages/pycct/_*.so); \
+	@unchecked=$$(find $(DEBUG_VENV)/lib/python3.*/site-packages/pycct -name '*.so' -exec grep -L -e __ubsan -e __Pyx_RaiseBufferIndexError {} +); \
 		test -z "$$unchecked" || { echo "built without checks: $$unchecked" >&2; exit 1; }
 	@touch $@
 

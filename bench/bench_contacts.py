@@ -14,9 +14,9 @@ import time
 
 import numpy as np
 
-from pycct._hull import HullTables
-from pycct._pairs import _run_kernels, contacts_between, distance_between, distance_between_many
-from pycct._shapes import Box, Capsule, ConvexHull, Sphere, Triangle
+from pycct.convex.hull import HullTables
+from pycct.queries.shape_pairs import _run_kernels, contacts_between, distance_between, distance_between_many
+from pycct.shapes.primitives import Box, Capsule, ConvexHull, Sphere, Triangle
 
 try:
     import coal

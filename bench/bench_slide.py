@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 
-from pycct._cubes import CubeWorld
-from pycct._slide import SweepSlideController, step_many
+from pycct.cube_world.controller import SweepSlideController, step_many
+from pycct.cube_world.cubes import CubeWorld
 
 DT = 1.0 / 60.0
 

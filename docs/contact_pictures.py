@@ -17,9 +17,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-from pycct._hull import HullTables
-from pycct._pairs import contacts_between
-from pycct._shapes import Box, Capsule, ConvexHull, Sphere, Triangle
+from pycct.convex.hull import HullTables
+from pycct.queries.shape_pairs import contacts_between
+from pycct.shapes.primitives import Box, Capsule, ConvexHull, Sphere, Triangle
 
 KINDS = ("sphere", "capsule", "box", "triangle", "hull")
 CUBE = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))

@@ -23,23 +23,26 @@ The same in plain Python
 
 from typing import TYPE_CHECKING
 
-from pycct._crowd_records import GroundArrays
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct._pure import PURE
-from pycct._version import RESULTS_VERSION, __version__
 from pycct.config import show_config
+from pycct.crowd.records import GroundArrays
+from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
+from pycct.runtime.version import RESULTS_VERSION, __version__
 
 if TYPE_CHECKING or not PURE:
     from pycct import kernels as kernels
     from pycct import toolbox as toolbox
-    from pycct._ask import ClosestArrays, ClosestPoints, HitArrays, Penetration, SceneHit, TouchArrays
-    from pycct._character import Contacts
     from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement, separate
-    from pycct._crowd import Crowd, CrowdMember
-    from pycct._cubes import CubeWorld
-    from pycct._hull import HullTables
-    from pycct._outline import expanding_polygon
-    from pycct._pairs import (
+    from pycct.character.parameters import Contacts
+    from pycct.convex.hull import HullTables
+    from pycct.convex.outline import expanding_polygon
+    from pycct.crowd.crowd import Crowd, CrowdMember
+    from pycct.crowd.move_many import move_many
+    from pycct.cube_world.controller import SweepSlideController, step_many
+    from pycct.cube_world.cubes import CubeWorld
+    from pycct.levels import LevelReport, load_level
+    from pycct.queries.scene_queries import ClosestArrays, ClosestPoints, HitArrays, Penetration, SceneHit, TouchArrays
+    from pycct.queries.shape_pairs import (
         Contact,
         ContactArrays,
         ContactManifold,
@@ -53,11 +56,8 @@ if TYPE_CHECKING or not PURE:
         distance_between,
         distance_between_many,
     )
-    from pycct._scene import Actor, Obstacle, Scene
-    from pycct._shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
-    from pycct._slide import SweepSlideController, step_many
-    from pycct._team import move_many
-    from pycct.levels import LevelReport, load_level
+    from pycct.scene.scene import Actor, Obstacle, Scene
+    from pycct.shapes.primitives import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
 else:
     from pycct.reference import (
         Actor,

@@ -1,64 +1,10 @@
-"""Command line: ``python -m pycct COMMAND``.
+"""Command line: ``python -m pycct COMMAND``."""
 
-A command is a module of this package with ``add_parser(subparsers)``, which adds its options, and ``run(args)``, which
-returns the exit code. Only the module of the command asked for is imported.
-"""
-from __future__ import annotations
-
-import argparse
-import importlib
 import sys
-from collections.abc import Sequence
 
-from pycct._version import __version__
+from pycct.cli.main import COMMANDS, main
 
-# name: what the list of commands says of it. The module has the same name.
-COMMANDS = {
-    "demo": "walk 64 characters through a level; picture, numbers, summary",
-    "microtests": "run the sweep/slide controller's microtests T01 to T10",
-    "info": "what a level file holds, and what looks wrong about it",
-    "walk": "walk a character over a level file; says why it stopped",
-    "raycast": "what a ray meets in a level file",
-}
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments; those of the process unless given.
-
-    Returns
-    -------
-    int
-        Exit code: 0 when the command did its work, 1 when what it was given makes no sense,
-        2 for bad usage; `walk` ends with 3 when the character was stopped.
-    """
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    parser = argparse.ArgumentParser(prog="python -m pycct", description="Kinematic character controller.")
-    parser.add_argument("--version", action="version", version=f"pycct {__version__}")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    wanted = next((a for a in arguments if not a.startswith("-")), None)
-    modules = {}
-    for name, summary in COMMANDS.items():
-        if name == wanted:
-            modules[name] = importlib.import_module(f"pycct.{name}")
-            modules[name].add_parser(subparsers)
-        else:
-            subparsers.add_parser(name, help=summary)
-    args = parser.parse_args(arguments)
-    try:
-        return int(modules[args.command].run(args))
-    except BrokenPipeError:
-        # Whoever read the output has had enough.
-        sys.stderr.close()
-        return 1
-    except ValueError as e:
-        print(f"pycct: {e}", file=sys.stderr)
-        return 1
-
+__all__ = ["COMMANDS", "main"]
 
 if __name__ == "__main__":
     sys.exit(main())

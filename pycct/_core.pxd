@@ -3,8 +3,8 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from pycct._moment cimport moment
-from pycct._move cimport (
+from pycct.character.frame cimport moment
+from pycct.character.move cimport (
     controller_params,
     controller_state,
     ground_contact,
@@ -13,9 +13,9 @@ from pycct._move cimport (
     move_scratch,
     move_world,
 )
-from pycct._neighbours cimport character
-from pycct._scene cimport Actor, Scene, Snapshot
-from pycct._vec cimport vec3
+from pycct.spatial.character_grid cimport character
+from pycct.scene.scene cimport Actor, Scene, Snapshot
+from pycct.geometry.vec cimport vec3
 
 
 cdef class CharacterController:

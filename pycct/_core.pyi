@@ -3,12 +3,12 @@ from typing import Any, Literal, TypeAlias, TypedDict, final
 
 from typing_extensions import disjoint_base
 
-from pycct._character import Contacts
-from pycct._crowd import CrowdMember
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
-from pycct._scene import Actor, Obstacle, Scene, _Quaternion
-from pycct._shapes import Capsule, _Number, _Point, _Vector
+from pycct.character.parameters import Contacts
+from pycct.crowd.crowd import CrowdMember
 from pycct.explain import Explanation
+from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
+from pycct.scene.scene import Actor, Obstacle, Scene, _Quaternion
+from pycct.shapes.primitives import Capsule, _Number, _Point, _Vector
 
 _Other: TypeAlias = Actor | Obstacle | CharacterController | CrowdMember
 _Climbing: TypeAlias = Literal["easy", "constrained"] | ClimbingMode

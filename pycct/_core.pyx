@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from pycct._character cimport (
+from pycct.character.parameters cimport (
     SEPARATION_SPEED,
     as_bool,
     as_time,
@@ -33,7 +33,7 @@ from pycct._character cimport (
     state_shift,
     z_to,
 )
-from pycct._convert cimport (
+from pycct.args.values cimport (
     FARTHEST,
     as_bits,
     as_not_negative,
@@ -42,9 +42,9 @@ from pycct._convert cimport (
     from_vec3,
     raise_status,
 )
-from pycct._fenv cimport fp_enter, fp_leave
-from pycct._moment cimport EPSILON_DISTANCE, WARNED_FAR, WARNED_STUCK, moment, moment_make, moment_said
-from pycct._move cimport (
+from pycct.runtime.fenv cimport fp_enter, fp_leave
+from pycct.character.frame cimport EPSILON_DISTANCE, WARNED_FAR, WARNED_STUCK, moment, moment_make, moment_said
+from pycct.character.move cimport (
     CLIMBING_CONSTRAINED,
     COLLISION_DOWN,
     COLLISION_SIDES,
@@ -77,7 +77,7 @@ from pycct._move cimport (
     trace_log,
     unstick,
 )
-from pycct._neighbours cimport (
+from pycct.spatial.character_grid cimport (
     Neighbours,
     character,
     separation,
@@ -86,11 +86,11 @@ from pycct._neighbours cimport (
     shared_remove,
     shared_update,
 )
-from pycct._scene cimport Scene, Snapshot
-from pycct._shapes cimport Capsule
-from pycct._types cimport STATUS_NEED_ANSWER
-from pycct._vec cimport aabb, v3, v3_add, v3_len, v3_madd, v3_max_abs, v3_sub, vec3
-from pycct._world cimport (
+from pycct.scene.scene cimport Scene, Snapshot
+from pycct.shapes.primitives cimport Capsule
+from pycct.geometry.types cimport STATUS_NEED_ANSWER
+from pycct.geometry.vec cimport aabb, v3, v3_add, v3_len, v3_madd, v3_max_abs, v3_sub, vec3
+from pycct.world.candidates cimport (
     ASK_FILTER,
     OWNER_ACTOR,
     OWNER_CONTROLLER,
@@ -100,10 +100,10 @@ from pycct._world cimport (
     capsule_bounds,
 )
 
-from pycct import saves
-from pycct._answers import still_there
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
-from pycct.explain import KINDS, Event, Explanation
+from pycct.args import save_format as saves
+from pycct.args.pickling import still_there
+from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
+from pycct.character.explanation import KINDS, Event, Explanation
 
 # Shares of the axis that count as the bottom and the top of the capsule (SWEEP 6.3).
 cdef double BOTTOM_REGION = 0.1

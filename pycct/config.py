@@ -8,7 +8,7 @@ import sys
 from typing import Any, TextIO
 
 from pycct._pure import PURE, REASON
-from pycct._version import RESULTS_VERSION, __version__
+from pycct.runtime.version import RESULTS_VERSION, __version__
 
 __all__ = ["show_config"]
 
@@ -60,7 +60,7 @@ def show_config(file: TextIO | None = _STDOUT) -> dict[str, Any]:
         found |= {"build": "plain Python", "why_plain": REASON}
         found |= dict.fromkeys(("instruction_set", "compiler", "abi_version"))
     else:
-        from pycct import _build
+        from pycct.runtime import build_info as _build
 
         extras = [text for text, so in (("checks", _build.CHECKS_BOUNDS), ("a sanitizer", _build.SANITIZED)) if so]
         found |= {

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pycct import _kernels
+from pycct.geometry import array_loops as _kernels
 
 __all__ = [
     "BoxAt",

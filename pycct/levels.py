@@ -21,8 +21,8 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pycct._shapes import Mesh
-from pycct._toolbox import flipped_count, triangle_normals
+from pycct.geometry.array_loops import flipped_count, triangle_normals
+from pycct.shapes.primitives import Mesh
 
 __all__ = ["LevelReport", "load_level", "report_on"]
 

@@ -6,6 +6,6 @@ row 6). `slide` and `slide_crease` are the documents' alternatives (MOVE 8.3 and
 controllers of your own: no rule set uses them.
 """
 
-from pycct._response import respond, slide, slide_crease
+from pycct.character.response import respond, slide, slide_crease
 
 __all__ = ["respond", "slide", "slide_crease"]

@@ -3,7 +3,7 @@
 `SweepSlideController` answers with the records: plain, immutable, named tuples.
 """
 
-from pycct._slide import (
+from pycct.cube_world.controller import (
     capsule_aabb_overlap,
     clip_velocity,
     clip_velocity_multi_plane,
@@ -13,7 +13,7 @@ from pycct._slide import (
     segment_aabb_sweep,
     sweep_capsule_aabb,
 )
-from pycct._slide_records import (
+from pycct.cube_world.records import (
     Candidates,
     DepenIteration,
     GroundResult,

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pycct import kernels
-from pycct._enums import Region
-from pycct._toolbox import triangle_normals
+from pycct.geometry.array_loops import triangle_normals
 from pycct.kernels import BoxAt, CapsuleAt, PlaneAt, SphereAt, TriangleAt
+from pycct.runtime.enums import Region
 
 __all__ = [
     "BOTTOM_PARAMETER",

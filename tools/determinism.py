@@ -1,6 +1,6 @@
 """One fixed run of 100,000 moves, made in every way and by every compiler found: one hash, or this fails.
 
-Builds go to build/determinism/NAME, the table to docs/determinism_table.md. The run is tests/hash_run.py.
+Builds go to build/determinism/NAME, the table to docs/determinism_table.md. The run is tests/support/hash_run.py.
 
     python tools/determinism.py                    with the interpreter that runs this
     python tools/determinism.py --qemu-root DIR    also for aarch64, by zig, under qemu-user with the Python of the same
@@ -118,7 +118,8 @@ def hashes(run, folder, arguments):
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYCCT_")}
     env |= {"PYTHONPATH": str(folder), "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
-        [*run, str(ROOT / "tests" / "hash_run.py"), *arguments.split()], env=env, capture_output=True, text=True
+        [*run, str(ROOT / "tests" / "support" / "hash_run.py"), *arguments.split()], env=env,
+        capture_output=True, text=True
     )
     if "has no attribute" in done.stderr:
         return None
@@ -163,9 +164,11 @@ def main():
     TABLE.write_text(
         f"""# Determinism, measured
 
-Made by `make determinism`: `tests/hash_run.py`, 100,000 moves of 200 characters on terrain, stairs, solids and lifts,
+Made by `make determinism`:
+`tests/support/hash_run.py`, 100,000 moves of 200 characters on terrain, stairs, solids and lifts,
 told by a hash of every position and collision flag, and one of all else that can be seen. Results version
-{RESULTS_VERSION}. Every row must be the same. `tests/test_determinism.py` holds the hashes and checks the ways of
+{RESULTS_VERSION}. Every row must be the same.
+`tests/properties/test_determinism.py` holds the hashes and checks the ways of
 moving on every run, with flush-to-zero left on by another library too.
 
 | | positions and flags | grounds, hits, velocities, states |

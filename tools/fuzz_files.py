@@ -33,7 +33,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 # Not the source folder, which may have no compiled modules, or others than those that PYTHONPATH names.
 sys.path = [p for p in sys.path if Path(p or ".").resolve() != Path(__file__).resolve().parent]
-sys.path.append(str(ROOT / "tests"))
+sys.path.append(str(ROOT / "tests" / "support"))
 
 import test_cooked  # noqa: E402
 import test_fuzz_files  # noqa: E402

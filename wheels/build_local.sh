@@ -10,7 +10,7 @@
 #   CPYTHON_SOURCE=dir wheels/build_local.sh ...
 #       also compiles every module for Windows, x86-64 and arm64, by zig, against the headers of a CPython source tree:
 #       a check of the code, not a wheel
-#   TESTS='-m "not slow" tests/test_sweep.py'   other tests than the fast ones
+#   TESTS='-m "not slow" tests/geometry/test_sweep.py'   other tests than the fast ones
 #   JOBS=1                                test processes at a time; 2 by default
 #
 # Wheels go to wheelhouse/, the table to wheelhouse/table.md (wheels/README.md shows the last one kept).
@@ -72,7 +72,7 @@ summary() {
 no_run_paths() {
     mkdir "$work/unpacked"
     "$tool" -m zipfile -e "$1" "$work/unpacked"
-    if readelf -d "$work"/unpacked/pycct/*.so | grep -E 'R(UN)?PATH'; then
+    if find "$work"/unpacked/pycct -name '*.so' -exec readelf -d {} + | grep -E 'R(UN)?PATH'; then
         echo "$1 carries a run path" >&2; exit 1
     fi
     rm -r "$work/unpacked"
@@ -134,8 +134,8 @@ if [ -n "${AARCH64:-}" ]; then
         code=0
         (cd "$work/tests" && eval "nice qemu-aarch64-static -L \"$QEMU_ROOT\" -E PYTHONPATH=\"$work/arm\" \
             \"$QEMU_ROOT/usr/bin/python$version\" -m pytest -q -p no:cacheprovider \
-            ${AARCH64_TESTS:--m 'not slow' -k 'not flush and not those_it_may_use and not says_why' tests/test_movement.py \
-                tests/test_response.py tests/test_config.py tests/test_determinism.py}") > "$work/log" 2>&1 || code=$?
+            ${AARCH64_TESTS:--m 'not slow' -k 'not flush and not those_it_may_use and not says_why' tests/character/test_movement.py \
+                tests/character/test_response.py tests/package/test_config.py tests/properties/test_determinism.py}") > "$work/log" 2>&1 || code=$?
         [ $code = 0 ] || { failed=1; tail -n 40 "$work/log"; }
         told="$(summary "$work/log") (part of them, qemu-user)"
     fi

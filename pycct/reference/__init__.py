@@ -9,14 +9,14 @@ Not here: rays, questions about many things at once or by other shapes than sphe
 capsules, contact manifolds, the cube world, level files, threads.
 """
 
-from pycct._crowd_records import GroundArrays
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
-from pycct._version import RESULTS_VERSION
+from pycct.crowd.records import GroundArrays
 from pycct.reference.core import CharacterController, Ground, Hit, State, decompose_movement, separate
 from pycct.reference.crowd import Crowd, move_many
 from pycct.reference.move import MoveStats
 from pycct.reference.scene import Actor, Obstacle, Penetration, Scene, SceneHit
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
+from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
+from pycct.runtime.version import RESULTS_VERSION
 
 __all__ = [
     "RESULTS_VERSION",

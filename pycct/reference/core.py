@@ -5,10 +5,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from math import sqrt
 
-from pycct import saves
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Region, Rules
-from pycct.explain import Event, Explanation
-from pycct.reference.convert import (
+from pycct.args import save_format as saves
+from pycct.character.explanation import Event, Explanation
+from pycct.reference.character_grid import Character, separation
+from pycct.reference.move import EPSILON_DISTANCE, GroundContact, Memory, Move, MoveStats, Params, decompose
+from pycct.reference.scene import Scene
+from pycct.reference.shapes import Capsule
+from pycct.reference.types import ACTOR, CONTROLLER, OBSTACLE
+from pycct.reference.values import (
     FARTHEST,
     as_bits,
     as_bool,
@@ -21,11 +25,6 @@ from pycct.reference.convert import (
     as_unit,
     as_vec3,
 )
-from pycct.reference.move import EPSILON_DISTANCE, GroundContact, Memory, Move, MoveStats, Params, decompose
-from pycct.reference.neighbours import Character, separation
-from pycct.reference.scene import Scene
-from pycct.reference.shapes import Capsule
-from pycct.reference.types import ACTOR, CONTROLLER, OBSTACLE
 from pycct.reference.vec import (
     ZERO,
     add,
@@ -38,6 +37,7 @@ from pycct.reference.vec import (
     scale,
     sub,
 )
+from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Region, Rules
 
 FLAGS = tuple(CollisionFlags(i) for i in range(8))
 # Silent until the program that uses it says where its log goes.

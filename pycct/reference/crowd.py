@@ -7,10 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pycct import saves
-from pycct._crowd_records import GROUND, HITS, STATS, ground_arrays
-from pycct._version import RESULTS_VERSION
-from pycct.reference.convert import as_bool, as_float, as_not_negative, as_place
+from pycct.args import save_format as saves
+from pycct.crowd.records import GROUND, HITS, STATS, ground_arrays
 from pycct.reference.core import (
     CONVERT,
     SEPARATION_SPEED,
@@ -25,7 +23,9 @@ from pycct.reference.core import (
 )
 from pycct.reference.scene import Scene
 from pycct.reference.types import ACTOR, CONTROLLER, OBSTACLE
+from pycct.reference.values import as_bool, as_float, as_not_negative, as_place
 from pycct.reference.vec import madd
+from pycct.runtime.version import RESULTS_VERSION
 
 ORDERS = ("simultaneous", "sequential")
 PASSES = ("UP", "SIDE", "DOWN", "SENSOR")

@@ -8,7 +8,17 @@ from dataclasses import dataclass, field, replace
 from functools import cmp_to_key
 from typing import NamedTuple
 
-from pycct._enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
+from pycct.reference.candidates import (
+    Group,
+    WallRule,
+    capsule_bounds,
+    cast,
+    deepest,
+    gather,
+    group_order,
+    group_overlaps,
+    group_push,
+)
 from pycct.reference.closest import point_segment_parameter
 from pycct.reference.response import collision_response
 from pycct.reference.sweep import capsule_cast, capsule_triangle_time
@@ -37,17 +47,7 @@ from pycct.reference.vec import (
     vmax,
     vmin,
 )
-from pycct.reference.world import (
-    Group,
-    WallRule,
-    capsule_bounds,
-    cast,
-    deepest,
-    gather,
-    group_order,
-    group_overlaps,
-    group_push,
-)
+from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
 
 # Collision iterations of a pass that slides (MOVE 1.1; PhysX's MAX_ITER).
 MAX_ITERATIONS = 10

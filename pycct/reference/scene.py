@@ -6,14 +6,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 
-from pycct._enums import Behavior
-from pycct.reference.closest import segment_triangle
-from pycct.reference.convert import FARTHEST, as_bits, as_not_negative, as_place, as_quat, as_unit, as_vec3
-from pycct.reference.shapes import Box, Capsule, ConvexHull, Plane, Shape, Sphere
-from pycct.reference.sweep import SweepHit, capsule_cast, triangle_order
-from pycct.reference.types import ACTOR, PLANE
-from pycct.reference.vec import add, box_union, length, madd, max_abs, neg, q_rotate, scale, sub
-from pycct.reference.world import (
+from pycct.reference.candidates import (
     Placed,
     WorldHit,
     capsule_bounds,
@@ -23,6 +16,13 @@ from pycct.reference.world import (
     group_push,
     span,
 )
+from pycct.reference.closest import segment_triangle
+from pycct.reference.shapes import Box, Capsule, ConvexHull, Plane, Shape, Sphere
+from pycct.reference.sweep import SweepHit, capsule_cast, triangle_order
+from pycct.reference.types import ACTOR, PLANE
+from pycct.reference.values import FARTHEST, as_bits, as_not_negative, as_place, as_quat, as_unit, as_vec3
+from pycct.reference.vec import add, box_union, length, madd, max_abs, neg, q_rotate, scale, sub
+from pycct.runtime.enums import Behavior
 
 BODIES = ("static", "kinematic", "dynamic")
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from pycct.reference.closest import triangle_normal
-from pycct.reference.convert import as_bool, as_float, as_not_negative, as_positive, as_table, as_unit, as_vec3
 from pycct.reference.hull import HullTables
+from pycct.reference.values import as_bool, as_float, as_not_negative, as_positive, as_table, as_unit, as_vec3
 from pycct.reference.vec import box_union, is_zero, lex, mul, neg, vmax, vmin
 
 # Half the side of the box that stands for an endless plane.

@@ -1,0 +1,176 @@
+# cython: language_level=3
+"""From Python values to C structs, with errors that name the argument."""
+import numpy as np
+
+from libc.math cimport sqrt
+from libc.stdint cimport uint32_t
+
+from pycct.geometry.types cimport STATUS_NO_MEMORY, STATUS_NOT_FINITE
+from pycct.geometry.vec cimport v3, v3_finite, v3_len, v3_max_abs
+
+# How far a quaternion's length may be from 1 and still be taken for one.
+cdef double NEAR_UNIT = 1e-3
+cdef double FARTHEST = 1e12
+
+
+cdef double as_float(object value, str name) except? -1.0:
+    cdef double x
+    if type(value) is float:
+        x = <double>value
+    else:
+        # NumPy would drop a complex number's imaginary part with no more than a warning.
+        if isinstance(value, (str, bytes, bytearray, complex, np.complexfloating)):
+            raise TypeError(f"{name} must be a number, not {type(value).__name__}")
+        # Older NumPy makes a number of an array that has one, with no more than a warning.
+        if isinstance(value, np.ndarray) and value.ndim > 0:
+            raise TypeError(f"{name} must be a number, not an array of shape {value.shape}")
+        try:
+            x = value
+        except OverflowError:
+            raise ValueError(f"{name} must be finite, got {value!r}") from None
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} must be a number, not {type(value).__name__}") from None
+    if x - x != 0.0:
+        raise ValueError(f"{name} must be finite, got {x}")
+    return x
+
+
+cdef double as_positive(object value, str name) except? -1.0:
+    cdef double x = as_float(value, name)
+    if not x > 0.0:
+        raise ValueError(f"{name} must be > 0, got {x}")
+    return x
+
+
+cdef double as_not_negative(object value, str name) except? -1.0:
+    cdef double x = as_float(value, name)
+    if not x >= 0.0:
+        raise ValueError(f"{name} must be >= 0, got {x}")
+    return x
+
+
+cdef vec3 as_vec3(object value, str name) except *:
+    cdef vec3 v
+    cdef object x, y, z
+    cdef tuple t
+    if type(value) is tuple:
+        t = <tuple>value
+        if len(t) != 3:
+            raise ValueError(f"{name} must be three numbers, got {len(t)}")
+        x, y, z = t[0], t[1], t[2]
+    else:
+        if isinstance(value, (str, bytes, bytearray, dict, set, frozenset)):
+            raise TypeError(f"{name} must be three numbers, not {type(value).__name__}")
+        try:
+            t = tuple(value)
+        except TypeError:
+            raise TypeError(f"{name} must be three numbers, not {type(value).__name__}") from None
+        if len(t) != 3:
+            raise ValueError(f"{name} must be three numbers, got {len(t)}")
+        x, y, z = t[0], t[1], t[2]
+    if type(x) is float and type(y) is float and type(z) is float:
+        v = v3(<double>x, <double>y, <double>z)
+        if not v3_finite(v):
+            raise ValueError(f"{name} must be finite, got {t!r}")
+        return v
+    return v3(as_float(x, name), as_float(y, name), as_float(z, name))
+
+
+cdef vec3 as_unit(object value, str name) except *:
+    cdef vec3 v = as_vec3(value, name)
+    cdef double m = v3_max_abs(v)
+    if m == 0.0:
+        raise ValueError(f"{name} must not be zero")
+    # Scaled first, so that huge and tiny vectors keep their direction.
+    v = v3(v.x / m, v.y / m, v.z / m)
+    m = v3_len(v)
+    # A vector that is a unit vector already keeps its bits.
+    if m != 1.0:
+        v = v3(v.x / m, v.y / m, v.z / m)
+    return v
+
+
+cdef vec3 as_place(object value, str name) except *:
+    cdef vec3 v = as_vec3(value, name)
+    if v3_max_abs(v) > FARTHEST:
+        raise ValueError(f"{name} must lie within {FARTHEST:g} m of the origin, got {from_vec3(v)}")
+    return v
+
+
+cdef uint32_t as_bits(object value, str name) except? 0:
+    try:
+        bits = int(value)
+        if bits != value:
+            raise TypeError
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be an integer, not {value!r}") from None
+    if not 0 <= bits <= 0xFFFFFFFF:
+        raise ValueError(f"{name} must fit into 32 bits, got {bits}")
+    return <uint32_t>bits
+
+
+cdef quat as_quat(object value, str name) except *:
+    cdef quat q
+    cdef double m
+    cdef tuple t
+    if isinstance(value, (str, bytes, bytearray, dict, set, frozenset)):
+        raise TypeError(f"{name} must be a quaternion (x, y, z, w), not {type(value).__name__}")
+    try:
+        t = tuple(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a quaternion (x, y, z, w), not {type(value).__name__}") from None
+    if len(t) != 4:
+        raise ValueError(f"{name} must be a quaternion (x, y, z, w), got {len(t)} numbers")
+    q.x = as_float(t[0], name)
+    q.y = as_float(t[1], name)
+    q.z = as_float(t[2], name)
+    q.w = as_float(t[3], name)
+    m = sqrt(q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w)
+    if not (1.0 - NEAR_UNIT <= m <= 1.0 + NEAR_UNIT):
+        raise ValueError(f"{name} must be a unit quaternion, its length is {m}")
+    if m != 1.0:
+        q.x /= m
+        q.y /= m
+        q.z /= m
+        q.w /= m
+    return q
+
+
+cdef object as_table(object value, str name, int columns, int least):
+    try:
+        # A complex array would lose its imaginary part with no more than a warning.
+        if np.iscomplexobj(value):
+            raise TypeError
+        array = np.array(value, dtype=np.float64, order="C", copy=True)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite") from None
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be an array of numbers of shape (n, {columns})") from None
+    if np.asarray(value).dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be an array of real numbers of shape (n, {columns})")
+    if array.ndim != 2 or array.shape[1] != columns:
+        raise ValueError(f"{name} must have shape (n, {columns}), got {array.shape}")
+    if array.shape[0] < least:
+        raise ValueError(f"{name} must have at least {least} rows, got {array.shape[0]}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite")
+    return array
+
+
+cdef tuple from_vec3(vec3 v):
+    return (v.x, v.y, v.z)
+
+
+cdef tuple from_quat(quat q):
+    return (q.x, q.y, q.z, q.w)
+
+
+cdef int raise_status(int code) except -1:
+    """Turn a status into its exception: the one place that does."""
+    if code >= 0:
+        return 0
+    if code == STATUS_NO_MEMORY:
+        raise MemoryError("pycct: out of memory")
+    if code == STATUS_NOT_FINITE:
+        raise FloatingPointError("the computed position is not finite; nothing was changed")
+    raise RuntimeError(f"pycct: internal error {code}")

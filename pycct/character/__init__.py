@@ -1,0 +1,7 @@
+"""One move of one character.
+
+`move` runs the passes of a move, `response` computes what a collision leaves of a motion, `frame`
+holds a controller at the end of a move, and `parameters` reads and checks the settings.
+
+May import all lower layers: `runtime` to `scene`.
+"""

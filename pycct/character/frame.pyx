@@ -1,0 +1,67 @@
+# cython: language_level=3
+"""See the header."""
+from pycct.character.move cimport move_controller, move_kept
+from pycct.geometry.types cimport STATUS_OK
+from pycct.geometry.vec cimport v3_len, v3_len2, v3_reject, v3_sub
+
+# Moves in a row without the wanted side motion before a character counts as stuck (MOVE 14.7).
+cdef int STUCK_MOVES = 10
+# Metres.
+cdef double EPSILON_DISTANCE = 1e-6
+# Of squares: surely more than once and less than twice as long.
+cdef double PLAINLY = 3.9
+
+
+cdef inline void _watch(const controller_params* p, const moment* now, moment* next_) noexcept nogil:
+    """Count the moves that lead nowhere, and say what else looks wrong."""
+    cdef vec3 moved, wanted
+    cdef double bound
+    cdef uint32_t wrong = 0
+    next_.said = now.said
+    next_.unsaid = 0
+    next_.stuck_moves = now.stuck_moves
+    if next_.cost.iterations == 0:
+        return
+    next_.stuck_moves = 0
+    moved = v3_sub(next_.state.position, now.state.position)
+    # Nearly all moves are plainly neither.
+    if (v3_len2(moved) <= PLAINLY * v3_len2(next_.asked)
+            and v3_len2(v3_reject(moved, p.up)) > PLAINLY * EPSILON_DISTANCE * EPSILON_DISTANCE):
+        return
+    wanted = v3_reject(next_.asked, p.up)
+    if next_.cost.recoveries == 0:
+        bound = (2.0 * v3_len(next_.asked) + v3_len(now.state.separation) + p.step_offset
+                 + 2.0 * v3_len(next_.state.platform_delta))
+        if v3_len(moved) > bound:
+            wrong |= WARNED_FAR
+    if v3_len(wanted) > EPSILON_DISTANCE and v3_len(v3_reject(moved, p.up)) < EPSILON_DISTANCE:
+        next_.stuck_moves = now.stuck_moves + 1
+        if next_.stuck_moves > STUCK_MOVES:
+            wrong |= WARNED_STUCK
+    next_.unsaid = wrong & ~now.said
+
+
+cdef int moment_make(const controller_params* p, const moment* now, moment* next_, const move_world* world,
+                     move_scratch* scratch, kept_cache* kept, hit_log* log, vec3 displacement, double dt,
+                     double min_distance) noexcept nogil:
+    cdef int status
+    next_.state = now.state
+    scratch.log = log
+    if kept != NULL:
+        status = move_kept(p, &next_.state, world, kept, scratch, displacement, dt, min_distance, &next_.cost)
+    else:
+        status = move_controller(p, &next_.state, world, scratch, displacement, dt, min_distance, &next_.cost)
+    if status != STATUS_OK:
+        return status
+    next_.asked = displacement
+    next_.asked_dt = dt
+    next_.asked_least = min_distance
+    next_.asked_mask = world.mask
+    _watch(p, now, next_)
+    return STATUS_OK
+
+
+cdef void moment_said(moment* now, moment* next_, uint32_t what) noexcept nogil:
+    now.said |= what
+    next_.said |= what
+    next_.unsaid &= ~what

@@ -1,0 +1,1603 @@
+# cython: language_level=3
+"""One move. See the header; rule numbers are those of RULES and its documents."""
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memmove, memset
+
+from pycct.geometry.closest cimport point_segment_parameter
+from pycct.geometry.aabb4 cimport lanes_slack
+from pycct.geometry.overlap cimport push_out
+from pycct.spatial.character_grid cimport character, shared_collect
+from pycct.character.response cimport collision_response
+from pycct.geometry.sweep cimport NO_HIT, PASSED_OVERLAP, capsule_cast, capsule_cast_of, capsule_cast_set, capsule_triangle_time
+from pycct.geometry.types cimport (
+    BODY_DYNAMIC,
+    BODY_KINEMATIC,
+    BODY_STATIC,
+    STATUS_NEED_ANSWER,
+    STATUS_NO_MEMORY,
+    STATUS_NOT_FINITE,
+    STATUS_OK,
+)
+from pycct.geometry.vec cimport (
+    box_grow,
+    box_half,
+    box_inside,
+    box_of,
+    box_union,
+    f_max,
+    f_min,
+    v3,
+    v3_abs,
+    v3_add,
+    v3_along,
+    v3_dot,
+    v3_finite,
+    v3_is_zero,
+    v3_len,
+    v3_len2,
+    v3_madd,
+    v3_max,
+    v3_max_abs,
+    v3_min,
+    v3_reject,
+    v3_scale,
+    v3_sub,
+    v3_unit,
+)
+from pycct.world.candidates cimport (
+    ASK_BEHAVIOR,
+    ASK_FILTER,
+    OWNER_ACTOR,
+    OWNER_OBSTACLE,
+    RECOVER_USER,
+    book_answer,
+    book_free,
+    candidate_group,
+    candidates_add_character,
+    candidates_cast,
+    candidates_cast_again,
+    candidates_cut,
+    candidates_deepest,
+    candidates_free,
+    candidates_gather,
+    candidates_hint,
+    candidates_hinted,
+    candidates_init,
+    candidates_keep,
+    candidates_lay_out,
+    candidates_top,
+    capsule_bounds,
+    group_order,
+    group_overlaps,
+    group_push,
+    group_recovers,
+    hinted,
+    kept_free,
+    only_one_sided,
+    only_triangles,
+    place_point,
+    placed,
+    triangle_data,
+    unplace_point,
+    wall_rule,
+    world_hit,
+)
+
+
+# Collision iterations of a pass that slides (MOVE 1.1; PhysX's MAX_ITER).
+cdef int MAX_ITERATIONS = 10
+# Bit of Behavior (pycct/_enums.py).
+cdef enum:
+    CAN_RIDE = 1
+    CAN_SLIDE = 2
+    USER_DEFINED_RIDE = 4
+# Further iterations after the first DOWN collision with something to slide on (MOVE 7.2.3k).
+cdef int SLIDE_ITERATIONS = 9
+# The cached volume is the temporal box times this, across up and along it (MOVE 1.1 VOLUME_GROWTH and RULES 4 have 1.5:
+# what is at hand changes no result, and this saves a tenth of the time; characters go farther aside than up) ...
+cdef double VOLUME_GROWTH = 2.5
+cdef double VOLUME_GROWTH_UP = 1.7
+# ... where candidates are laid out anew for each move, and fewer are better (6 % less time for 10,000 characters) ...
+cdef double LAID_OUT_GROWTH = 1.9
+cdef double LAID_OUT_GROWTH_UP = 1.6
+# ... shifted along the side motion by this share of the growth (RULES 4).
+cdef double VOLUME_SHIFT = 0.9
+# A side vector is zero when no component is larger (RULES 6; MOVE 1.2 EPSILON_DISTANCE).
+cdef double ALMOST_ZERO = 1e-6
+# A pass stops when its direction turns by a right angle or more from where it set
+# out; the margin settles what float32 leaves to chance (RULES 5).
+cdef double TURNED_BACK = 1e-6
+# A sum of pushes no longer than this is nothing (MOVE 9.2.3 EPSILON_DISTANCE).
+cdef double EPSILON_DISTANCE = 1e-6
+# Triangles whose normals rise more than this are left behind by all motions whose cosine with up is larger than that.
+cdef double FACES_UP = 1e-3
+cdef double STRAIGHT2 = 1.0 - 2e-8
+# A motion of no less than this share of the coordinates (squared) is known to ten digits and more, wherever it is.
+cdef double KNOWN2 = 1e-10
+# A contact normal that rises more than this turns a motion upwards.
+cdef double ALMOST_LEVEL = 1e-9
+# Motion gained or lost that is less than this share of what was asked is rounding.
+cdef double SHARE = 1e-6
+# Rounding of a component, as a share of a vector's length.
+cdef double ROUNDING = 1e-15
+# How many parts of the step offset MEND_LOWER_STEP tries.
+cdef int STEP_PARTS = 8
+# Gap within which MEND_KEEP_RIDE takes the character to stand: this many contact
+# offsets, but at least this share of the radius.
+cdef double STANDING_GAP = 2.0
+cdef double STANDING_SHARE = 1e-3
+# Triangles and shapes at hand up to which a move is brief.
+cdef int32_t BRIEF = 5
+# Corrections of one overlap recovery (RULES 7.5).
+cdef int MAX_RECOVERIES = 4
+# Bodies that overlap recovery moves out of, one bit per body_kind (MOVE 9.3).
+cdef int RECOVERS = (1 << BODY_STATIC) | (1 << BODY_KINEMATIC)
+
+
+# Everything that one move reads and writes.
+cdef struct move_job:
+    const controller_params* p
+    controller_state* s
+    const move_world* world
+    move_scratch* scratch
+    candidate_cache* cache
+    move_stats* stats
+    wall_rule walls
+    vec3 half_axis              # from the centre to the upper sphere
+    vec3 side                   # side motion of this moveCharacter, or zero
+    bint first_query            # of this move: moving things must be looked up anew
+    vec3 half                   # of the box of the capsule, with its contact offset
+    double far                  # as far from the origin as it begins, and more than it is large, m
+    double above                # what keeps its centre so far above something, along up, is out of its reach
+    bint standing_on_moving
+    int status
+    double step                 # the step offset of this moveCharacter
+    double lifted               # by the pass up, m
+    # What the mends look at.
+    bint passing                # the move began inside one-sided triangles, come from behind
+    int passed                  # passed_bits of its sweeps
+    bint lintel                 # a lower capsule would miss what the pass aside met
+    double raised               # how far too steep triangles turned the pass aside upwards, m
+    bint moving_below           # a moving body's triangle was met below: its normal and top
+    vec3 below_normal
+    double below_max
+    bint moving_aside           # ... aside
+    vec3 aside_normal
+    bint carried                # it stood on a moving thing when the move began
+
+
+cdef void scratch_init(move_scratch* s) noexcept nogil:
+    memset(s, 0, sizeof(move_scratch))
+    candidates_init(&s.cache.near)
+    candidates_init(&s.around)
+
+
+cdef void scratch_free(move_scratch* s) noexcept nogil:
+    candidates_free(&s.cache.near)
+    candidates_free(&s.around)
+    free(s.others)
+    book_free(&s.book)
+    scratch_init(s)
+
+
+cdef inline decomposition _decompose(vec3 displacement, vec3 up, double step_offset,
+                                     bint standing_on_moving) noexcept nogil:
+    """MOVE 4.2 with RULES 6."""
+    cdef decomposition d
+    cdef double rise = v3_dot(displacement, up)
+    cdef vec3 along = v3_scale(up, rise)
+    cdef vec3 zero = v3(0.0, 0.0, 0.0)
+    d.side_vector = v3_sub(displacement, along)
+    d.is_moving_up = rise > 0.0
+    d.up_vector = along if d.is_moving_up else zero
+    d.down_vector = zero if d.is_moving_up else along
+    d.has_side_movement = standing_on_moving or v3_max_abs(d.side_vector) > ALMOST_ZERO
+    d.step_offset = 0.0 if d.is_moving_up and not standing_on_moving else step_offset
+    if d.has_side_movement:
+        d.up_vector = v3_madd(d.up_vector, up, d.step_offset)
+    return d
+
+
+cdef decomposition decompose(vec3 displacement, vec3 up, double step_offset, bint standing_on_moving) noexcept nogil:
+    return _decompose(displacement, up, step_offset, standing_on_moving)
+
+
+cdef inline vec3 _half_of(const controller_params* p) noexcept nogil:
+    """Half the box of a capsule that stands still, the contact offset around it included."""
+    cdef double k = p.radius + p.contact_offset
+    return v3(k + fabs(p.up.x) * 0.5 * p.height, k + fabs(p.up.y) * 0.5 * p.height, k + fabs(p.up.z) * 0.5 * p.height)
+
+
+cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) noexcept nogil:
+    """All that a motion may touch (RULES 4)."""
+    cdef vec3 half = _half_of(p)
+    cdef vec3 end = v3_add(centre, direction)
+    cdef vec3 low
+    cdef aabb box = box_of(v3_sub(v3_min(centre, end), half), v3_add(v3_max(centre, end), half))
+    if p.max_jump_height > 0.0:
+        low = v3_madd(centre, p.up, p.max_jump_height if p.rules & RULE_JUMP_VOLUME_UP else -p.max_jump_height)
+        box = box_union(box, box_of(v3_sub(low, half), v3_add(low, half)))
+    return box
+
+
+cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side, bint laid_out) noexcept nogil:
+    """The box for which candidates are fetched, so that the next moves find them there (RULES 4)."""
+    cdef vec3 half = box_half(temporal)
+    cdef double across = (LAID_OUT_GROWTH if laid_out else VOLUME_GROWTH) - 1.0
+    cdef double up = (LAID_OUT_GROWTH_UP if laid_out else VOLUME_GROWTH_UP) - 1.0 - across
+    cdef vec3 growth = v3(half.x * (across + up * fabs(p.up.x)), half.y * (across + up * fabs(p.up.y)),
+                          half.z * (across + up * fabs(p.up.z)))
+    cdef vec3 shift = v3_scale(side, VOLUME_SHIFT * fabs(v3_dot(side, growth)))
+    cdef aabb box = box_of(v3_add(v3_sub(temporal.lo, growth), shift), v3_add(v3_add(temporal.hi, growth), shift))
+    return box_union(box, temporal)
+
+
+cdef inline bint _too_steep(const controller_params* p, vec3 normal) noexcept nogil:
+    """A normal that faces down is not too steep (RULES 6, 9 row 4)."""
+    cdef double c = v3_dot(normal, p.up)
+    return c < p.slope_limit and (c >= 0.0 or p.rules & RULE_STEEP_FACING_DOWN)
+
+
+cdef inline bint _mend(move_job* m, uint32_t bit) noexcept nogil:
+    """Whether a mend is on; called where that makes the difference, and noted."""
+    if not m.p.rules & bit:
+        return False
+    m.stats.mends |= bit
+    return True
+
+
+cdef bint _steep_aside(move_job* m) noexcept nogil:
+    """Whether a triangle met aside is too steep to climb."""
+    if m.s.marks & VALIDATE_TRIANGLE_SIDE:
+        if _too_steep(m.p, m.s.side_normal):
+            return True
+        if v3_dot(m.s.side_normal, m.p.up) < 0.0 and _mend(m, MEND_OVERHANGS):
+            return True
+    if m.moving_aside and v3_dot(m.aside_normal, m.p.up) < m.p.slope_limit:
+        return _mend(m, MEND_MOVING_SLOPES)
+    return False
+
+
+cdef bint _steep_below(move_job* m, double bottom) noexcept nogil:
+    """Whether what was met below is too steep, and higher than a step."""
+    if (m.s.marks & VALIDATE_TRIANGLE_DOWN and m.s.touched_max - bottom > m.p.step_offset
+            and _too_steep(m.p, m.s.down_normal)):
+        return True
+    if m.moving_below and m.below_max - bottom > m.p.step_offset and _too_steep(m.p, m.below_normal):
+        return _mend(m, MEND_MOVING_SLOPES)
+    if m.s.marks & CLIMBS_STEEP and m.s.steep_climb > 0.0:
+        bottom -= m.s.steep_climb
+        if ((m.s.marks & VALIDATE_TRIANGLE_DOWN and m.s.touched_max - bottom > m.p.step_offset
+                and _too_steep(m.p, m.s.down_normal))
+                or (m.p.rules & MEND_MOVING_SLOPES and m.moving_below and m.below_max - bottom > m.p.step_offset
+                    and _too_steep(m.p, m.below_normal))):
+            return _mend(m, MEND_STEEP_CLIMB)
+    return False
+
+
+cdef void _count_steep_climb(move_job* m, double gained, bint jumps) noexcept nogil:
+    """MEND_STEEP_CLIMB: how far up the last moves went without anything walkable below."""
+    cdef controller_state* s = m.s
+    cdef double c = v3_dot(s.ground.face_normal, m.p.up)
+    if jumps or (s.ground.touching and not (s.ground.has_face and 0.0 <= c < m.p.slope_limit)):
+        s.marks &= ~<uint32_t>CLIMBS_STEEP
+        s.steep_climb = 0.0
+    elif s.ground.touching or s.marks & CLIMBS_STEEP:
+        s.marks |= CLIMBS_STEEP
+        s.steep_climb = f_max(0.0, s.steep_climb + gained)
+
+
+cdef inline vec3 _level(move_job* m, vec3 displacement) noexcept nogil:
+    """MEND_ALMOST_LEVEL: a rise that only rounding made is none."""
+    return _without_rounding(m, displacement) if m.p.rules & MEND_ALMOST_LEVEL else displacement
+
+
+cdef vec3 _without_rounding(move_job* m, vec3 displacement) noexcept nogil:
+    cdef double rise, length
+    rise = v3_dot(displacement, m.p.up)
+    length = v3_len(displacement)
+    if 0.0 < rise <= SHARE * length and _mend(m, MEND_ALMOST_LEVEL):
+        # A little more than the rise, for this is rounded too.
+        return v3_madd(displacement, m.p.up, -2.0 * rise - ROUNDING * length)
+    return displacement
+
+
+cdef bint _is_lintel(move_job* m, const capsule_cast* cast, const world_hit* hit) noexcept nogil:
+    """Whether a capsule that the pass up had not lifted would miss what was hit aside."""
+    cdef candidates* near = &m.cache.near
+    cdef candidates one
+    cdef world_hit other
+    cdef capsule_cast low = cast[0]
+    low.p0 = v3_madd(cast.p0, m.p.up, -m.lifted)
+    low.p1 = v3_madd(cast.p1, m.p.up, -m.lifted)
+    low.limit = hit.base.distance + SHARE * (hit.base.distance + m.p.radius)
+    if hit.base.tri >= 0:
+        return capsule_triangle_time(low.p0, low.p1, low.radius, low.dir, &near.tris[hit.base.tri],
+                                     low.limit) > low.limit
+    one = near[0]
+    one.groups = &near.groups[hit.group]
+    one.n_groups = 1
+    one.filter = NULL
+    return not candidates_cast(&one, &low, 0xF, &other)
+
+
+cdef void _drop_proxy(candidates* c, int32_t first, int64_t proxy) noexcept nogil:
+    """The actor that follows the character is never met by it."""
+    cdef int32_t i, n = first
+    for i in range(first, c.n_groups):
+        if c.groups[i].owner != OWNER_ACTOR or c.groups[i].id != proxy:
+            c.groups[n] = c.groups[i]
+            n += 1
+    c.n_groups = n
+
+
+cdef int _gather_others(move_job* m, candidates* c, aabb box) noexcept nogil:
+    """Other controllers in the box, in the order of their ids (RULES 8)."""
+    cdef move_scratch* k = m.scratch
+    cdef int32_t n, i
+    cdef void* p
+    cdef int status
+    if m.world.others == NULL:
+        return STATUS_OK
+    n = shared_collect(m.world.others, box, &m.world.self, k.others, k.room_others)
+    while n > k.room_others:
+        # Room for more: others may come by while the lock is open.
+        p = realloc(k.others, <size_t>(2 * <int64_t>n) * sizeof(character))
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        k.others = <character*>p
+        k.room_others = 2 * n
+        n = shared_collect(m.world.others, box, &m.world.self, k.others, k.room_others)
+    for i in range(n):
+        status = candidates_add_character(c, &k.others[i], i)
+        if status != STATUS_OK:
+            return status
+    return STATUS_OK
+
+
+cdef int _gather_moving(move_job* m, candidates* c, aabb box, const wall_rule* walls) noexcept nogil:
+    """Kinematic and dynamic actors, obstacles, other controllers."""
+    cdef int32_t first = c.n_groups
+    cdef int status = candidates_gather(c, m.world.moving, 1, box, m.world.mask, walls)
+    if status != STATUS_OK:
+        return status
+    if m.p.proxy >= 0:
+        _drop_proxy(c, first, m.p.proxy)
+    return _gather_others(m, c, box)
+
+
+cdef inline bint _is_in(const aabb* room, vec3 p) noexcept nogil:
+    return (room.lo.x <= p.x <= room.hi.x and room.lo.y <= p.y <= room.hi.y and room.lo.z <= p.z <= room.hi.z)
+
+
+cdef void _measure_room(const move_job* m, candidate_cache* c) noexcept nogil:
+    """Where the centre may go: a little less than the bounds allow, lest rounding make it more."""
+    cdef vec3 half = v3_madd(m.half, m.half, SHARE)
+    half = v3_madd(half, v3_add(v3_abs(c.bounds.lo), v3_abs(c.bounds.hi)), ROUNDING)
+    c.half = m.half
+    c.room = box_of(v3_add(c.bounds.lo, half), v3_sub(c.bounds.hi, half))
+    # A jump reaches farther.
+    c.roomy = m.p.max_jump_height <= 0.0
+
+
+cdef void _look_around(const move_job* m, candidate_cache* c) noexcept nogil:
+    """How high the candidates reach, and whether a motion straight up could meet any of them."""
+    cdef int32_t i
+    c.up = m.p.up
+    c.top = NO_HIT
+    c.open_above = False
+    if not only_triangles(&c.near):
+        return
+    c.top = candidates_top(&c.near, m.p.up, -NO_HIT)
+    if not only_one_sided(&c.near):
+        return
+    for i in range(c.near.n_tris):
+        if v3_dot(c.near.tris[i].n, m.p.up) < FACES_UP:
+            return
+    c.open_above = True
+
+
+cdef inline bint _has_looked_up(const move_job* m) noexcept nogil:
+    """Whether what is known of what lies above goes for the character's up."""
+    return m.cache.up.x == m.p.up.x and m.cache.up.y == m.p.up.y and m.cache.up.z == m.p.up.z
+
+
+cdef inline bint _is_free(const move_job* m, vec3 way, double length2, vec3 target, bint rises) noexcept nogil:
+    """Whether a motion, seen at a glance, meets nothing: it keeps above all, or goes straight up from what faces up."""
+    cdef const candidate_cache* c = m.cache
+    cdef double gain = v3_dot(way, m.p.up)
+    cdef double least = v3_dot(target, m.p.up) - f_max(gain, 0.0)
+    # Where overlaps count, what is below must not even be touched.
+    if (rises and c.open_above and gain > 0.0 and gain * gain >= STRAIGHT2 * length2
+            and (not m.p.rules & MEND_BACK_FACES or least > c.top + m.above - m.p.contact_offset)):
+        return True
+    return least > c.top + m.above
+
+
+cdef inline void _set_back(const move_job* m) noexcept nogil:
+    """The position has changed by no motion: it may be outside of what the last one looked up."""
+    m.cache.roomy = False
+
+
+cdef inline bint _at_hand(const move_job* m, vec3 end) noexcept nogil:
+    """Whether all shapes that a motion may touch are there, as it began where they were, in a convex room."""
+    return not m.first_query and m.cache.roomy and _is_in(&m.cache.room, end)
+
+
+cdef inline bint _is_around(const candidate_cache* c, const move_world* world, vec3 centre, vec3 end) noexcept nogil:
+    """Whether what stands around a motion from its start, all that does not move, is there in a convex room."""
+    return (c.roomy and c.valid and c.fixed_version == world.fixed.version and c.mask == world.mask
+            and world.others == NULL and _is_in(&c.room, centre) and _is_in(&c.room, end))
+
+
+cdef inline bint _is_still_around(const move_job* m, vec3 centre, vec3 end) noexcept nogil:
+    """The same when a move begins, and of what moves as well: after this, of a convex room, ends will do."""
+    cdef const candidate_cache* c = m.cache
+    return (c.moving_version == m.world.moving.version
+            and c.half.x == m.half.x and c.half.y == m.half.y and c.half.z == m.half.z
+            and _is_around(c, m.world, centre, end))
+
+
+cdef int _update_candidates(move_job* m, vec3 centre, vec3 end) noexcept nogil:
+    """Make sure that all shapes that a motion may touch are at hand (RULES 4, SWEEP 11)."""
+    cdef candidate_cache* c = m.cache
+    if m.first_query:
+        if _is_still_around(m, centre, end):
+            m.first_query = False
+            return STATUS_OK
+    elif c.roomy and _is_in(&c.room, end):
+        return STATUS_OK
+    return _fetch(m, temporal_box(m.p, centre, v3_sub(end, centre)))
+
+
+cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
+    cdef candidate_cache* c = m.cache
+    cdef hinted before
+    cdef int status
+    if (c.valid and c.fixed_version == m.world.fixed.version and c.mask == m.world.mask
+            and box_inside(temporal, c.bounds)):
+        if m.first_query and (c.moving_version != m.world.moving.version or m.world.others != NULL):
+            candidates_cut(&c.near, c.fixed_groups, c.fixed_tris)
+            c.valid = False
+            status = _gather_moving(m, &c.near, c.bounds, &m.walls)
+            if status != STATUS_OK:
+                return status
+            c.moving_version = m.world.moving.version
+            c.valid = True
+            _look_around(m, c)
+            m.stats.partial_updates += 1
+        m.first_query = False
+        _measure_room(m, c)
+        return STATUS_OK
+    if m.world.brief:
+        return STATUS_NOT_AT_HAND
+    # What was hit is likely hit again.
+    before = candidates_hinted(&c.near, m.world.fixed,
+                               c.fixed_tris if c.valid and c.fixed_version == m.world.fixed.version else 0)
+    c.valid = False
+    c.bounds = cached_volume(m.p, temporal, v3_unit(m.side), m.scratch.lays_out)
+    _measure_room(m, c)
+    candidates_cut(&c.near, 0, 0)
+    status = candidates_gather(&c.near, m.world.fixed, 0, c.bounds, m.world.mask, &m.walls)
+    if status != STATUS_OK:
+        return status
+    c.fixed_version = m.world.fixed.version
+    c.timestamp = m.world.fixed.timestamp
+    c.mask = m.world.mask
+    c.fixed_groups = c.near.n_groups
+    c.fixed_tris = c.near.n_tris
+    candidates_hint(&c.near, m.world.fixed, &before)
+    status = _gather_moving(m, &c.near, c.bounds, &m.walls)
+    if status != STATUS_OK:
+        return status
+    c.moving_version = m.world.moving.version
+    c.valid = True
+    _look_around(m, c)
+    m.first_query = False
+    m.stats.full_updates += 1
+    return STATUS_OK
+
+
+cdef inline int _recovers(const controller_params* p) noexcept nogil:
+    """The kinds of things that overlap recovery moves out of, as bits."""
+    if not p.overlap_recovery:
+        return 0
+    return RECOVERS | (1 << RECOVER_USER) if p.rules & RULE_RECOVER_USER_GEOMETRY else RECOVERS
+
+
+cdef inline aabb _surroundings(const move_job* m, vec3 position, double radius) noexcept nogil:
+    """Where there may be something to leave: a mesh takes several pushes, so it is twice the radius."""
+    return box_grow(capsule_bounds(v3_sub(position, m.half_axis), v3_add(position, m.half_axis), radius), radius)
+
+
+cdef int _gather_around(move_job* m, vec3 position, double radius) noexcept nogil:
+    """All that recovery may have to leave: looked up anew, so that no cache has a say."""
+    cdef candidates* c = &m.scratch.around
+    cdef aabb box = _surroundings(m, position, radius)
+    cdef int status
+    if m.world.brief:
+        return STATUS_NOT_AT_HAND
+    candidates_cut(c, 0, 0)
+    status = candidates_gather(c, m.world.fixed, 0, box, m.world.mask, NULL)
+    if status == STATUS_OK:
+        status = _gather_moving(m, c, box, NULL)
+    return status
+
+
+cdef int _recover_at_once(move_job* m, vec3* position) noexcept nogil:
+    """One sum over all overlaps (RULES 9 row 5, MOVE 9.2), in the order of their geometry."""
+    cdef candidates* c = &m.scratch.around
+    cdef vec3 p0 = v3_sub(position[0], m.half_axis), p1 = v3_add(position[0], m.half_axis)
+    cdef vec3 total = v3(0.0, 0.0, 0.0)
+    cdef push_out push, next_push, last_push
+    cdef int32_t i, next_, last = -1
+    cdef uint32_t value
+    cdef int recovers = _recovers(m.p)
+    cdef int status = _gather_around(m, position[0], m.p.radius + m.p.contact_offset)
+    if status != STATUS_OK:
+        return status
+    while True:
+        # The next one in order: the order of storage must not change the last bits of the sum.
+        next_ = -1
+        for i in range(c.n_groups):
+            if not group_recovers(&c.groups[i], recovers):
+                continue
+            push = group_push(c, &c.groups[i], p0, p1, m.p.radius)
+            if not push.overlapping:
+                continue
+            if last >= 0 and group_order(c, &c.groups[i], push.tri, &c.groups[last], last_push.tri) <= 0:
+                continue
+            if next_ < 0 or group_order(c, &c.groups[i], push.tri, &c.groups[next_], next_push.tri) < 0:
+                next_ = i
+                next_push = push
+        if next_ < 0:
+            break
+        last = next_
+        last_push = next_push
+        if m.world.filters:
+            if not book_answer(&m.scratch.book, ASK_FILTER, c.groups[last].owner, c.groups[last].id, &value):
+                return STATUS_NEED_ANSWER
+            if value == 0:
+                continue
+        total = v3_madd(total, last_push.dir, last_push.depth + m.p.contact_offset)
+        m.stats.recoveries += 1
+    if v3_len(total) > EPSILON_DISTANCE:
+        position[0] = v3_add(position[0], total)
+    return STATUS_OK
+
+
+cdef int _recover(move_job* m, vec3* position) noexcept nogil:
+    """Overlap recovery: out of what is overlapped deepest, up to four times (RULES 7.5)."""
+    cdef candidates* c = &m.scratch.around
+    cdef double radius = m.p.radius + m.p.contact_offset
+    cdef vec3 p0, p1
+    cdef push_out push
+    cdef int32_t group
+    cdef int status, recovers = _recovers(m.p)
+    cdef int _turn
+    m.s.overlap = 0.0
+    if m.p.rules & RULE_RECOVERY_SUM:
+        status = _recover_at_once(m, position)
+        if status != STATUS_OK:
+            return status
+    else:
+        for _turn in range(MAX_RECOVERIES):
+            status = _gather_around(m, position[0], radius)
+            if status != STATUS_OK:
+                return status
+            p0 = v3_sub(position[0], m.half_axis)
+            p1 = v3_add(position[0], m.half_axis)
+            push = candidates_deepest(c, p0, p1, radius, recovers, &group)
+            if m.scratch.book.asking:
+                return STATUS_NEED_ANSWER
+            if not push.overlapping:
+                return STATUS_OK
+            position[0] = v3_madd(position[0], push.dir, push.depth)
+            m.stats.recoveries += 1
+    # What is left: more than nothing means that the character is crushed.
+    status = _gather_around(m, position[0], radius)
+    if status != STATUS_OK:
+        return status
+    push = candidates_deepest(c, v3_sub(position[0], m.half_axis), v3_add(position[0], m.half_axis), m.p.radius,
+                              recovers, &group)
+    if m.scratch.book.asking:
+        return STATUS_NEED_ANSWER
+    if push.overlapping:
+        m.s.overlap = push.depth
+    return STATUS_OK
+
+
+cdef int _log_hit(hit_log* log, const hit_record* r) noexcept nogil:
+    cdef void* p
+    cdef int32_t room
+    if log.n == log.room:
+        room = 2 * log.room + 4
+        p = realloc(log.records, <size_t>room * sizeof(hit_record))
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        log.records = <hit_record*>p
+        log.room = room
+    log.records[log.n] = r[0]
+    log.n += 1
+    return STATUS_OK
+
+
+cdef int _trace(move_job* m, int32_t kind, int32_t sweep_pass, vec3 position, vec3 vector,
+                const hit_record* hit) noexcept nogil:
+    """Note an event, when somebody wants to know."""
+    cdef trace_log* log = m.world.trace
+    cdef trace_event* e
+    cdef void* p
+    cdef int32_t room
+    if log.n == log.room:
+        room = 2 * log.room + 32
+        p = realloc(log.events, <size_t>room * sizeof(trace_event))
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        log.events = <trace_event*>p
+        log.room = room
+    e = &log.events[log.n]
+    e.kind = kind
+    e.sweep_pass = sweep_pass
+    e.position = position
+    e.vector = vector
+    e.record = -1
+    if hit != NULL:
+        e.hit = hit[0]
+        e.record = m.scratch.log.n - 1
+    log.n += 1
+    return STATUS_OK
+
+
+cdef int _note_hit(move_job* m, const world_hit* hit, const placed* item, int sweep_pass, vec3 position, vec3 way,
+                   double length) noexcept nogil:
+    """Write a hit down for those who want to know."""
+    cdef const candidate_group* g = &m.cache.near.groups[hit.group]
+    cdef vec3 axis = v3_madd(position, way, hit.base.distance)
+    cdef hit_record record
+    cdef int status
+    record.owner = g.owner
+    record.sweep_pass = sweep_pass
+    record.id = g.id
+    record.dynamic = g.owner == OWNER_ACTOR and g.body == BODY_DYNAMIC
+    record.triangle = m.cache.near.source[hit.base.tri] if hit.base.tri >= 0 else -1
+    record.data = 0
+    record.has_data = triangle_data(item, record.triangle, &record.data)
+    record.position = hit.base.point
+    record.normal = hit.base.normal
+    record.direction = way
+    record.length = length
+    record.distance = hit.base.distance
+    record.along = point_segment_parameter(hit.base.point, v3_sub(axis, m.half_axis), v3_add(axis, m.half_axis))
+    if not m.world.silent and sweep_pass != PASS_SENSOR:
+        status = _log_hit(m.scratch.log, &record)
+        if status != STATUS_OK:
+            return status
+    if m.world.trace != NULL:
+        return _trace(m, TRACE_HIT, sweep_pass, position, way, &record)
+    return STATUS_OK
+
+
+cdef inline void _forget_touched(move_job* m) noexcept nogil:
+    """RULES 5: a pass that sets out forgets what the one before touched."""
+    m.s.marks &= ~<uint32_t>(VALIDATE_TRIANGLE_DOWN | TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
+    m.s.touched_actor = m.s.touched_obstacle = m.s.touched_controller = -1
+    m.moving_below = False
+
+
+cdef inline bint _is_clear(const move_job* m, vec3 direction, vec3 target, double min_distance,
+                           bint rises) noexcept nogil:
+    """Whether a pass, all that it may touch being at hand, surely sets out and meets nothing."""
+    cdef double length2 = v3_len2(direction)
+    # Where rounding has a say in it, a motion is looked at closely; and one so long that the room is no measure.
+    return (length2 > 1.000001 * min_distance * min_distance and KNOWN2 * m.far * m.far < length2 <= m.far * m.far
+            and _is_free(m, direction, length2, target, rises))
+
+
+cdef inline bint _goes_freely(move_job* m, vec3 direction, double min_distance, int sweep_pass) noexcept nogil:
+    """Make a pass at once that meets nothing at a glance; False: it is for _sweep_test, and nothing is done yet."""
+    cdef vec3 target = v3_add(m.s.position, direction)
+    if (m.world.trace != NULL or not _at_hand(m, target) or not _has_looked_up(m)
+            or not _is_clear(m, direction, target, min_distance, sweep_pass == PASS_UP)):
+        return False
+    _forget_touched(m)
+    m.stats.iterations += 1
+    m.s.position = target
+    return True
+
+
+cdef inline vec3 _face_met(const candidates* c, const world_hit* hit, const candidate_group* g,
+                           vec3 way) noexcept nogil:
+    """The normal of the triangle that a motion met, on the side from which it came; of what has none the contact's."""
+    cdef vec3 n
+    if hit.base.tri < 0:
+        return hit.base.normal
+    n = c.tris[hit.base.tri].n
+    return v3_scale(n, -1.0) if g.two_sided and v3_dot(n, way) > 0.0 else n
+
+
+cdef inline void _set_ground(ground_contact* ground, const candidates* c, const world_hit* hit,
+                             const candidate_group* g, const placed* item, vec3 face) noexcept nogil:
+    """Note what a character has below, among ``c``."""
+    ground.touching = True
+    ground.normal = hit.base.normal
+    ground.point = hit.base.point
+    ground.owner = g.owner
+    ground.id = g.id
+    ground.triangle = c.source[hit.base.tri] if hit.base.tri >= 0 else -1
+    ground.data = 0
+    ground.has_data = triangle_data(item, ground.triangle, &ground.data)
+    ground.has_face = hit.base.tri >= 0
+    ground.face_normal = face
+    ground.distance = hit.base.distance
+
+
+cdef inline void _stand_on(move_job* m, const world_hit* hit, const candidate_group* g, const placed* item,
+                           const triangle* t, vec3 face) noexcept nogil:
+    """Note what the pass down ended on."""
+    cdef controller_state* s = m.s
+    cdef vec3 up = m.p.up
+    cdef double h
+    if g.owner == OWNER_ACTOR:
+        s.marks &= ~<uint32_t>(TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
+        s.touched_actor = g.id
+        s.touched_point = hit.base.point
+        s.touched_local = unplace_point(item, hit.base.point)
+        if g.body == BODY_STATIC and t != NULL:
+            s.marks |= VALIDATE_TRIANGLE_DOWN
+            s.down_normal = face
+            h = v3_dot(t.a, up)
+            s.touched_min = s.touched_max = h
+            h = v3_dot(t.b, up)
+            s.touched_min = f_min(s.touched_min, h)
+            s.touched_max = f_max(s.touched_max, h)
+            h = v3_dot(t.c, up)
+            s.touched_min = f_min(s.touched_min, h)
+            s.touched_max = f_max(s.touched_max, h)
+        elif t != NULL:
+            m.moving_below = True
+            m.below_normal = face
+            m.below_max = f_max(v3_dot(t.a, up), f_max(v3_dot(t.b, up), v3_dot(t.c, up)))
+    elif g.owner == OWNER_OBSTACLE:
+        s.marks |= TOUCH_OBSTACLE
+        s.touched_obstacle = g.id
+        if s.touched_actor < 0:
+            s.touched_point = hit.base.point
+            s.touched_local = unplace_point(item, hit.base.point)
+    else:
+        s.marks |= TOUCH_OTHER_CONTROLLER
+        s.touched_controller = g.id
+    _set_ground(&s.ground, &m.cache.near, hit, g, item, face)
+    s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
+
+
+cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double min_distance, int sweep_pass,
+                      int* collisions) noexcept nogil:
+    """doSweepTest (MOVE 7.2, RULES 5): move along, slide where something is in the way.
+
+    Returns whether a motion was tried; m.status tells of a failure."""
+    cdef controller_state* s = m.s
+    cdef candidates* near = &m.cache.near
+    cdef vec3 position = s.position, target, way, normal, p0, p1
+    cdef double length, asked
+    cdef bint moved = False, upright, sliding, struck
+    cdef bint on_steep = False, was_on_steep    # a too steep triangle turned this motion
+    cdef int passed
+    cdef capsule_cast cast
+    cdef world_hit hit
+    cdef const candidate_group* g
+    cdef const placed* item
+    cdef const triangle* t
+    cdef vec3 face
+    cdef double h
+    cdef uint32_t behavior
+    cdef int recovers = _recovers(m.p)
+    collisions[0] = 0
+    if v3_is_zero(direction):
+        return False
+    _forget_touched(m)
+    asked = v3_len(direction)
+    target = v3_add(position, direction)
+    if m.world.trace != NULL:
+        _trace(m, TRACE_PASS, sweep_pass, position, direction, NULL)
+    while max_iterations > 0:
+        max_iterations -= 1
+        way = v3_sub(target, position)
+        if not _at_hand(m, target):
+            m.status = _update_candidates(m, position, target)
+            if m.status != STATUS_OK:
+                return moved
+        length = v3_len(way)
+        if length <= min_distance:
+            if m.world.trace != NULL:
+                _trace(m, TRACE_DONE, sweep_pass, position, way, NULL)
+            break
+        way = v3_scale(way, 1.0 / length)
+        if v3_dot(way, direction) <= TURNED_BACK * asked:
+            if m.world.trace != NULL:
+                _trace(m, TRACE_TURNED_BACK, sweep_pass, position, way, NULL)
+            break
+        moved = True
+        m.stats.iterations += 1
+        p0 = v3_sub(position, m.half_axis)
+        p1 = v3_add(position, m.half_axis)
+        capsule_cast_set(&cast, p0, p1, m.p.radius, way, length + m.p.contact_offset, True, True)
+        if m.p.rules & RULE_CULL_PARALLEL:
+            cast.culls_parallel = True
+        if m.p.rules & MEND_BACK_FACES:
+            passed = 0
+            cast.passed = &passed
+            cast.passing = m.passing
+        near.turn = sweep_pass
+        struck = candidates_cast(near, &cast, recovers, &hit)
+        if m.p.rules & MEND_BACK_FACES:
+            m.passed |= passed
+            if passed & PASSED_OVERLAP:
+                _mend(m, MEND_BACK_FACES)
+        if not struck:
+            if m.scratch.book.asking:
+                m.status = STATUS_NEED_ANSWER
+                return moved
+            if m.world.trace != NULL:
+                _trace(m, TRACE_FREE, sweep_pass, position, v3_sub(target, position), NULL)
+            if on_steep:
+                m.raised += f_max(0.0, v3_dot(v3_sub(target, position), m.p.up))
+            position = target
+            break
+        if hit.base.overlapping:
+            normal = position
+            m.status = _recover(m, &position)
+            _set_back(m)
+            if m.world.trace != NULL:
+                _trace(m, TRACE_OVERLAP, sweep_pass, normal, v3_sub(position, normal), NULL)
+            collisions[0] += 1
+            s.position = position
+            return moved
+        g = &near.groups[hit.group]
+        item = NULL
+        if g.part < 2:
+            item = &m.world.fixed.items[g.item] if g.part == 0 else &m.world.moving.items[g.item]
+        t = &near.tris[hit.base.tri] if hit.base.tri >= 0 else NULL
+        face = _face_met(near, &hit, g, way)
+        upright = sliding = False
+        was_on_steep = on_steep
+        if sweep_pass == PASS_DOWN:
+            behavior = g.behavior
+            if m.world.asks_behavior and not book_answer(&m.scratch.book, ASK_BEHAVIOR, g.owner, g.id, &behavior):
+                m.status = STATUS_NEED_ANSWER
+                return moved
+            sliding = (behavior & CAN_SLIDE) != 0
+            _stand_on(m, &hit, g, item, t, face)
+        elif sweep_pass == PASS_SIDE or sweep_pass == PASS_SENSOR:
+            if g.owner == OWNER_ACTOR and g.body == BODY_STATIC and t != NULL:
+                s.marks |= VALIDATE_TRIANGLE_SIDE
+                s.side_normal = face
+                if m.p.prevent_vertical_sliding and v3_dot(face, m.p.up) < 0.0:
+                    upright = True
+            elif g.owner == OWNER_ACTOR and t != NULL:
+                m.moving_aside = True
+                m.aside_normal = face
+            if sweep_pass == PASS_SIDE:
+                h = v3_dot(face, m.p.up)
+                on_steep = t != NULL and g.owner == OWNER_ACTOR and h < m.p.slope_limit
+                if m.p.rules & MEND_LOWER_STEP and m.lifted > 0.0 and not m.lintel:
+                    m.lintel = _is_lintel(m, &cast, &hit)
+        if not m.world.silent or m.world.trace != NULL:
+            m.status = _note_hit(m, &hit, item, sweep_pass, position, way, length)
+            if m.status != STATUS_OK:
+                return moved
+        if sliding and collisions[0] == 0:
+            max_iterations += SLIDE_ITERATIONS
+        collisions[0] += 1
+        s.contact_height = v3_dot(hit.base.point, m.p.up)
+        if hit.base.distance > m.p.contact_offset:
+            position = v3_madd(position, way, hit.base.distance - m.p.contact_offset)
+            if was_on_steep:
+                m.raised += f_max(0.0, v3_dot(way, m.p.up) * (hit.base.distance - m.p.contact_offset))
+        if max_iterations == 0 and m.world.trace == NULL:
+            break
+        normal = hit.base.normal
+        if upright or ((s.marks & WALK_EXPERIMENT) and m.p.non_walkable != NON_WALKABLE_FORCE_SLIDING):
+            normal = v3_unit(v3_reject(normal, m.p.up))
+        target = collision_response(target, position, way, normal, 0.0, 1.0, (s.marks & NORMALIZE_RESPONSE) != 0)
+        if max_iterations == 0 and m.world.trace != NULL:
+            _trace(m, TRACE_OUT_OF_TURNS, sweep_pass, position, v3_sub(target, position), NULL)
+    s.position = position
+    return moved
+
+
+cdef int _move_character(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
+    """moveCharacter (MOVE 6.2, RULES 6): the passes up, aside and down. Returns collision flags."""
+    cdef controller_state* s = m.s
+    cdef const controller_params* p = m.p
+    cdef vec3 up = p.up, saved, down
+    cdef double rise = v3_dot(displacement, up)
+    cdef double start_height = v3_dot(s.position, up)
+    cdef double bottom = start_height - (0.5 * p.height + p.radius)
+    cdef double gained, recover
+    cdef bint experiment = (s.marks & WALK_EXPERIMENT) != 0
+    cdef bint handles_slopes = p.slope_limit > 0.0, constrained
+    cdef int flags = 0, collisions = 0, iterations
+    cdef decomposition d = _decompose(displacement, up, m.step, m.standing_on_moving)
+    m.lifted = 0.0
+    m.raised = 0.0
+    m.lintel = m.moving_below = m.moving_aside = False
+    s.marks &= ~<uint32_t>(HIT_NON_WALKABLE | IS_MOVING_UP | NORMALIZE_RESPONSE)
+    if experiment and p.rules & RULE_NORMALIZE_EXPERIMENT:
+        s.marks |= NORMALIZE_RESPONSE
+    s.ground.touching = False
+    if d.is_moving_up:
+        s.marks |= IS_MOVING_UP
+    m.side = d.side_vector
+    # One query for the whole move, the step included (MOVE 5.2).
+    m.status = _update_candidates(m, s.position, v3_add(s.position, displacement))
+    if m.status != STATUS_OK:
+        return 0
+
+    if not experiment:
+        iterations = MAX_ITERATIONS
+        if p.prevent_vertical_sliding or v3_max_abs(d.side_vector) > ALMOST_ZERO:
+            iterations = 1
+        if (not _goes_freely(m, d.up_vector, min_distance, PASS_UP)
+                and _sweep_test(m, d.up_vector, iterations, min_distance, PASS_UP, &collisions) and collisions > 0):
+            flags |= COLLISION_UP
+            gained = v3_dot(s.position, up) - start_height
+            d.step_offset = f_min(d.step_offset, gained)
+            if not (rise > 0.0 and gained < rise * (1.0 - SHARE)) and _mend(m, MEND_STEP_IS_NO_JUMP):
+                flags &= ~COLLISION_UP
+        m.lifted = v3_dot(s.position, up) - start_height
+        if m.status != STATUS_OK:
+            return 0
+
+    s.marks &= ~<uint32_t>VALIDATE_TRIANGLE_SIDE
+    if (not _goes_freely(m, d.side_vector, min_distance, PASS_SIDE)
+            and _sweep_test(m, d.side_vector, MAX_ITERATIONS, min_distance, PASS_SIDE, &collisions) and collisions > 0):
+        flags |= COLLISION_SIDES
+    if m.status != STATUS_OK:
+        return 0
+
+    constrained = p.climbing == CLIMBING_CONSTRAINED
+    if (p.rules & RULE_SIDE_CHECK_AT_ONCE and handles_slopes and constrained and s.marks & VALIDATE_TRIANGLE_SIDE
+            and _too_steep(p, s.side_normal) and s.contact_height > bottom + d.step_offset):
+        s.marks |= HIT_NON_WALKABLE
+        if not experiment:
+            return flags
+
+    if constrained and (p.rules & RULE_SENSOR_DECIDES or not s.marks & VALIDATE_TRIANGLE_SIDE):
+        if v3_len(d.side_vector) < p.radius:
+            saved = s.position
+            _sweep_test(m, v3_scale(v3_unit(d.side_vector), p.radius), 1, min_distance, PASS_SENSOR, &collisions)
+            s.position = saved
+            if m.status != STATUS_OK:
+                return 0
+            if (p.rules & RULE_SENSOR_DECIDES and handles_slopes and collisions > 0
+                    and s.marks & VALIDATE_TRIANGLE_SIDE and _too_steep(p, s.side_normal)
+                    and s.contact_height > bottom + d.step_offset):
+                s.marks |= HIT_NON_WALKABLE
+
+    down = d.down_vector
+    if d.has_side_movement and (not experiment or p.rules & RULE_STEP_BACK_IN_EXPERIMENT):
+        down = v3_madd(down, up, -d.step_offset)
+    iterations = 1
+    if experiment and p.non_walkable == NON_WALKABLE_FORCE_SLIDING:
+        iterations = MAX_ITERATIONS
+    if _sweep_test(m, down, iterations, min_distance, PASS_DOWN, &collisions) and collisions > 0:
+        if rise <= 0.0:
+            flags |= COLLISION_DOWN
+        if handles_slopes and not s.marks & (TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE):
+            if (constrained and not p.rules & RULE_SIDE_CHECK_AT_ONCE and s.contact_height > bottom + d.step_offset
+                    and _steep_aside(m)):
+                s.marks |= HIT_NON_WALKABLE
+                if m.world.trace != NULL:
+                    _trace(m, TRACE_TOO_STEEP_ASIDE, PASS_DOWN, s.position, s.side_normal, NULL)
+                if not experiment:
+                    return flags
+    if m.status != STATUS_OK:
+        return 0
+
+    if (handles_slopes and not s.marks & (TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
+            and rise <= 0.0 and _steep_below(m, bottom)):
+        s.marks |= HIT_NON_WALKABLE
+        if m.world.trace != NULL:
+            _trace(m, TRACE_TOO_STEEP_BELOW, PASS_DOWN, s.position, s.down_normal, NULL)
+        if not experiment:
+            return flags
+        if p.rules & RULE_RECOVERY_SWEEP_AFTER:
+            return flags
+        s.marks |= NORMALIZE_RESPONSE
+        gained = v3_dot(s.position, up) - start_height
+        recover = f_max(0.0, gained) + fabs(rise)
+        if recover < min_distance:
+            min_distance = recover / MAX_ITERATIONS
+        # PhysX calls this motion down an UP pass; hits are reported as such.
+        _sweep_test(m, v3_scale(up, -recover), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
+        if not p.rules & RULE_NORMALIZE_EXPERIMENT:
+            s.marks &= ~<uint32_t>NORMALIZE_RESPONSE
+        return flags
+
+    if (m.raised > SHARE * v3_len(d.side_vector) and not s.ground.touching and not experiment and handles_slopes
+            and rise <= 0.0 and v3_dot(s.position, up) - start_height > SHARE * v3_len(d.side_vector)
+            and _mend(m, MEND_STEEP_ASIDE)):
+        s.marks |= HIT_NON_WALKABLE
+        if m.world.trace != NULL:
+            _trace(m, TRACE_TOO_STEEP_ASIDE, PASS_SIDE, s.position, s.side_normal, NULL)
+    return flags
+
+
+cdef inline bint _is_plain(const move_job* m) noexcept nogil:
+    """Whether nobody asks, nothing moves, and nothing of RULES 9 differs: what _walks_on has room for."""
+    return (m.p.rules & ANY_RULE == 0 and m.p.climbing == CLIMBING_EASY and m.world.trace == NULL
+            and m.world.others == NULL and m.world.moving.n == 0 and not m.world.filters
+            and not m.world.asks_behavior)
+
+
+cdef inline bint _is_too_far(const move_job* m, vec3 position) noexcept nogil:
+    return m.world.farthest > 0.0 and v3_max_abs(position) > m.world.farthest
+
+
+cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
+    """_move_character over ground that nothing near rises above: up and aside unhindered, then down onto the face on
+    which the last move has ended. The same bits, at half the cost.
+
+    False: it may be otherwise, and nothing is done yet."""
+    cdef controller_state* s = m.s
+    cdef const controller_params* p = m.p
+    cdef candidates* near = &m.cache.near
+    cdef vec3 start = s.position
+    cdef double start_height = v3_dot(start, p.up), length, bottom
+    cdef decomposition d
+    cdef vec3 lifted, beside, down, end, way, reach
+    cdef capsule_cast cast
+    cdef world_hit hit
+    cdef const candidate_group* g
+    cdef const triangle* t
+    # Most moves that are not of this kind end here, by what the last one had at hand.
+    if start_height + p.step_offset <= m.cache.top + m.above:
+        return False
+    d = _decompose(displacement, p.up, p.step_offset, False)
+    if d.is_moving_up or not d.has_side_movement:
+        return False
+    m.side = d.side_vector
+    lifted = v3_add(s.position, d.up_vector)
+    beside = v3_add(lifted, d.side_vector)
+    down = v3_madd(d.down_vector, p.up, -d.step_offset)
+    # None of it goes farther than this.
+    reach = v3_madd(v3_add(v3_abs(d.side_vector), v3_abs(d.down_vector)), v3_abs(p.up), d.step_offset)
+    if m.first_query and _is_still_around(m, v3_sub(s.position, reach), v3_add(s.position, reach)):
+        m.first_query = False
+    else:
+        m.status = _update_candidates(m, s.position, v3_add(s.position, displacement))
+        if (m.status != STATUS_OK
+                or not (_at_hand(m, lifted) and _at_hand(m, beside) and _at_hand(m, v3_add(beside, down)))):
+            return False
+    if not (_has_looked_up(m) and _is_clear(m, d.up_vector, lifted, min_distance, True)
+            and _is_clear(m, d.side_vector, beside, min_distance, False)):
+        return False
+    way = v3_sub(v3_add(beside, down), beside)
+    length = v3_len(way)
+    if length <= min_distance or v3_len2(down) <= KNOWN2 * m.far * m.far:
+        return False
+    way = v3_scale(way, 1.0 / length)
+    capsule_cast_set(&cast, v3_sub(beside, m.half_axis), v3_add(beside, m.half_axis), p.radius, way,
+                     length + p.contact_offset, True, True)
+    near.turn = PASS_DOWN
+    if not candidates_cast_again(near, &cast, &hit):
+        return False
+    g = &near.groups[hit.group]
+    t = &near.tris[hit.base.tri]
+    bottom = start_height - (0.5 * p.height + p.radius)
+    # What slides goes on, and steep ground is no ground.
+    if g.behavior & CAN_SLIDE or (p.slope_limit > 0.0 and _too_steep(p, t.n) and (p.rules & MEND_STEEP_CLIMB or f_max(
+            v3_dot(t.a, p.up), f_max(v3_dot(t.b, p.up), v3_dot(t.c, p.up))) - bottom > p.step_offset)):
+        return False
+    end = beside
+    if hit.base.distance > p.contact_offset:
+        end = v3_madd(beside, way, hit.base.distance - p.contact_offset)
+    if _is_too_far(m, end):
+        return False
+    if not m.world.silent:
+        m.status = _note_hit(m, &hit, &m.world.fixed.items[g.item], PASS_DOWN, beside, way, length)
+        if m.status != STATUS_OK:
+            return False
+    _forget_touched(m)
+    s.marks &= ~<uint32_t>(HIT_NON_WALKABLE | IS_MOVING_UP | NORMALIZE_RESPONSE | VALIDATE_TRIANGLE_SIDE)
+    _stand_on(m, &hit, g, &m.world.fixed.items[g.item], t, t.n)
+    s.contact_height = v3_dot(hit.base.point, p.up)
+    s.position = end
+    if p.rules & MEND_STEEP_CLIMB:
+        _count_steep_climb(m, v3_dot(v3_sub(s.position, start), p.up), False)
+    if p.rules & MEND_BACK_FACES:
+        # Nothing was overlapped: it began above all.
+        s.marks &= ~<uint32_t>PASSES_BACK_FACE
+    s.platform_delta = v3(0.0, 0.0, 0.0)
+    s.overlap = 0.0
+    s.flags = COLLISION_DOWN
+    m.stats.iterations = 3
+    return True
+
+
+cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacement, double min_distance,
+                     int flags) noexcept nogil:
+    """MEND_LOWER_STEP: moveCharacter again with eighths of the step offset, for a lintel stopped the lifted head.
+
+    What gets farthest aside counts, of equals the highest step. Returns collision flags."""
+    cdef hit_log* log = m.scratch.log
+    cdef vec3 side = v3_unit(v3_reject(displacement, m.p.up))
+    cdef double asked = v3_dot(displacement, side)
+    cdef double best = v3_dot(v3_sub(m.s.position, before.position), side), now
+    cdef controller_state kept = m.s[0]
+    cdef int32_t n = log.n
+    cdef int part, again
+    for part in range(STEP_PARTS - 1, -1, -1):
+        if best >= asked * (1.0 - SHARE):
+            break
+        m.s[0] = before[0]
+        _set_back(m)
+        m.step = m.p.step_offset * part / STEP_PARTS
+        again = _move_character(m, displacement, min_distance)
+        if m.status != STATUS_OK:
+            return 0
+        now = v3_dot(v3_sub(m.s.position, before.position), side)
+        if not m.s.marks & HIT_NON_WALKABLE and now > best + asked * SHARE and _mend(m, MEND_LOWER_STEP):
+            best = now
+            kept = m.s[0]
+            flags = again
+            if log.n > n:
+                memmove(log.records, log.records + n, <size_t>(log.n - n) * sizeof(hit_record))
+            n = log.n - n
+        log.n = n
+    m.s[0] = kept
+    _set_back(m)
+    m.step = m.p.step_offset
+    return flags
+
+
+cdef int _recover_kinematic(move_job* m) noexcept nogil:
+    """MEND_KINEMATIC_RECOVERY: out of kinematic bodies that the move ends inside of."""
+    cdef candidates* c = &m.scratch.around
+    cdef int32_t group
+    cdef push_out push
+    cdef vec3 p0 = v3_sub(m.s.position, m.half_axis), p1 = v3_add(m.s.position, m.half_axis)
+    cdef int status
+    candidates_cut(c, 0, 0)
+    status = _gather_moving(m, c, _surroundings(m, m.s.position, m.p.radius), NULL)
+    if status != STATUS_OK or c.n_groups == 0:
+        return status
+    push = candidates_deepest(c, p0, p1, m.p.radius * (1.0 - SHARE), 1 << BODY_KINEMATIC, &group)
+    if m.scratch.book.asking:
+        return STATUS_NEED_ANSWER
+    if push.overlapping and _mend(m, MEND_KINEMATIC_RECOVERY):
+        return _recover(m, &m.s.position)
+    return STATUS_OK
+
+
+cdef int _keep_ride(move_job* m) noexcept nogil:
+    """MEND_KEEP_RIDE: go on standing on a moving thing that the pass down just missed."""
+    cdef candidates* c = &m.scratch.around
+    cdef controller_state* s = m.s
+    cdef vec3 down = v3_scale(m.p.up, -1.0)
+    cdef double reach = f_max(STANDING_GAP * m.p.contact_offset, STANDING_SHARE * m.p.radius)
+    cdef capsule_cast cast
+    cdef world_hit hit
+    cdef const placed* item
+    cdef const candidate_group* g
+    cdef int status
+    candidates_cut(c, 0, 0)
+    status = candidates_gather(
+        c, m.world.moving, 1,
+        capsule_bounds(v3_madd(v3_sub(s.position, m.half_axis), down, reach), v3_add(s.position, m.half_axis),
+                       m.p.radius), m.world.mask, NULL)
+    if status != STATUS_OK:
+        return status
+    if m.p.proxy >= 0:
+        _drop_proxy(c, 0, m.p.proxy)
+    cast = capsule_cast_of(v3_sub(s.position, m.half_axis), v3_add(s.position, m.half_axis), m.p.radius, down, reach,
+                           True, True)
+    if not candidates_cast(c, &cast, 0, &hit):
+        return STATUS_NEED_ANSWER if m.scratch.book.asking else STATUS_OK
+    _mend(m, MEND_KEEP_RIDE)
+    g = &c.groups[hit.group]
+    item = &m.world.moving.items[g.item]
+    s.touched_point = hit.base.point
+    s.touched_local = unplace_point(item, hit.base.point)
+    if item.obstacle:
+        s.touched_obstacle = item.id
+        s.marks |= TOUCH_OBSTACLE
+    else:
+        s.touched_actor = item.id
+    _set_ground(&s.ground, c, &hit, g, item, _face_met(c, &hit, g, down))
+    s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
+    return STATUS_OK
+
+
+cdef const placed* _find(const world_part* part, int64_t id) noexcept nogil:
+    """The item of that id; items stand in the order of ids."""
+    cdef int32_t lo = 0, hi = part.n - 1, mid
+    while lo <= hi:
+        mid = (lo + hi) >> 1
+        if part.items[mid].id == id:
+            return &part.items[mid]
+        if part.items[mid].id < id:
+            lo = mid + 1
+        else:
+            hi = mid - 1
+    return NULL
+
+
+cdef bint _still_there(move_job* m, const placed* item) noexcept nogil:
+    """Whether a remembered thing may still be met; may set m.status to STATUS_NEED_ANSWER."""
+    cdef uint32_t value
+    if item == NULL or not item.layer & m.world.mask:
+        return False
+    if not m.world.filters:
+        return True
+    if not book_answer(&m.scratch.book, ASK_FILTER, OWNER_OBSTACLE if item.obstacle else OWNER_ACTOR, item.id, &value):
+        m.status = STATUS_NEED_ANSWER
+        return False
+    return value != 0
+
+
+cdef const placed* _look_below(move_job* m) noexcept nogil:
+    """What stands below the centre, no farther than half the height: moving things only (RULES 7.2)."""
+    cdef candidates* c = &m.scratch.around
+    cdef controller_state* s = m.s
+    cdef vec3 down = v3_scale(m.p.up, -1.0)
+    cdef double reach = 0.5 * m.p.height + m.p.radius
+    cdef capsule_cast ray
+    cdef world_hit hit
+    cdef const placed* item
+    candidates_cut(c, 0, 0)
+    m.status = candidates_gather(c, m.world.moving, 1,
+                                 capsule_bounds(s.position, v3_madd(s.position, down, reach), 0.0), m.world.mask, NULL)
+    if m.status != STATUS_OK:
+        return NULL
+    if m.p.proxy >= 0:
+        _drop_proxy(c, 0, m.p.proxy)
+    ray = capsule_cast_of(s.position, s.position, 0.0, down, reach, False, True)
+    if not candidates_cast(c, &ray, 0xF, &hit):
+        if m.scratch.book.asking:
+            m.status = STATUS_NEED_ANSWER
+        return NULL
+    item = &m.world.moving.items[c.groups[hit.group].item]
+    s.touched_point = hit.base.point
+    s.touched_local = unplace_point(item, hit.base.point)
+    if item.obstacle:
+        s.touched_obstacle = item.id
+    else:
+        s.touched_actor = item.id
+    return item
+
+
+cdef vec3 _ride(move_job* m, vec3 displacement) noexcept nogil:
+    """Be carried by what one stands on (RULES 7.2 and 7.3, MOVE 13); the displacement that is left to make."""
+    cdef controller_state* s = m.s
+    cdef const placed* item = NULL
+    cdef vec3 now, delta, along
+    cdef uint32_t behavior
+    s.platform_delta = v3(0.0, 0.0, 0.0)
+    m.standing_on_moving = False
+    if s.touched_actor >= 0:
+        item = _find(m.world.moving, s.touched_actor)
+        if item == NULL:
+            item = _find(m.world.fixed, s.touched_actor)
+        if not _still_there(m, item):
+            if m.status != STATUS_OK:
+                return displacement
+            s.touched_actor = -1
+            item = NULL
+    if s.touched_actor < 0 and s.touched_obstacle >= 0:
+        item = _find(m.world.moving, s.touched_obstacle)
+        if not _still_there(m, item):
+            if m.status != STATUS_OK:
+                return displacement
+            s.touched_obstacle = -1
+            item = NULL
+    if item == NULL and m.world.moving.n > 0:
+        item = _look_below(m)
+        if m.status != STATUS_OK:
+            return displacement
+    if item == NULL or item.body == BODY_STATIC:
+        return displacement
+    m.carried = True
+    behavior = item.behavior
+    if m.world.asks_behavior and not book_answer(
+            &m.scratch.book, ASK_BEHAVIOR, OWNER_OBSTACLE if item.obstacle else OWNER_ACTOR, item.id, &behavior):
+        m.status = STATUS_NEED_ANSWER
+        return displacement
+    now = place_point(item, s.touched_local)
+    delta = v3_sub(now, s.touched_point)
+    s.touched_point = now
+    if m.p.rules & RULE_RIDE_WHOLE:
+        s.position = v3_add(s.position, delta)
+        s.platform_delta = delta
+        m.standing_on_moving = v3_max_abs(delta) > ALMOST_ZERO
+        return displacement
+    if behavior & USER_DEFINED_RIDE or v3_max_abs(delta) <= ALMOST_ZERO:
+        return displacement
+    m.standing_on_moving = True
+    along = v3_along(delta, m.p.up)
+    s.platform_delta = along
+    if v3_dot(delta, m.p.up) > 0.0:
+        s.position = v3_add(s.position, along)
+    else:
+        displacement = v3_add(displacement, along)
+    if behavior & CAN_RIDE:
+        displacement = v3_add(displacement, v3_sub(delta, along))
+        s.platform_delta = delta
+    return displacement
+
+
+cdef void _begin(move_job* m, const controller_params* p, controller_state* state, const move_world* world,
+                 move_scratch* scratch, move_stats* stats) noexcept nogil:
+    memset(stats, 0, sizeof(move_stats))
+    m.p = p
+    m.half = _half_of(p)
+    m.s = state
+    m.far = v3_max_abs(m.s.position) + v3_max_abs(m.half)
+    m.above = 0.5 * p.height + p.radius + p.contact_offset + lanes_slack(2.0 * m.far)
+    m.side = v3(0.0, 0.0, 0.0)
+    m.standing_on_moving = m.passing = m.lintel = m.moving_below = m.moving_aside = m.carried = False
+    m.status = STATUS_OK
+    m.passed = 0
+    m.step = p.step_offset
+    m.lifted = m.raised = 0.0
+    m.world = world
+    m.scratch = scratch
+    m.stats = stats
+    m.walls.height = p.invisible_wall_height
+    m.walls.slope_limit = p.slope_limit
+    m.walls.up = p.up
+    m.half_axis = v3_scale(p.up, 0.5 * p.height)
+    m.first_query = True
+    m.cache = scratch.lent if scratch.lent != NULL else &scratch.cache
+    scratch.book.asking = False
+    m.cache.near.filter = scratch.around.filter = &scratch.book if world.filters else NULL
+    if world.trace != NULL:
+        world.trace.n = 0
+
+
+cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
+    """The ride, moveCharacter and what follows from it; returns collision flags."""
+    cdef const controller_params* p = m.p
+    cdef const move_world* world = m.world
+    cdef vec3 start = m.s.position, carried, whole
+    cdef double recover, rise
+    cdef int flags, collisions
+    cdef controller_state before
+    displacement = _level(m, displacement)
+    rise = v3_dot(displacement, p.up)
+    displacement = _ride(m, displacement)
+    if m.status != STATUS_OK:
+        return 0
+    displacement = _level(m, displacement)
+    carried = m.s.position
+    whole = displacement
+    if world.trace != NULL and not v3_is_zero(m.s.platform_delta):
+        _trace(m, TRACE_RIDE, PASS_UP, start, m.s.platform_delta, NULL)
+    if p.rules & MEND_LOWER_STEP:
+        before = m.s[0]
+    flags = _move_character(m, displacement, min_distance)
+    if m.status == STATUS_OK and m.lintel and not m.s.marks & HIT_NON_WALKABLE:
+        flags = _lower_step(m, &before, displacement, min_distance, flags)
+    if m.status == STATUS_OK and m.s.marks & HIT_NON_WALKABLE:
+        # Once more from where it stood after riding, as the walk experiment (MOVE 3.2.5, RULES 7.4).
+        m.s.marks |= WALK_EXPERIMENT
+        m.s.position = carried
+        _set_back(m)
+        if p.non_walkable == NON_WALKABLE_FORCE_SLIDING:
+            displacement = v3_along(whole, p.up)
+            if p.rules & RULE_FORCE_SLIDE_HORIZONTAL:
+                displacement = v3_sub(whole, displacement)
+        if world.trace != NULL:
+            _trace(m, TRACE_EXPERIMENT, PASS_UP, carried, displacement, NULL)
+        flags = _move_character(m, displacement, min_distance)
+        if (m.status == STATUS_OK and p.rules & RULE_RECOVERY_SWEEP_AFTER and m.s.marks & VALIDATE_TRIANGLE_DOWN
+                and _too_steep(p, m.s.down_normal)):
+            recover = v3_dot(m.s.position, p.up) - v3_dot(carried, p.up)
+            recover = f_max(0.0, recover) + fabs(v3_dot(whole, p.up))
+            _sweep_test(m, v3_scale(p.up, -recover), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
+        m.s.marks &= ~<uint32_t>(WALK_EXPERIMENT | NORMALIZE_RESPONSE)
+    if p.rules & MEND_STEEP_CLIMB:
+        _count_steep_climb(m, v3_dot(v3_sub(m.s.position, carried), p.up), rise > 0.0)
+    if p.rules & MEND_BACK_FACES:
+        m.s.marks = m.s.marks | PASSES_BACK_FACE if m.passed else m.s.marks & ~<uint32_t>PASSES_BACK_FACE
+    if m.status == STATUS_OK and world.moving.n > 0:
+        if p.rules & MEND_KINEMATIC_RECOVERY and p.overlap_recovery:
+            m.status = _recover_kinematic(m)
+        if (m.status == STATUS_OK and p.rules & MEND_KEEP_RIDE and rise <= 0.0 and not m.s.ground.touching
+                and m.s.touched_actor < 0 and m.s.touched_obstacle < 0 and m.s.touched_controller < 0
+                and (m.carried or m.stats.iterations == 0 or m.stats.recoveries > 0)):
+            m.status = _keep_ride(m)
+    return flags
+
+
+cdef void _try_whole(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
+    """_move_whole and what follows from it; the state stays as it was when m.status tells of a failure."""
+    cdef controller_state* s = m.s
+    cdef controller_state before = s[0]
+    m.passing = (s.marks & PASSES_BACK_FACE) != 0
+    s.overlap = 0.0
+    s.flags = _move_whole(m, displacement, min_distance)
+    if m.status == STATUS_OK and not v3_finite(s.position):
+        m.status = STATUS_NOT_FINITE
+    if m.status == STATUS_OK and _is_too_far(m, s.position):
+        m.status = STATUS_TOO_FAR
+    if m.status != STATUS_OK:
+        s[0] = before
+        return
+    if (m.stats.iterations == 0 and not s.ground.touching
+            and (s.touched_actor >= 0 or s.touched_obstacle >= 0 or s.touched_controller >= 0)):
+        # No pass set out: it stands where it stood.
+        s.ground.touching = before.ground.touching
+
+
+cdef int move_controller(const controller_params* p, controller_state* state, const move_world* world,
+                         move_scratch* scratch, vec3 displacement, double dt, double min_distance,
+                         move_stats* stats) noexcept nogil:
+    """Controller::move (MOVE 3.2, RULES 7)."""
+    cdef move_job m
+    cdef vec3 start = state.position
+    cdef int64_t tested
+    _begin(&m, p, state, world, scratch, stats)
+    tested = m.cache.near.tested
+    scratch.log.n = 0
+    displacement = v3_add(displacement, state.separation)
+    if not (_is_plain(&m) and _walks_on(&m, displacement, min_distance)) and m.status == STATUS_OK:
+        _try_whole(&m, displacement, min_distance)
+    stats.triangles_tested = m.cache.near.tested - tested
+    if m.status != STATUS_OK:
+        return m.status
+    state.separation = v3(0.0, 0.0, 0.0)
+    state.velocity = v3_scale(v3_sub(state.position, start), 1.0 / dt) if dt > 0.0 else v3(0.0, 0.0, 0.0)
+    return STATUS_OK
+
+
+cdef bint move_is_brief(const controller_state* state, const move_world* world, const move_scratch* scratch,
+                        vec3 displacement) noexcept nogil:
+    cdef const candidate_cache* c = &scratch.cache
+    return (c.near.n_tris + c.near.n_groups <= BRIEF and world.moving.n == 0
+            and _is_around(c, world, state.position, v3_add(state.position, displacement)))
+
+
+cdef int move_kept(const controller_params* p, controller_state* state, const move_world* world, kept_cache* kept,
+                   move_scratch* scratch, vec3 displacement, double dt, double min_distance,
+                   move_stats* stats) noexcept nogil:
+    cdef candidate_cache* c = &scratch.cache
+    cdef int status
+    c.valid = False
+    if (kept.near.whole and kept.fixed_version == world.fixed.version and kept.mask == world.mask
+            and p.invisible_wall_height <= 0.0):
+        candidates_cut(&c.near, 0, 0)
+        status = candidates_lay_out(&c.near, world.fixed, 0, &kept.near)
+        if status != STATUS_OK:
+            return status
+        c.bounds = kept.bounds
+        c.roomy = c.open_above = False
+        c.top = NO_HIT
+        c.fixed_version = kept.fixed_version
+        c.timestamp = kept.timestamp
+        # Moving things are looked up in every move, unless there are none.
+        c.moving_version = world.moving.version if world.moving.n == 0 else 0
+        c.mask = kept.mask
+        c.fixed_groups = c.near.n_groups
+        c.fixed_tris = c.near.n_tris
+        c.near.hints = kept.hints
+        c.valid = True
+    scratch.lays_out = True
+    status = move_controller(p, state, world, scratch, displacement, dt, min_distance, stats)
+    scratch.lays_out = False
+    kept.hints = c.near.hints
+    if stats.full_updates > 0:
+        kept.near.whole = False
+        if c.valid and p.invisible_wall_height <= 0.0:
+            candidates_cut(&c.near, c.fixed_groups, c.fixed_tris)
+            # Without memory for it the next move gathers anew.
+            candidates_keep(&c.near, world.fixed, &kept.near)
+            kept.bounds = c.bounds
+            kept.fixed_version = c.fixed_version
+            kept.timestamp = c.timestamp
+            kept.mask = c.mask
+    c.valid = False
+    return status
+
+
+cdef void kept_cache_free(kept_cache* kept) noexcept nogil:
+    kept_free(&kept.near)
+
+
+cdef int probe_below(const controller_params* p, const controller_state* state, const move_world* world,
+                     move_scratch* scratch, double reach, ground_contact* found) noexcept nogil:
+    cdef move_job m
+    cdef move_stats stats
+    cdef controller_state now = state[0]
+    cdef candidates* c = &scratch.around
+    cdef vec3 down = v3_scale(p.up, -1.0), low, high
+    cdef capsule_cast cast
+    cdef world_hit hit
+    cdef const candidate_group* g
+    cdef const placed* item = NULL
+    cdef aabb box
+    cdef int status
+    memset(found, 0, sizeof(ground_contact))
+    _begin(&m, p, &now, world, scratch, &stats)
+    low = v3_sub(m.s.position, m.half_axis)
+    high = v3_add(m.s.position, m.half_axis)
+    box = box_union(capsule_bounds(low, high, p.radius), capsule_bounds(v3_madd(low, down, reach), high, p.radius))
+    candidates_cut(c, 0, 0)
+    status = candidates_gather(c, world.fixed, 0, box, world.mask, NULL)
+    if status == STATUS_OK:
+        status = _gather_moving(&m, c, box, NULL)
+    if status != STATUS_OK:
+        return status
+    cast = capsule_cast_of(low, high, p.radius, down, reach, True, True)
+    if not candidates_cast(c, &cast, 0xF, &hit):
+        return STATUS_NEED_ANSWER if scratch.book.asking else STATUS_OK
+    g = &c.groups[hit.group]
+    if g.part < 2:
+        item = &world.fixed.items[g.item] if g.part == 0 else &world.moving.items[g.item]
+    _set_ground(found, c, &hit, g, item, _face_met(c, &hit, g, down))
+    if hit.base.overlapping:
+        found.normal = p.up
+    return STATUS_OK
+
+
+cdef int touches_anything(const controller_params* p, const move_world* world, move_scratch* scratch, vec3 p0, vec3 p1,
+                          double radius, bint* touches) noexcept nogil:
+    cdef move_job m
+    cdef move_stats stats
+    cdef controller_state nowhere
+    cdef candidates* c = &scratch.around
+    cdef aabb box = capsule_bounds(p0, p1, radius)
+    cdef uint32_t value
+    cdef int32_t i
+    cdef int status
+    memset(&nowhere, 0, sizeof(controller_state))
+    _begin(&m, p, &nowhere, world, scratch, &stats)
+    touches[0] = False
+    candidates_cut(c, 0, 0)
+    status = candidates_gather(c, world.fixed, 0, box, world.mask, NULL)
+    if status == STATUS_OK:
+        status = _gather_moving(&m, c, box, NULL)
+    if status != STATUS_OK:
+        return status
+    for i in range(c.n_groups):
+        if group_overlaps(c, &c.groups[i], p0, p1, radius):
+            if world.filters:
+                if not book_answer(&scratch.book, ASK_FILTER, c.groups[i].owner, c.groups[i].id, &value):
+                    return STATUS_NEED_ANSWER
+                if value == 0:
+                    continue
+            touches[0] = True
+            return STATUS_OK
+    return STATUS_OK
+
+
+cdef int unstick(const controller_params* p, controller_state* state, const move_world* world, move_scratch* scratch,
+                 double margin, move_stats* stats) noexcept nogil:
+    cdef controller_params grown = p[0]
+    cdef controller_state now = state[0]
+    cdef move_job m
+    cdef vec3 position = state.position
+    cdef int status
+    grown.contact_offset = p.contact_offset + margin
+    grown.overlap_recovery = True
+    _begin(&m, &grown, &now, world, scratch, stats)
+    status = _recover(&m, &position)
+    if status != STATUS_OK:
+        return status
+    if not v3_finite(position):
+        return STATUS_NOT_FINITE
+    state.position = position
+    state.overlap = m.s.overlap
+    return STATUS_OK
+
+
+cdef int gather_near(const controller_params* p, const controller_state* state, const move_world* world,
+                     move_scratch* scratch, double reach) noexcept nogil:
+    cdef controller_state now = state[0]
+    cdef move_job m
+    cdef move_stats stats
+    _begin(&m, p, &now, world, scratch, &stats)
+    return _gather_around(&m, state.position, p.radius + reach)

@@ -1,0 +1,62 @@
+# cython: language_level=3
+"""What CharacterController, Crowd and move_many share: parameters, the beginning, shift and bytes of a state."""
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from pycct.character.move cimport controller_params, controller_state, ground_contact, move_scratch
+from pycct.spatial.character_grid cimport character
+from pycct.scene.scene cimport Scene, Snapshot
+from pycct.geometry.vec cimport vec3
+
+# A shorter time would make the velocity overflow, seconds.
+cdef double SHORTEST
+# Overlapping characters part no faster than this, m/s (RULES 8).
+cdef double SEPARATION_SPEED
+# A remainder of rounding is no gap to the ground, metres.
+cdef double SMALLEST_GAP
+
+
+# Bytes of a struct, field by field in one order, little-endian; both ways.
+cdef struct cursor:
+    uint8_t* at
+    bint loads              # from the bytes into the struct
+
+cdef void field_double(cursor* c, double* x) noexcept nogil
+cdef void field_int32(cursor* c, int32_t* x) noexcept nogil
+cdef void field_int64(cursor* c, int64_t* x) noexcept nogil
+
+# In the order of saves.PARAMS and saves.STATE.
+cdef void parameters_bytes(cursor* c, controller_params* p) noexcept nogil
+cdef void state_bytes(cursor* c, controller_state* s) noexcept nogil
+
+cdef bint as_bool(object value, str name) except -1
+cdef double as_time(object value) except? -1.0
+# Sets one parameter by its name in Python; parameters_check tells whether they fit together.
+cdef int parameter_set(controller_params* p, str name, object value) except -1
+cdef object parameter_get(const controller_params* p, str name)
+cdef int parameters_check(const controller_params* p) except -1
+# Bytes may be anything: ValueError when no controller can have these.
+cdef int parameters_loaded(controller_params* p) except -1
+cdef bint state_makes_sense(const controller_state* s) noexcept nogil
+
+# The state of a character that has just appeared.
+cdef void state_forget(controller_state* st, vec3 position) noexcept nogil
+# The same state in coordinates whose origin has moved by the offset.
+cdef void state_shift(controller_state* s, vec3 offset, vec3 up) noexcept nogil
+cdef double foot_below(const controller_params* p) noexcept nogil
+cdef character character_of(const controller_params* p, vec3 position, int64_t id, int32_t group) noexcept nogil
+cdef bint is_walkable(const controller_params* p, const ground_contact* g) noexcept nogil
+# How far the character must go down to stand on what was found, 0: it cannot or need not (MOVE 12.2).
+cdef double gap_to_close(const controller_params* p, const ground_contact* found) noexcept nogil
+# Go down by that gap onto what was found.
+cdef void snapped(controller_state* s, const controller_params* p, const ground_contact* found,
+                  double gap) noexcept nogil
+
+# The actor, obstacle or character of that id, or None.
+cdef object other_of(Scene scene, int32_t owner, int64_t id)
+# Shortest rotation (x, y, z, w) that turns z to the unit vector up.
+cdef tuple z_to(vec3 up)
+# How far contacts() looks, from its argument.
+cdef double contact_reach(const controller_params* p, object max_distance) except? -1.0
+# Contacts with what gather_near has put into scratch.around.
+cdef list contacts_around(Scene scene, Snapshot snap, const controller_params* p, vec3 position,
+                          const move_scratch* scratch, double reach, object filter)

@@ -1,0 +1,54 @@
+"""What the commands over a user's level file share."""
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from pycct import Mesh
+from pycct.levels import AXES, LevelReport, load_level
+
+
+def takes_negative_numbers(parser: argparse.ArgumentParser) -> None:
+    """Let ``--start -1,2,3`` be a value; argparse takes it for an option otherwise."""
+    parser._negative_number_matcher = re.compile(r"^-(\d|\.\d)")
+
+
+def vector(text: str) -> tuple[float, float, float]:
+    """Three numbers with commas between them."""
+    try:
+        x, y, z = (float(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be three numbers like 1.5,0,-2, not {text!r}") from None
+    if not all(abs(c) < 1e12 for c in (x, y, z)):
+        raise argparse.ArgumentTypeError(f"must be finite and within 1e12 m, got {text!r}")
+    return x, y, z
+
+
+def positive(text: str) -> float:
+    """A finite number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, not {text!r}") from None
+    if not 0.0 < value < 1e12:
+        raise argparse.ArgumentTypeError(f"must be more than 0, got {text}")
+    return value
+
+
+def add_level(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how to read a level."""
+    parser.add_argument("level", type=Path, metavar="LEVEL", help="an .obj, .ply, .stl, .gltf or .glb file")
+    parser.add_argument("--up", choices=list(AXES), help="the file's axis that points up; default: y for glTF, else z")
+    parser.add_argument("--scale", type=positive, default=1.0, help="metres in a unit of the file; default: 1")
+    parser.add_argument("--two-sided", action="store_true", help="triangles are met from both sides")
+
+
+def read_level(args: argparse.Namespace) -> tuple[Mesh, LevelReport] | None:
+    """The level of the arguments, or None when it cannot be read; then why is on stderr."""
+    try:
+        return load_level(args.level, up=args.up, scale=args.scale, two_sided=args.two_sided)
+    except (OSError, ValueError, ImportError) as e:
+        print(f"pycct: {e}", file=sys.stderr)
+        return None

@@ -1,0 +1,65 @@
+# cython: language_level=3
+"""The Crowd around its step."""
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, int64_t
+
+from pycct.crowd.crowd_step cimport crowd_data, crowd_question, crowd_step, crowd_thread
+from pycct.character.move cimport controller_params
+from pycct.spatial.character_grid cimport shared_grid
+from pycct.args.vector_rows cimport number_rows
+from pycct.scene.scene cimport Scene, Snapshot
+
+
+cdef class Crowd:
+    cdef object __weakref__
+    cdef readonly Scene scene
+    cdef crowd_data c
+    cdef bint sequential
+    cdef dict known             # bytes of parameters -> row of the table
+    cdef int32_t n_rows
+    cdef int32_t room_rows
+    cdef controller_params usual        # of characters to come
+    cdef int32_t usual_group
+    cdef crowd_thread* threads
+    cdef int n_threads
+    cdef shared_grid picture    # where everybody was when a step began
+    cdef PyObject* neighbours   # the scene's; a reference that the garbage collector does not clear
+    cdef object ids_            # (n,) int64
+    cdef object positions_      # (n, 3)
+    cdef double* places_at      # its memory
+    cdef object flags_          # (n,) uint8
+    cdef object costs_          # (n,) STATS, or None
+    cdef bint unrecorded        # the last move did not record its hits
+    cdef dict shown             # name -> array that is kept up to date, since somebody has it
+    cdef bint has_places        # shown["_places"], for questions of any thread, has been filled in
+    cdef dict views             # name -> the same, read-only
+    cdef int busy               # 1: somebody's; 2: and what questions of other threads read is being changed
+    cdef unsigned long owner    # whose
+    cdef int readers            # questions that read now
+    cdef int enter(self) except -1
+    cdef int alone(self) except -1
+    cdef void leave(self) noexcept
+    cdef int32_t row_of(self, controller_params* p) except -1
+    cdef int tidy(self) except -1
+    cdef list rows_for(self, dict parameters, Py_ssize_t n)
+    cdef int grow(self, int64_t room) except -1
+    cdef int fresh_arrays(self) except -1
+    cdef object blank(self, str name)
+    cdef int refresh(self) except -1
+    cdef int refill(self) except -1
+    cdef int fill(self, str name, object array) except -1
+    cdef object view(self, str name)
+    cdef int publish(self) except -1
+    cdef int ready(self, object threads, int64_t work) except -1
+    cdef int surround(self, crowd_step* s, Snapshot snap, double dt, double min_distance) except -1
+    cdef int go(self, crowd_step* s, int threads, bint far) except -1
+    cdef int blame(self) except -1
+    cdef int ask(self, crowd_question* q, int threads, bint resizes) except -1
+    cdef int64_t index_of(self, int64_t id) noexcept
+    cdef object indices(self, object value)
+    cdef object places(self, object positions, Py_ssize_t n, number_rows* rows)
+    cdef int changed(self, int64_t[::1] which) except -1
+    cdef bint far(self, const number_rows* rows, int64_t n) noexcept
+    cdef tuple look_down(self, object max_distance, object threads, bint snaps)
+    cdef int load(self, object data, bint renames) except -1
+    cdef bint others_have(self, object ids) except -1

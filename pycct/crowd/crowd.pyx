@@ -1,0 +1,1852 @@
+# cython: language_level=3
+"""The Crowd around its step: arguments, parameters, arrays, bytes."""
+import copy
+
+import numpy as np
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.pythread cimport PyThread_get_thread_ident
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+from pycct.runtime.atomic cimport cpu_yield
+from pycct.character.parameters cimport (
+    as_bool,
+    as_time,
+    character_of,
+    contact_reach,
+    contacts_around,
+    cursor,
+    field_int32,
+    field_int64,
+    foot_below,
+    parameter_get,
+    parameter_set,
+    parameters_bytes,
+    parameters_check,
+    parameters_loaded,
+    state_bytes,
+    state_forget,
+    state_makes_sense,
+    state_shift,
+    z_to,
+)
+from pycct.args.values cimport FARTHEST, as_not_negative, as_vec3, from_vec3, raise_status
+from pycct.crowd.crowd_step cimport (
+    crowd_can_resize,
+    crowd_data,
+    crowd_free,
+    crowd_hash,
+    crowd_move,
+    crowd_probe,
+    crowd_publish,
+    crowd_publish_all,
+    crowd_question,
+    crowd_reserve,
+    crowd_separate,
+    crowd_step,
+    crowd_thread,
+    few_enough,
+    ground_row,
+    ground_row_fill,
+    hit_row,
+    near_forget,
+    near_free,
+    set_few_enough,
+    thread_free,
+)
+from pycct.runtime.fenv cimport fp_enter, fp_leave
+from pycct.character.move cimport (
+    STATUS_TOO_FAR,
+    candidate_cache,
+    controller_params,
+    controller_state,
+    gather_near,
+    kept_cache,
+    move_stats,
+    move_world,
+    scratch_init,
+)
+from pycct.spatial.character_grid cimport Neighbours, grid_free, grid_init, shared_freeze, shared_remove
+from pycct.args.vector_rows cimport as_flags, as_numbers, as_vectors, number_rows, row_load, rows_check
+from pycct.runtime.thread_pool cimport pool_threads, pool_worth
+from pycct.scene.scene cimport Scene, Snapshot
+from pycct.shapes.primitives cimport Capsule
+from pycct.geometry.types cimport STATUS_OK
+from pycct.geometry.vec cimport v3, v3_load, v3_madd, v3_max_abs, v3_store, v3_sub, vec3
+
+from pycct.args import save_format as saves
+from pycct.crowd.records import GROUND, HITS, STATS, ground_arrays
+from pycct.runtime.enums import Behavior, CollisionFlags
+from pycct.runtime.version import RESULTS_VERSION
+
+if HITS.itemsize != sizeof(hit_row) or GROUND.itemsize != sizeof(ground_row) or STATS.itemsize != sizeof(move_stats):
+    raise ImportError("pycct: the records of crowds are laid out otherwise than the compiled modules have them")
+
+cdef dict ORDERS = {"simultaneous": False, "sequential": True}
+# CharacterController has the same.
+cdef dict DEFAULTS = {
+    "radius": 0.4, "height": 1.0, "up": (0.0, 0.0, 1.0), "step_offset": 0.5, "contact_offset": 0.01,
+    "slope_limit": 0.707, "climbing_mode": "easy", "non_walkable_mode": "prevent_climbing", "rules": "physx",
+    "overlap_recovery": True, "prevent_vertical_sliding": False, "invisible_wall_height": 0.0, "max_jump_height": 0.0,
+    "layer": 1, "mask": 0xFFFFFFFF, "collide": False, "surface": Behavior.NONE,
+}
+# Arrays that are made when somebody wants them: (columns, type).
+cdef dict SHOWN = {
+    "foot_positions": (3, np.float64), "velocities": (3, np.float64), "ground_normals": (3, np.float64),
+    "grounded": (1, bool), "standing_on": (1, np.int64), "_places": (3, np.float64),
+}
+# Displacements and positions below this seldom lead beyond FARTHEST: only far platforms and recoveries do.
+cdef double NEAR = 1e11
+# Bytes of a saved crowd: order, rows of the table, usual group, number of characters ...
+cdef int SAVE_HEAD = saves.CROWD_HEAD.size
+# ... and, of each character, id, row, group, flags.
+cdef int SAVE_EACH = saves.CROWD_EACH.size
+
+
+cdef int64_t _as_group(object value) except -1:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"group must be an integer, not {value!r}")
+    if not 0 <= value < 2**31:
+        raise ValueError(f"group must be from 0 to 2**31 - 1, got {value}")
+    return value
+
+
+cdef list _each(object value, str name, Py_ssize_t n):
+    """One value for each of n, or None when it is one for all."""
+    if isinstance(value, np.ndarray):
+        if value.ndim == (1 if name == "up" else 0):
+            return None
+        value = value.tolist()
+    elif not isinstance(value, (list, tuple)) or (name == "up" and len(value) == 3
+                                                  and not isinstance(value[0], (list, tuple, np.ndarray))):
+        return None
+    if len(value) != n:
+        raise ValueError(f"{name} must be one value or {n} of them, one a character, got {len(value)}")
+    return list(value)
+
+
+@cython.final
+cdef class CrowdMember:
+    """A character of a crowd, as hits, filters and contacts of others tell it.
+
+    Attributes
+    ----------
+    crowd : Crowd
+    id : int
+        Stable; the index in the crowd changes when others are removed.
+
+    Notes
+    -----
+    Thread safety: ``position``, ``velocity``, ``collision_flags`` and ``pose`` raise
+    RuntimeError while another thread moves the crowd.
+    """
+
+    cdef readonly Crowd crowd
+    cdef readonly int64_t id
+
+    def __init__(self):
+        raise TypeError("a CrowdMember is made by Crowd.member")
+
+    @property
+    def index(self):
+        """Where it stands in the crowd's arrays; -1 when it has been removed."""
+        if self.crowd is None:
+            raise RuntimeError("a CrowdMember is made by Crowd.member")
+        return self.crowd.index_of(self.id)
+
+    cdef int64_t _here(self) except -1:
+        cdef int64_t i
+        if self.crowd is None:
+            raise RuntimeError("a CrowdMember is made by Crowd.member")
+        i = self.crowd.index_of(self.id)
+        if i < 0:
+            raise RuntimeError(f"character {self.id} has been removed from its crowd")
+        return i
+
+    cdef const controller_params* params(self) except NULL:
+        cdef int64_t i = self._here()
+        return &self.crowd.c.table[self.crowd.c.rows[i]]
+
+    cdef const controller_state* state(self) except NULL:
+        cdef int64_t i = self._here()
+        if self.crowd.busy:
+            raise RuntimeError("the crowd is in use: by another thread, or by a call that asks for this")
+        return &self.crowd.c.states[i]
+
+    @property
+    def position(self):
+        """Centre of the capsule, metres."""
+        return from_vec3(self.state().position)
+
+    @property
+    def velocity(self):
+        """What the last move really travelled / dt, m/s."""
+        return from_vec3(self.state().velocity)
+
+    @property
+    def up(self):
+        """Unit up direction."""
+        return from_vec3(self.params().up)
+
+    @property
+    def radius(self):
+        """Radius of the capsule, metres."""
+        return self.params().radius
+
+    @property
+    def height(self):
+        """Distance between the sphere centres, metres."""
+        return self.params().height
+
+    @property
+    def layer(self):
+        """Bit set: the layer on which others see it."""
+        return self.params().layer
+
+    @property
+    def mask(self):
+        """Bit set: the layers that it sees."""
+        return self.params().mask
+
+    @property
+    def group(self):
+        """Characters of different groups never meet."""
+        cdef int64_t i = self._here()
+        return self.crowd.c.groups[i]
+
+    @property
+    def surface(self):
+        """What other characters may do on it (Behavior)."""
+        return Behavior(self.params().surface)
+
+    @property
+    def user_data(self):
+        """None, so that a callback need not ask what ``other`` is: keep what is yours by id."""
+        return None
+
+    @property
+    def collision_flags(self):
+        """Where the last move collided (CollisionFlags)."""
+        return CollisionFlags(self.state().flags)
+
+    @property
+    def shape(self):
+        """The capsule (Capsule), its axis along local z."""
+        cdef const controller_params* p = self.params()
+        return Capsule(p.radius, p.height)
+
+    @property
+    def pose(self):
+        """(position, rotation) that puts ``shape`` where it is."""
+        return from_vec3(self.state().position), z_to(self.params().up)
+
+    def __eq__(self, other):
+        if not isinstance(other, CrowdMember):
+            return NotImplemented
+        return self.crowd is (<CrowdMember>other).crowd and self.id == (<CrowdMember>other).id
+
+    def __hash__(self):
+        return hash((id(self.crowd), self.id))
+
+    def __copy__(self):
+        return self
+
+    def __reduce__(self):
+        # By its place: a crowd that is copied within its scene has other ids.
+        i = -1 if self.crowd is None else self.crowd.index_of(self.id)
+        if i < 0:
+            raise TypeError(f"character {self.id} has been removed from its crowd: it cannot be pickled or copied")
+        return _member_at, (self.crowd, i)
+
+    def __repr__(self):
+        return f"<CrowdMember {self.id}>"
+
+
+def _member_at(Crowd crowd not None, index):
+    """A pickled or copied CrowdMember."""
+    if not 0 <= index < crowd.c.n:
+        raise ValueError(f"state is damaged: the crowd has no character {index}")
+    return crowd._member_of(crowd.c.ids[index])
+
+
+cdef class Crowd:
+    """Characters of one scene, moved together: the same function as `CharacterController.move`, many at a time.
+
+    Parameters
+    ----------
+    scene : Scene
+        The world.
+    positions : (n, 3) array of floats
+        Centres of the capsules, metres.
+    order : {'simultaneous', 'sequential'}
+        For characters that collide. 'simultaneous': each sees the others where they were when
+        the step began, and those that then overlap are pushed apart, half the overlap each, in
+        their next move (RULES 8). 'sequential': one after another in the order of their ids,
+        each sees the others where they are, as in PhysX and as single controllers do.
+    group : int or (n,) of them, 0 to 2**31 - 1
+        Characters of different groups never meet: thousands of separate worlds in one scene.
+        Single controllers are of group 0.
+    radius, height, up, step_offset, contact_offset, slope_limit, climbing_mode, non_walkable_mode, rules, \
+overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_height, layer, mask, collide, surface
+        As for `CharacterController`: one value, or a list, tuple or array of one per character
+        (``up``: (3,) or (n, 3)).
+
+    Attributes
+    ----------
+    scene : Scene
+
+    Notes
+    -----
+    A crowd takes no callbacks (``filter``, ``behavior``, ``on_hit``): Python is never entered
+    during a move. Layers and masks say who meets what, ``behavior`` of actors what may be done
+    on them, and ``record_hits`` tells what was hit.
+
+    Without colliding characters, or else with ``order="sequential"``, a crowd moves to the bit as n
+    single controllers do, made and moved in the same order. In any order the bits are the same
+    for any number of threads.
+
+    Colliding characters and single controllers with ``collide=True`` of the same scene meet, as
+    do characters of several crowds: during a move the others stand where they were when it
+    began ('simultaneous') or are where they are ('sequential').
+
+    ``positions``, ``flags`` and the other arrays are views that the next move overwrites; copy
+    what you want to keep. After `add`, `remove` and `restore` there are new ones.
+
+    Equal characters share their parameters, scratch memory belongs to threads, and caches of
+    crowds of more than 2,000 keep numbers instead of triangles: less than 1 KiB a character.
+
+    Thread safety: a crowd belongs to one thread at a time; a second one that uses it meanwhile
+    gets RuntimeError. Moves release the GIL; the threads of ``threads=n`` never need it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pycct import Crowd, Plane, Scene
+    >>> scene = Scene()
+    >>> ground = scene.add(Plane((0, 0, 1)))
+    >>> crowd = Crowd(scene, [(0, 0, 0.91), (3, 0, 0.91)], radius=0.4)
+    >>> flags = crowd.move(np.full((2, 3), (0.05, 0, -0.02)), 1 / 60)
+    >>> flags.tolist(), crowd.grounded.tolist(), crowd.positions[:, 0].round(6).tolist()
+    ([4, 4], [True, True], [0.05, 3.05])
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        memset(&self.c, 0, sizeof(crowd_data))
+        memset(&self.picture, 0, sizeof(self.picture))
+        memset(&self.usual, 0, sizeof(controller_params))
+        grid_init(&self.picture.grid)
+        self.threads = NULL
+        self.n_threads = 0
+        self.n_rows = self.room_rows = 0
+        self.neighbours = NULL
+        self.known = {}
+        self.shown = {}
+        self.views = {}
+        self.busy = 0
+
+    def __dealloc__(self):
+        cdef int64_t i
+        cdef int k
+        # In a reference cycle the collector has cleared self.scene by now.
+        if self.neighbours != NULL:
+            for i in range(self.c.n):
+                if self.c.slots[i] >= 0:
+                    shared_remove(&(<Neighbours>self.neighbours).shared, self.c.slots[i])
+            Py_DECREF(<Neighbours>self.neighbours)
+        for k in range(self.n_threads):
+            thread_free(&self.threads[k])
+        free(self.threads)
+        grid_free(&self.picture.grid)
+        crowd_free(&self.c)
+
+    def __init__(self, scene, positions, *, order="simultaneous", group=0, **parameters):
+        cdef number_rows rows
+        if not isinstance(scene, Scene):
+            raise TypeError(f"scene must be a Scene, not {type(scene).__name__}")
+        if not isinstance(order, str) or order not in ORDERS:
+            raise ValueError(f"order must be one of {sorted(ORDERS)}, not {order!r}")
+        if self.scene is not None:
+            raise RuntimeError("a Crowd is initialised once")
+        places = as_vectors(positions, "positions", -1, &rows)
+        self.usual.proxy = -1
+        for name, value in DEFAULTS.items():
+            parameter_set(&self.usual, name, value)
+        # What is the same for all is so for those to come.
+        for name, value in parameters.items():
+            if _each(value, name, len(places)) is None:
+                parameter_set(&self.usual, name, value)
+        if _each(group, "group", len(places)) is None:
+            self.usual_group = <int32_t>_as_group(group)
+        self.sequential = ORDERS[order]
+        self.scene = scene
+        Py_INCREF(self.scene.neighbours)
+        self.neighbours = <PyObject*>self.scene.neighbours
+        try:
+            self.fresh_arrays()
+            self.add(places, group=group, **parameters)
+        except BaseException:
+            Py_DECREF(self.scene.neighbours)
+            self.neighbours = NULL
+            self.scene = None
+            raise
+        self.scene.crowds_.add(self)
+
+    cdef int enter(self) except -1:
+        """Take the crowd for this thread; RuntimeError when another has it."""
+        with cython.critical_section(self):
+            if self.scene is None:
+                raise RuntimeError("the crowd was not initialised: call Crowd.__init__")
+            if self.busy:
+                raise RuntimeError("the crowd is in use by another thread")
+            self.busy = 1
+            self.owner = <unsigned long>PyThread_get_thread_ident()
+        return 0
+
+    cdef int alone(self) except -1:
+        """Wait until no question reads what is going to be changed, and let none begin until it is left."""
+        cdef int readers
+        while True:
+            # Under the GIL nobody is seen reading, and this costs nothing.
+            with cython.critical_section(self):
+                self.busy = 2
+                readers = self.readers
+            if readers == 0:
+                return 0
+            with nogil:
+                cpu_yield()
+
+    cdef void leave(self) noexcept:
+        with cython.critical_section(self):
+            self.busy = 0
+
+    # --- parameters --------------------------------------------------------------------------------------------------
+
+    cdef int32_t row_of(self, controller_params* p) except -1:
+        """The row of the table with these parameters."""
+        cdef uint8_t room[128]
+        cdef cursor cur
+        cdef int32_t row, wider
+        cdef void* grown
+        cur.at = room
+        cur.loads = False
+        parameters_bytes(&cur, p)
+        key = <bytes>(<char*>room)[:cur.at - room]
+        found = self.known.get(key)
+        if found is not None:
+            return found
+        if self.n_rows == self.room_rows:
+            self.alone()
+            wider = 2 * self.room_rows + 4
+            grown = realloc(self.c.table, <size_t>wider * sizeof(controller_params))
+            if grown == NULL:
+                raise MemoryError("pycct: out of memory")
+            self.c.table = <controller_params*>grown
+            self.room_rows = wider
+        row = self.n_rows
+        self.c.table[row] = p[0]
+        self.known[key] = row
+        self.n_rows += 1
+        return row
+
+    cdef int tidy(self) except -1:
+        """Drop parameters that nobody has any more, when there are many."""
+        cdef controller_params* old
+        cdef int64_t i
+        if self.n_rows <= 2 * self.c.n + 64:
+            return 0
+        old = <controller_params*>malloc(<size_t>self.n_rows * sizeof(controller_params))
+        if old == NULL:
+            # Another time.
+            return 0
+        memcpy(old, self.c.table, <size_t>self.n_rows * sizeof(controller_params))
+        self.alone()
+        try:
+            self.known.clear()
+            self.n_rows = 0
+            for i in range(self.c.n):
+                self.c.rows[i] = self.row_of(&old[self.c.rows[i]])
+        finally:
+            free(old)
+        return 0
+
+    cdef list rows_for(self, dict parameters, Py_ssize_t n):
+        """Rows of the table for n new characters."""
+        cdef controller_params p = self.usual, q
+        cdef Py_ssize_t k
+        cdef dict columns = {}
+        for name, value in parameters.items():
+            values = _each(value, name, n)
+            if values is None:
+                parameter_set(&p, name, value)
+            else:
+                columns[name] = values
+        rows = []
+        if not columns:
+            if n == 0:
+                return rows
+            parameters_check(&p)
+            return [self.row_of(&p)] * n
+        for k in range(n):
+            q = p
+            for name, values in columns.items():
+                parameter_set(&q, name, values[k])
+            parameters_check(&q)
+            rows.append(self.row_of(&q))
+        if n == 0:
+            for name in columns:
+                if name not in DEFAULTS:
+                    raise TypeError(f"unexpected keyword argument {name!r}")
+        return rows
+
+    # --- memory ------------------------------------------------------------------------------------------------------
+
+    cdef int grow(self, int64_t n) except -1:
+        """Room for n characters."""
+        cdef int64_t room = self.c.room
+        self.alone()
+        if n > room:
+            # Just as many at first; more each time that some are added.
+            raise_status(crowd_reserve(&self.c, n if room == 0 else n + n // 4))
+        return 0
+
+    cdef int fresh_arrays(self) except -1:
+        """Arrays for as many characters as there are now; whoever has the old ones keeps them."""
+        cdef int64_t[::1] ids
+        cdef int64_t i
+        cdef int k
+        cdef Py_ssize_t n = self.c.n
+        self.views.clear()
+        ids = self.ids_ = np.empty(n, np.int64)
+        for i in range(n):
+            ids[i] = self.c.ids[i]
+        self.positions_ = np.empty((n, 3))
+        self.flags_ = np.zeros(n, np.uint8)
+        self.costs_ = None
+        self.unrecorded = False
+        for k in range(self.n_threads):
+            self.threads[k].n_hits = 0
+        self.has_places = False
+        for name in list(self.shown):
+            self.shown[name] = self.blank(name)
+        return self.refresh()
+
+    cdef object blank(self, str name):
+        columns, kind = SHOWN[name]
+        return np.zeros((self.c.n, columns) if columns > 1 else self.c.n, kind)
+
+    cdef int refresh(self) except -1:
+        """Make the arrays tell where the characters are now; flags stay those of the last move."""
+        cdef double[:, ::1] positions = self.positions_
+        cdef int64_t i
+        self.places_at = &positions[0, 0] if self.c.n > 0 else NULL
+        for i in range(self.c.n):
+            v3_store(&self.places_at[3 * i], self.c.states[i].position)
+        return self.refill()
+
+    cdef int refill(self) except -1:
+        for name, array in list(self.shown.items()):
+            self.fill(name, array)
+        return 0
+
+    cdef int fill(self, str name, object array) except -1:
+        cdef const controller_state* st = self.c.states
+        cdef const controller_params* p
+        cdef double[:, ::1] v
+        cdef uint8_t[::1] b
+        cdef int64_t[::1] w
+        cdef int64_t i, n = self.c.n
+        if name == "grounded":
+            b = array.view(np.uint8)
+            for i in range(n):
+                b[i] = st[i].ground.touching
+        elif name == "standing_on":
+            w = array
+            for i in range(n):
+                w[i] = st[i].touched_actor if st[i].touched_actor >= 0 else st[i].touched_obstacle
+        else:
+            v = array
+            if name == "_places":
+                self.alone()
+                for i in range(n):
+                    v3_store(&v[i, 0], st[i].position)
+                self.has_places = True
+            elif name == "velocities":
+                for i in range(n):
+                    v3_store(&v[i, 0], st[i].velocity)
+            elif name == "ground_normals":
+                for i in range(n):
+                    v3_store(&v[i, 0], st[i].ground.normal if st[i].ground.touching else v3(0.0, 0.0, 0.0))
+            else:
+                for i in range(n):
+                    p = &self.c.table[self.c.rows[i]]
+                    v3_store(&v[i, 0], v3_madd(st[i].position, p.up, -foot_below(p)))
+        return 0
+
+    cdef object view(self, str name):
+        """A read-only view that moves keep up to date."""
+        self.enter()
+        try:
+            view = self.views.get(name)
+            if view is None:
+                if name == "positions":
+                    array = self.positions_
+                elif name == "flags":
+                    array = self.flags_
+                elif name == "ids":
+                    array = self.ids_
+                else:
+                    array = self.blank(name)
+                    self.fill(name, array)
+                    self.shown[name] = array
+                view = array.view()
+                view.flags.writeable = False
+                self.views[name] = view
+            return view
+        finally:
+            self.leave()
+
+    @property
+    def positions(self):
+        """Centres of the capsules, (n, 3) float64, metres."""
+        return self.view("positions")
+
+    @property
+    def foot_positions(self):
+        """Half the whole height plus the contact offset below the centres, (n, 3) float64, metres."""
+        return self.view("foot_positions")
+
+    @property
+    def velocities(self):
+        """What the last move really travelled / dt, (n, 3) float64, m/s; of who did not move, the one before."""
+        return self.view("velocities")
+
+    @property
+    def flags(self):
+        """Where the last move collided (CollisionFlags), (n,) uint8; 0 for who did not move."""
+        return self.view("flags")
+
+    @property
+    def grounded(self):
+        """Who ended on something below, (n,) bool."""
+        return self.view("grounded")
+
+    @property
+    def ground_normals(self):
+        """Contact normals of what is below, (n, 3) float64; zero for who is not grounded."""
+        return self.view("ground_normals")
+
+    @property
+    def standing_on(self):
+        """Ids of the actors or obstacles that the characters stand on, (n,) int64; -1: none."""
+        return self.view("standing_on")
+
+    @property
+    def ids(self):
+        """Ids of the characters, (n,) int64, rising: stable, and never used twice in a scene."""
+        return self.view("ids")
+
+    @property
+    def order(self):
+        """How those who collide see one another: 'simultaneous' or 'sequential'."""
+        return "sequential" if self.sequential else "simultaneous"
+
+    def __len__(self):
+        return self.c.n
+
+    def __repr__(self):
+        return f"<{type(self).__name__} of {self.c.n}>"
+
+    cdef int64_t index_of(self, int64_t id) noexcept:
+        """Where the character of that id is, -1: nowhere."""
+        cdef int64_t lo = 0, hi = self.c.n - 1, mid
+        while lo <= hi:
+            mid = (lo + hi) >> 1
+            if self.c.ids[mid] == id:
+                return mid
+            if self.c.ids[mid] < id:
+                lo = mid + 1
+            else:
+                hi = mid - 1
+        return -1
+
+    def member(self, id):
+        """The character of that id (CrowdMember), or None."""
+        cdef int64_t number
+        try:
+            number = id
+        except (TypeError, OverflowError):
+            return None
+        return self._member_of(number) if self.index_of(number) >= 0 else None
+
+    def _member_of(self, id):
+        """The character of that id, whether it is still there or not."""
+        cdef CrowdMember m = CrowdMember.__new__(CrowdMember)
+        m.crowd = self
+        m.id = id
+        return m
+
+    def _capsules(self):
+        """For questions of any thread: ids, layers, radii, and ends of the axes, as they were after the last move."""
+        cdef double[:, ::1] places, axes
+        cdef int64_t[::1] numbers
+        cdef uint32_t[::1] bits
+        cdef double[::1] sizes
+        cdef const controller_params* p
+        cdef Py_ssize_t i, n
+        cdef bint mine, good
+        while True:
+            # Arrays first: while they are made another thread may have its turn.
+            n = self.c.n
+            ids, layers, radii, ends = np.empty(n, np.int64), np.empty(n, np.uint32), np.empty(n), np.empty((n, 6))
+            array = self.shown.get("_places")
+            if array is None:
+                # The first question: from now on moves keep them, the one in flight too.
+                array = self.blank("_places")
+                self.has_places = False
+                self.shown["_places"] = array
+            numbers, bits, sizes, axes, places = ids, layers, radii, ends, array
+            with cython.critical_section(self):
+                # Who asks from within a call of its own sees how far that has come.
+                mine = not self.busy or self.owner == <unsigned long>PyThread_get_thread_ident()
+                good = (n == self.c.n == places.shape[0] and self.shown["_places"] is array
+                        and (mine or (self.has_places and self.busy != 2)))
+                if good:
+                    self.readers += 1
+                    if not self.has_places:
+                        # Here, where nobody else can begin to move them.
+                        for i in range(n):
+                            v3_store(&places[i, 0], self.c.states[i].position)
+                        self.has_places = True
+            if good:
+                break
+            with nogil:
+                cpu_yield()
+        for i in range(n):
+            p = &self.c.table[self.c.rows[i]]
+            numbers[i] = self.c.ids[i]
+            bits[i] = p.layer
+            sizes[i] = p.radius
+            v3_store(&axes[i, 0], v3_madd(v3_load(&places[i, 0]), p.up, -0.5 * p.height))
+            v3_store(&axes[i, 3], v3_madd(v3_load(&places[i, 0]), p.up, 0.5 * p.height))
+        with cython.critical_section(self):
+            self.readers -= 1
+        return ids, layers, radii, ends
+
+    cdef object indices(self, object value):
+        """Different indices of characters, (k,) int64."""
+        try:
+            array = np.asarray(value)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError("indices must be an array of integers") from None
+        if array.ndim > 1:
+            raise ValueError(f"indices must be one integer or have shape (k,), got shape {array.shape}")
+        if array.dtype.kind not in "iu" and array.size:
+            raise TypeError(f"indices must be integers, not {array.dtype}")
+        if array.size and not (0 <= int(array.min()) and int(array.max()) < self.c.n):
+            raise ValueError(f"indices must be from 0 to {self.c.n - 1}, got {array.tolist()}")
+        array = np.array(array, np.int64, ndmin=1)
+        if len(np.unique(array)) != len(array):
+            raise ValueError("indices must be different from one another")
+        return array
+
+    # --- who is in it ------------------------------------------------------------------------------------------------
+
+    def add(self, positions, *, group=None, **parameters):
+        """Add characters.
+
+        Parameters
+        ----------
+        positions : (m, 3) array of floats
+            Centres of the capsules, metres.
+        group, **parameters
+            As for `Crowd`. The default is what the crowd was made with, where that was one
+            value for all; otherwise the default of `Crowd`.
+
+        Returns
+        -------
+        (m,) array of int64
+            Their ids, larger than all before.
+        """
+        cdef number_rows places
+        cdef int64_t[::1] ids
+        cdef int64_t first, i, m, n
+        cdef list rows, groups
+        self.enter()
+        try:
+            array = as_vectors(positions, "positions", -1, &places)
+            m = len(array)
+            n = self.c.n
+            rows = self.rows_for(parameters, m)
+            groups = None if group is None else _each(group, "group", m)
+            if groups is None:
+                groups = [self.usual_group if group is None else _as_group(group)] * m
+            else:
+                groups = [_as_group(g) for g in groups]
+            self.grow(n + m)
+            fresh = np.empty(m, np.int64)
+            ids = fresh
+            with self.scene.lock:
+                first = self.scene.next_character
+                self.scene.next_character += m
+            for i in range(m):
+                state_forget(&self.c.states[n + i], row_load(&places, i))
+                near_forget(&self.c, n + i)
+                ids[i] = self.c.ids[n + i] = first + i
+                self.c.rows[n + i] = rows[i]
+                self.c.groups[n + i] = groups[i]
+                self.c.slots[n + i] = -1
+            self.c.n = n + m
+            self.tidy()
+            flags = self.flags_
+            self.fresh_arrays()
+            self.flags_[:n] = flags
+            self.publish()
+            return fresh
+        finally:
+            self.leave()
+
+    cdef int publish(self) except -1:
+        """Tell others where all are."""
+        raise_status(crowd_publish_all(&self.c, &self.scene.neighbours.shared))
+        return 0
+
+    def remove(self, indices):
+        """Take characters out; the others keep their order and their ids.
+
+        Parameters
+        ----------
+        indices : int or (k,) array of ints
+        """
+        cdef crowd_data* c = &self.c
+        cdef int64_t[::1] gone
+        cdef int64_t i, kept = 0
+        cdef Py_ssize_t k = 0
+        cdef kept_cache spare
+        cdef candidate_cache swap
+        self.enter()
+        try:
+            array = np.sort(self.indices(indices))
+            gone = array
+            self.alone()
+            for i in range(c.n):
+                if k < gone.shape[0] and gone[k] == i:
+                    k += 1
+                    if c.slots[i] >= 0:
+                        shared_remove(&self.scene.neighbours.shared, c.slots[i])
+                        c.colliding -= 1
+                    near_free(c, i)
+                    continue
+                if kept != i:
+                    spare = c.kept[kept]
+                    c.kept[kept] = c.kept[i]
+                    c.kept[i] = spare
+                    if c.near != NULL:
+                        swap = c.near[kept]
+                        c.near[kept] = c.near[i]
+                        c.near[i] = swap
+                    c.states[kept] = c.states[i]
+                    c.ids[kept] = c.ids[i]
+                    c.rows[kept] = c.rows[i]
+                    c.groups[kept] = c.groups[i]
+                    c.slots[kept] = c.slots[i]
+                kept += 1
+            c.n = kept
+            self.tidy()
+            flags = np.delete(self.flags_, array)
+            self.fresh_arrays()
+            self.flags_[:] = flags
+        finally:
+            self.leave()
+
+    def teleport(self, indices, positions):
+        """Put characters elsewhere; they forget what they stand on.
+
+        Parameters
+        ----------
+        indices : int or (k,) array of ints
+        positions : (k, 3) array of floats or (3,) floats
+            Centres of the capsules, metres; one for all when (3,).
+        """
+        cdef number_rows places
+        cdef int64_t[::1] which
+        cdef uint8_t[::1] flags
+        cdef Py_ssize_t k
+        self.enter()
+        try:
+            which = self.indices(indices)
+            # Held by its name, until its rows have been read.
+            _held = self.places(positions, which.shape[0], &places)
+            flags = self.flags_
+            for k in range(which.shape[0]):
+                state_forget(&self.c.states[which[k]], row_load(&places, k))
+                flags[which[k]] = 0
+                if self.c.slots[which[k]] >= 0:
+                    crowd_publish(&self.c, &self.scene.neighbours.shared, which[k])
+            self.refresh()
+        finally:
+            self.leave()
+
+    cdef object places(self, object positions, Py_ssize_t n, number_rows* rows):
+        """n positions, or one for all."""
+        array = as_numbers(positions, "positions")
+        if array.shape == (3,):
+            array = np.broadcast_to(array, (n, 3))
+        return as_vectors(array, "positions", n, rows)
+
+    def set(self, indices, **parameters):
+        """Change parameters of characters.
+
+        Parameters
+        ----------
+        indices : int or (k,) array of ints
+        **parameters
+            As for `Crowd`, ``group`` too: one value, or one per index. ``position``: (3,) or
+            (k, 3), metres; unlike after `teleport` they remember what they stand on. Capsules
+            change about their centres; `resize` keeps the feet where they are.
+        """
+        cdef number_rows places
+        cdef int64_t[::1] which
+        cdef controller_params p
+        cdef Py_ssize_t k, n
+        cdef int64_t i
+        cdef dict columns = {}, changed = {}
+        cdef list rows = None, groups = None
+        cdef bint moved = False
+        self.enter()
+        try:
+            which = self.indices(indices)
+            n = which.shape[0]
+            if "group" in parameters:
+                group = parameters.pop("group")
+                groups = _each(group, "group", n)
+                groups = [_as_group(group)] * n if groups is None else [_as_group(g) for g in groups]
+            if "position" in parameters:
+                _held = self.places(parameters.pop("position"), n, &places)
+                moved = True
+            for name, value in parameters.items():
+                columns[name] = _each(value, name, n)
+                if n == 0:
+                    p = self.usual
+                    if columns[name] is None:
+                        parameter_set(&p, name, value)
+            if parameters:
+                rows = []
+                for k in range(n):
+                    i = which[k]
+                    # Equal ones that are changed alike stay equal.
+                    row = changed.get(self.c.rows[i])
+                    if row is None:
+                        p = self.c.table[self.c.rows[i]]
+                        for name, values in columns.items():
+                            parameter_set(&p, name, parameters[name] if values is None else values[k])
+                        parameters_check(&p)
+                        row = self.row_of(&p)
+                        if not any([values is not None for values in columns.values()]):
+                            changed[self.c.rows[i]] = row
+                    rows.append(row)
+            self.alone()
+            for k in range(n):
+                i = which[k]
+                if rows is not None:
+                    self.c.rows[i] = rows[k]
+                    near_forget(&self.c, i)
+                if groups is not None:
+                    self.c.groups[i] = groups[k]
+                if moved:
+                    self.c.states[i].position = row_load(&places, k)
+            self.changed(which)
+        finally:
+            self.leave()
+
+    cdef int changed(self, int64_t[::1] which) except -1:
+        """After characters have changed: tell others, and the arrays."""
+        cdef Py_ssize_t k
+        cdef int status, worst = STATUS_OK
+        for k in range(which.shape[0]):
+            status = crowd_publish(&self.c, &self.scene.neighbours.shared, which[k])
+            if status != STATUS_OK:
+                worst = status
+        self.tidy()
+        self.refresh()
+        raise_status(worst)
+        return 0
+
+    def get(self, name):
+        """Values of a parameter.
+
+        Parameters
+        ----------
+        name : str
+            Of a parameter of `Crowd`, or ``group``.
+
+        Returns
+        -------
+        (n,) array, (n, 3) for ``up``
+            New; of objects for modes and rules.
+        """
+        cdef int64_t i
+        self.enter()
+        try:
+            if name == "group":
+                return np.array([self.c.groups[i] for i in range(self.c.n)], np.int64)
+            if not isinstance(name, str) or name not in DEFAULTS:
+                raise ValueError(f"name must be 'group' or one of {sorted(DEFAULTS)}, not {name!r}")
+            values = [parameter_get(&self.c.table[i], name) for i in range(self.n_rows)]
+            kind = type(parameter_get(&self.usual, name))
+            rows = [self.c.rows[i] for i in range(self.c.n)]
+            if name == "up":
+                return np.array([values[k] for k in rows], np.float64).reshape(-1, 3)
+            column = np.empty(self.c.n, kind if kind in (float, bool, int) else object)
+            column[:] = [values[k] for k in rows]
+            return column
+        finally:
+            self.leave()
+
+    # --- moves -------------------------------------------------------------------------------------------------------
+
+    cdef int ready(self, object threads, int64_t work) except -1:
+        """Threads for so many characters, each with memory of its own."""
+        cdef int many = pool_worth(work, 1, pool_threads(threads)), k
+        cdef void* grown
+        if many < 1:
+            many = 1
+        if many > self.n_threads:
+            grown = realloc(self.threads, <size_t>many * sizeof(crowd_thread))
+            if grown == NULL:
+                raise MemoryError("pycct: out of memory")
+            self.threads = <crowd_thread*>grown
+            memset(&self.threads[self.n_threads], 0, <size_t>(many - self.n_threads) * sizeof(crowd_thread))
+            for k in range(self.n_threads, many):
+                scratch_init(&self.threads[k].scratch)
+            self.n_threads = many
+        for k in range(self.n_threads):
+            self.threads[k].scratch.log = &self.threads[k].log
+            self.threads[k].failed = -1
+            self.threads[k].status = STATUS_OK
+        return many
+
+    cdef int surround(self, crowd_step* s, Snapshot snap, double dt, double min_distance) except -1:
+        """All of a step but what is asked."""
+        cdef uint8_t[::1] flags = self.flags_
+        memset(s, 0, sizeof(crowd_step))
+        s.crowd = &self.c
+        s.threads = self.threads
+        s.fixed = &snap.fixed.data
+        s.moving = &snap.moving.data
+        s.neighbours = &self.scene.neighbours.shared
+        s.picture = &self.picture
+        s.sequential = self.sequential
+        s.dt = dt
+        s.min_distance = min_distance
+        if self.c.n > 0:
+            s.positions = self.places_at
+            s.flags = &flags[0]
+        return 0
+
+    cdef int go(self, crowd_step* s, int threads, bint far) except -1:
+        """Move, and raise when somebody could not; when it may lead too far, then everything stays as it was."""
+        cdef controller_state* before = NULL
+        cdef int status, k
+        cdef bint undone = False
+        for k in range(self.n_threads):
+            self.threads[k].n_hits = 0
+        self.unrecorded = not s.record_hits
+        if far:
+            before = <controller_state*>malloc(<size_t>self.c.n * sizeof(controller_state))
+            if before == NULL:
+                raise MemoryError("pycct: out of memory")
+            memcpy(before, self.c.states, <size_t>self.c.n * sizeof(controller_state))
+            flags = self.flags_.copy()
+        try:
+            with nogil:
+                status = crowd_move(s, threads)
+            for k in range(self.n_threads):
+                undone = undone or (far and self.threads[k].failed >= 0)
+            if undone:
+                memcpy(self.c.states, before, <size_t>self.c.n * sizeof(controller_state))
+                self.flags_[:] = flags
+                for k in range(self.n_threads):
+                    self.threads[k].n_hits = 0
+                self.publish()
+                self.refresh()
+            else:
+                self.refill()
+        finally:
+            free(before)
+        self.blame()
+        raise_status(status)
+        return 0
+
+    cdef int blame(self) except -1:
+        """Raise for the first character that could not move."""
+        cdef int64_t first = -1
+        cdef int k, status = STATUS_OK
+        for k in range(self.n_threads):
+            if self.threads[k].failed >= 0 and (first < 0 or self.threads[k].failed < first):
+                first = self.threads[k].failed
+                status = self.threads[k].status
+        if first < 0:
+            return 0
+        if status == STATUS_TOO_FAR:
+            raise ValueError(f"displacements must not lead beyond {FARTHEST:g} m, as row {first} does")
+        raise_status(status)
+        raise ValueError(f"displacements were changed during the move: row {first} makes no sense")
+
+    cdef bint far(self, const number_rows* rows, int64_t n) noexcept:
+        """Whether somebody may end beyond the farthest place."""
+        cdef number_rows places
+        places.data = <const char*>self.places_at
+        places.stride = 3 * sizeof(double)
+        places.inner = sizeof(double)
+        places.single = False
+        return rows_check(rows, n, NEAR) >= 0 or rows_check(&places, n, NEAR) >= 0
+
+    def move(self, displacements, dt, active=None, threads=1, record_hits=False, out=None, *, min_distance=0.0,
+             record_stats=False):
+        """Move all characters, or those that are active.
+
+        Parameters
+        ----------
+        displacements : (n, 3) array of floats
+            Wanted motions, metres, gravity included; float64 or float32 of any strides are read
+            as they are, others are converted first.
+        dt : float
+            Time that passes, seconds, >= 0; for velocities and separation.
+        active : (n,) array of bool, optional
+            Who moves; the others stay, and are met where they are.
+        threads : int
+            How many threads may take part, this one among them. The results are the same for
+            any number. Small crowds are done by fewer, since a thread costs more to wake than
+            they take; 'sequential' crowds that collide by one.
+        record_hits : bool
+            Remember collisions for `hits`, which refuses otherwise.
+        out : (n,) array of uint8, optional
+            Where to write the flags; any strides. Without it a new array is made.
+        min_distance : float
+            A motion no longer than this is not begun, metres.
+        record_stats : bool
+            Remember what the moves cost for `stats`.
+
+        Returns
+        -------
+        (n,) array of uint8
+            CollisionFlags; 0 for those that did not move. ``out``, when given.
+
+        Raises
+        ------
+        ValueError, TypeError
+            An argument makes no sense; nothing has changed. Should another thread spoil the
+            displacements during the call, the rows that make sense have moved, and all have
+            when ``out`` can no longer be written to.
+        RuntimeError
+            Another thread uses the crowd.
+        """
+        cdef crowd_step s
+        cdef number_rows ways
+        cdef const uint8_t[:] moves
+        cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
+        cdef bint records = as_bool(record_hits, "record_hits"), counts = as_bool(record_stats, "record_stats")
+        cdef Snapshot snap
+        cdef int64_t n
+        cdef int many
+        cdef uint8_t[::1] rows
+        self.enter()
+        try:
+            n = self.c.n
+            # Held by its name: it must outlive the move.
+            _held = as_vectors(displacements, "displacements", n, &ways)
+            if active is not None:
+                active = np.asarray(active)
+                if active.dtype != np.bool_ and active.size:
+                    raise TypeError(f"active must be an array of bool, not of {active.dtype}")
+                if active.shape != (n,):
+                    raise ValueError(f"active must have shape ({n},), got {active.shape}")
+            if out is not None:
+                as_flags(out, n)
+            many = self.ready(threads, n)
+            snap = self.scene.snapshot()
+            self.surround(&s, snap, time, least)
+            s.ways = ways
+            s.record_hits = records
+            if active is not None and n > 0:
+                moves = active.view(np.uint8)
+                s.active = &moves[0]
+                s.active_stride = moves.strides[0]
+            if counts:
+                if self.costs_ is None:
+                    self.costs_ = np.zeros(n, STATS)
+                else:
+                    self.costs_[:] = 0
+                if n > 0:
+                    rows = self.costs_.view(np.uint8)
+                    s.costs = <move_stats*>&rows[0]
+            self.go(&s, many, self.far(&ways, n))
+            if out is None:
+                return self.flags_.copy()
+            np.copyto(out, self.flags_)
+            return out
+        finally:
+            self.leave()
+
+    def run(self, displacements, dt, threads=1, *, min_distance=0.0):
+        """Move T times, in the world as it is now.
+
+        Parameters
+        ----------
+        displacements : (T, n, 3) array of floats
+            Metres.
+        dt : float
+            Time of each move, seconds, >= 0.
+        threads, min_distance
+            As for `move`.
+
+        Returns
+        -------
+        (T, n, 3) array of float64
+            Positions after each move, metres. The same as from T calls of `move`.
+        """
+        cdef crowd_step s
+        cdef number_rows ways
+        cdef const double[:, :, :] d
+        cdef const float[:, :, :] f
+        cdef double[:, :, ::1] path
+        cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
+        cdef Snapshot snap
+        cdef Py_ssize_t step = 0, k
+        cdef int64_t n, bad
+        cdef int many
+        cdef bint far = False
+        self.enter()
+        try:
+            n = self.c.n
+            array = as_numbers(displacements, "displacements")
+            if array.ndim != 3 or array.shape[1] != n or array.shape[2] != 3:
+                raise ValueError(f"displacements must have shape (T, {n}, 3), got {array.shape}")
+            many = self.ready(threads, n)
+            out = np.empty((array.shape[0], n, 3))
+            if out.size == 0:
+                return out
+            memset(&ways, 0, sizeof(number_rows))
+            if array.dtype.itemsize == 8:
+                d = array
+                ways.data, step = <const char*>&d[0, 0, 0], d.strides[0]
+                ways.stride, ways.inner = d.strides[1], d.strides[2]
+            else:
+                f = array
+                ways.data, step = <const char*>&f[0, 0, 0], f.strides[0]
+                ways.stride, ways.inner = f.strides[1], f.strides[2]
+                ways.single = True
+            snap = self.scene.snapshot()
+            self.surround(&s, snap, time, least)
+            s.ways = ways
+            for k in range(array.shape[0]):
+                bad = rows_check(&ways, n, FARTHEST)
+                if bad >= 0:
+                    raise ValueError(f"displacements must be finite and not exceed {FARTHEST:g} m, "
+                                     f"row ({k}, {bad}) is {tuple(array[k, bad].tolist())}")
+                far = far or self.far(&ways, n)
+                ways.data += step
+            path = out
+            s.steps = array.shape[0]
+            s.step_stride = step
+            s.path = &path[0, 0, 0]
+            # Many small ways may lead far, too.
+            self.go(&s, many, far or array.shape[0] > 1)
+            return out
+        finally:
+            self.leave()
+
+    def separate(self, dt):
+        """Push overlapping characters apart: half the overlap each, horizontally, in their next move (RULES 8).
+
+        A 'simultaneous' crowd does so by itself after each move. Only pairs that meet count.
+
+        Parameters
+        ----------
+        dt : float
+            Time of a step, seconds, >= 0; no share of a push is faster than 4 m/s.
+        """
+        cdef crowd_step s
+        cdef double time = as_not_negative(dt, "dt")
+        cdef int status
+        self.enter()
+        try:
+            self.ready(1, 1)
+            self.surround(&s, self.scene.snapshot(), time, 0.0)
+            with nogil:
+                status = crowd_separate(&s, 1)
+            raise_status(status)
+            self.blame()
+        finally:
+            self.leave()
+
+    def hits(self):
+        """Collisions of the last move, which must have been made with ``record_hits=True``.
+
+        Empty before the first move, and when characters have come or gone since: ask before that.
+
+        Returns
+        -------
+        (k,) structured array
+            index (of the character), id (of the character), actor, controller, obstacle (id of
+            what was hit, the other two -1), triangle (-1: none), data, has_data, dynamic,
+            position (m), normal (out of what was hit), direction (of the motion), length (of the
+            motion that was left, m), distance (m), along (place on the capsule's axis, 0 bottom
+            to 1 top), ``pass_`` (Pass). By index, and in the order in which they happened.
+
+        Raises
+        ------
+        RuntimeError
+            The last move did not record hits.
+        """
+        cdef uint8_t[::1] raw
+        cdef int64_t total = 0, at = 0
+        cdef int k
+        self.enter()
+        try:
+            if self.unrecorded:
+                raise RuntimeError("the last move recorded no hits: pass record_hits=True to it")
+            for k in range(self.n_threads):
+                total += self.threads[k].n_hits
+            rows = np.zeros(total, HITS)
+            if total > 0:
+                raw = rows.view(np.uint8)
+                for k in range(self.n_threads):
+                    if self.threads[k].n_hits > 0:
+                        memcpy(&raw[at * sizeof(hit_row)], self.threads[k].hits,
+                               <size_t>self.threads[k].n_hits * sizeof(hit_row))
+                        at += self.threads[k].n_hits
+            return rows[np.argsort(rows["index"], kind="stable")]
+        finally:
+            self.leave()
+
+    def stats(self):
+        """What the last move with ``record_stats=True`` cost; forgotten when characters come or go.
+
+        Returns
+        -------
+        (n,) structured array
+            iterations, full_updates, partial_updates, triangles_tested, recoveries, mends
+            (Rules); zero for who did not move.
+        """
+        self.enter()
+        try:
+            told = np.zeros(self.c.n, STATS)
+            if self.costs_ is not None:
+                # As bytes: NumPy leaves the gaps between fields to chance.
+                told.view(np.uint8)[:] = self.costs_.view(np.uint8)
+            return told
+        finally:
+            self.leave()
+
+    # --- questions ---------------------------------------------------------------------------------------------------
+
+    cdef int ask(self, crowd_question* q, int threads, bint resizes) except -1:
+        cdef Snapshot snap = self.scene.snapshot()
+        cdef int status = STATUS_OK
+        q.threads = self.threads
+        q.fixed = &snap.fixed.data
+        q.moving = &snap.moving.data
+        q.neighbours = &self.picture
+        with nogil:
+            if q.crowd.colliding > 0:
+                status = shared_freeze(&self.picture, &self.scene.neighbours.shared)
+            if status == STATUS_OK:
+                if resizes:
+                    crowd_can_resize(q, threads)
+                else:
+                    crowd_probe(q, threads)
+        raise_status(status)
+        self.blame()
+        return 0
+
+    def probe_ground(self, max_distance, threads=1):
+        """What is below each character, no farther away than that (MOVE 12.1).
+
+        Parameters
+        ----------
+        max_distance : float
+            Metres, >= 0.
+        threads : int
+            As for `move`.
+
+        Returns
+        -------
+        GroundArrays
+            hit, distance (gap between capsule and ground, m), point, normal, face_normal,
+            walkable, actor, controller, obstacle (id, the others -1), triangle, data, has_data.
+            Where ``hit`` is False: distance is the one asked for, ids and triangles -1, the rest
+            zero.
+        """
+        return ground_arrays(self.look_down(max_distance, threads, False)[0])
+
+    def snap_to_ground(self, max_distance, threads=1):
+        """Go straight down onto walkable ground no farther away than that (MOVE 12.2).
+
+        All look where the others stand when the call begins.
+
+        Parameters
+        ----------
+        max_distance : float
+            Metres, >= 0; measured from the capsule.
+        threads : int
+            As for `move`.
+
+        Returns
+        -------
+        (n,) array of bool
+            True for who was moved: down to the contact offset above the ground.
+        """
+        return self.look_down(max_distance, threads, True)[1]
+
+    cdef tuple look_down(self, object max_distance, object threads, bint snaps):
+        cdef crowd_question q
+        cdef uint8_t[::1] raw, moved
+        cdef int many
+        memset(&q, 0, sizeof(crowd_question))
+        q.crowd = &self.c
+        q.reach = as_not_negative(max_distance, "max_distance")
+        q.snaps = snaps
+        self.enter()
+        try:
+            many = self.ready(threads, self.c.n)
+            rows = np.zeros(self.c.n, GROUND)
+            done = np.zeros(self.c.n, bool)
+            if self.c.n > 0:
+                raw = rows.view(np.uint8)
+                moved = done.view(np.uint8)
+                q.ground = <ground_row*>&raw[0]
+                q.answers = &moved[0]
+                self.ask(&q, many, False)
+            if snaps:
+                self.publish()
+                self.refresh()
+            return rows, done
+        finally:
+            self.leave()
+
+    def grounds(self):
+        """What each character's last move ended on.
+
+        Returns
+        -------
+        GroundArrays
+            As from `probe_ground`; distance 0 where ``hit`` is False.
+        """
+        cdef uint8_t[::1] raw
+        cdef ground_row* r
+        cdef int64_t i
+        self.enter()
+        try:
+            rows = np.zeros(self.c.n, GROUND)
+            if self.c.n > 0:
+                raw = rows.view(np.uint8)
+                r = <ground_row*>&raw[0]
+                for i in range(self.c.n):
+                    ground_row_fill(&r[i], &self.c.table[self.c.rows[i]], &self.c.states[i].ground, 0.0)
+            return ground_arrays(rows)
+        finally:
+            self.leave()
+
+    def can_resize(self, height, threads=1, indices=None):
+        """Whether there is room to become that high, the feet where they are.
+
+        Parameters
+        ----------
+        height : float
+            Distance between the sphere centres, metres, >= 0.
+        threads : int
+            As for `move`.
+        indices : int or (k,) array of ints, optional
+            Who is asked about; each once; the default is everybody.
+
+        Returns
+        -------
+        (n,) or (k,) array of bool
+            True as well for less height than now.
+        """
+        cdef crowd_question q
+        cdef crowd_data some
+        cdef uint8_t[::1] fits
+        cdef int64_t[::1] which
+        cdef Py_ssize_t k
+        cdef int many
+        memset(&q, 0, sizeof(crowd_question))
+        memset(&some, 0, sizeof(crowd_data))
+        q.crowd = &self.c
+        q.reach = as_not_negative(height, "height")
+        self.enter()
+        try:
+            if indices is not None:
+                # Those alone, as a crowd of their own in the same world.
+                which = self.indices(indices)
+                raise_status(crowd_reserve(&some, which.shape[0]))
+                some.n = which.shape[0]
+                some.table = self.c.table
+                some.colliding = self.c.colliding
+                for k in range(some.n):
+                    some.states[k] = self.c.states[which[k]]
+                    some.ids[k] = self.c.ids[which[k]]
+                    some.rows[k] = self.c.rows[which[k]]
+                    some.groups[k] = self.c.groups[which[k]]
+                q.crowd = &some
+            many = self.ready(threads, q.crowd.n)
+            answers = np.ones(q.crowd.n, bool)
+            if q.crowd.n > 0:
+                fits = answers.view(np.uint8)
+                q.answers = &fits[0]
+                self.ask(&q, many, True)
+            return answers
+        finally:
+            some.table = NULL
+            crowd_free(&some)
+            self.leave()
+
+    def resize(self, indices, height):
+        """Change heights, the feet where they are (RULES 8); whether there is room or not.
+
+        Parameters
+        ----------
+        indices : int or (k,) array of ints
+        height : float or (k,) of them
+            Distance between the sphere centres, metres, >= 0. Ask `can_resize` first.
+        """
+        cdef int64_t[::1] which
+        cdef controller_params p
+        cdef Py_ssize_t k
+        cdef int64_t i
+        cdef list rows = []
+        self.enter()
+        try:
+            which = self.indices(indices)
+            heights = _each(height, "height", which.shape[0])
+            for k in range(which.shape[0]):
+                p = self.c.table[self.c.rows[which[k]]]
+                parameter_set(&p, "height", height if heights is None else heights[k])
+                parameters_check(&p)
+                rows.append(self.row_of(&p))
+            self.alone()
+            for k in range(which.shape[0]):
+                i = which[k]
+                p = self.c.table[self.c.rows[i]]
+                self.c.rows[i] = rows[k]
+                near_forget(&self.c, i)
+                self.c.states[i].position = v3_madd(self.c.states[i].position, p.up,
+                                                    0.5 * (self.c.table[self.c.rows[i]].height - p.height))
+            self.changed(which)
+        finally:
+            self.leave()
+
+    def contacts(self, max_distance=None, indices=None):
+        """Contact manifolds of characters with what they stand on and lean against.
+
+        Parameters
+        ----------
+        max_distance : float, optional
+            As for `CharacterController.contacts`.
+        indices : (k,) array of ints, optional
+            Whose; the default is everybody's.
+
+        Returns
+        -------
+        list of lists of Contacts
+            For each character what `CharacterController.contacts` tells: other, triangle,
+            manifold; planes and members of crowds among the others.
+        """
+        cdef int64_t[::1] which
+        cdef move_world w
+        cdef const controller_params* p
+        cdef double reach
+        cdef Snapshot snap
+        cdef Py_ssize_t k
+        cdef int64_t i
+        cdef int status
+        cdef unsigned long long env
+        cdef list told = []
+        self.enter()
+        try:
+            self.ready(1, 1)
+            which = np.arange(self.c.n) if indices is None else self.indices(indices)
+            snap = self.scene.snapshot()
+            memset(&w, 0, sizeof(move_world))
+            w.fixed = &snap.fixed.data
+            w.moving = &snap.moving.data
+            raise_status(shared_freeze(&self.picture, &self.scene.neighbours.shared))
+            for k in range(which.shape[0]):
+                i = which[k]
+                p = &self.c.table[self.c.rows[i]]
+                reach = contact_reach(p, max_distance)
+                w.mask = p.mask
+                w.others = &self.picture if p.collide else NULL
+                w.self = character_of(p, self.c.states[i].position, self.c.ids[i], self.c.groups[i])
+                with nogil:
+                    env = fp_enter()
+                    status = gather_near(p, &self.c.states[i], &w, &self.threads[0].scratch, reach)
+                    fp_leave(env)
+                raise_status(status)
+                told.append(contacts_around(self.scene, snap, p, self.c.states[i].position, &self.threads[0].scratch,
+                                            reach, None))
+            return told
+        finally:
+            self.leave()
+
+    # --- bytes -------------------------------------------------------------------------------------------------------
+
+    def state_hash(self):
+        """64 bits over every position and flag, and the results version.
+
+        Two machines that made the same moves have the same; a difference of one bit shows.
+
+        Returns
+        -------
+        int
+        """
+        cdef const uint8_t[::1] flags
+        self.enter()
+        try:
+            flags = self.flags_
+            return crowd_hash(&self.c, &flags[0] if self.c.n > 0 else NULL, RESULTS_VERSION)
+        finally:
+            self.leave()
+
+    def _check_shift(self, offset):
+        """Scene.shift_origin: whether all stay within bounds."""
+        cdef vec3 o = as_vec3(offset, "offset")
+        cdef int64_t i
+        for i in range(self.c.n):
+            if v3_max_abs(v3_sub(self.c.states[i].position, o)) > FARTHEST:
+                raise ValueError(f"offset must leave every character within {FARTHEST:g} m of the origin")
+
+    def _shift_origin(self, offset):
+        """Scene.shift_origin: the same places in coordinates whose origin has moved; nothing is forgotten."""
+        cdef vec3 o = as_vec3(offset, "offset")
+        cdef int64_t i
+        cdef int k
+        self.enter()
+        try:
+            for i in range(self.c.n):
+                state_shift(&self.c.states[i], o, self.c.table[self.c.rows[i]].up)
+            for k in range(self.n_threads):
+                for i in range(self.threads[k].n_hits):
+                    self.threads[k].hits[i].position = v3_sub(self.threads[k].hits[i].position, o)
+            self.publish()
+            self.refresh()
+        finally:
+            self.leave()
+
+    def save(self):
+        """Everything the crowd is, as bytes; `restore` takes them back.
+
+        Returns
+        -------
+        bytes
+            Little-endian; the same on every machine. Actors are remembered by id.
+        """
+        cdef cursor cur
+        cdef controller_params p
+        cdef uint8_t[::1] room
+        cdef const uint8_t[::1] flags
+        cdef int64_t i
+        cdef int32_t k, order, n_rows
+        cdef size_t size
+        self.enter()
+        try:
+            # Rows in the order of use: equal crowds have equal bytes, whatever has happened to them.
+            rows = []
+            number = {}
+            for i in range(self.c.n):
+                if self.c.rows[i] not in number:
+                    number[self.c.rows[i]] = len(rows)
+                    rows.append(self.c.rows[i])
+            n_rows = <int32_t>len(rows)
+            size = SAVE_HEAD + <size_t>(1 + n_rows) * saves.PARAMS.size
+            size += <size_t>self.c.n * <size_t>(SAVE_EACH + saves.STATE.size)
+            if size > 0xFFFFFFFFu:
+                raise ValueError("a crowd of more than 4 GiB cannot be saved")
+            body = bytearray(size)
+            room = body
+            flags = self.flags_
+            cur.at = &room[0]
+            cur.loads = False
+            order = self.sequential
+            field_int32(&cur, &order)
+            field_int32(&cur, &n_rows)
+            field_int32(&cur, &self.usual_group)
+            field_int64(&cur, &self.c.n)
+            parameters_bytes(&cur, &self.usual)
+            for row in rows:
+                p = self.c.table[<int32_t>row]
+                parameters_bytes(&cur, &p)
+            for i in range(self.c.n):
+                field_int64(&cur, &self.c.ids[i])
+                k = number[self.c.rows[i]]
+                field_int32(&cur, &k)
+                field_int32(&cur, &self.c.groups[i])
+                cur.at[0] = flags[i]
+                cur.at += 1
+                state_bytes(&cur, &self.c.states[i])
+            return saves.seal(body, saves.CROWD_MAGIC)
+        finally:
+            self.leave()
+
+    def restore(self, data):
+        """Become what `save` told; moves then repeat to the bit in a scene like that of then.
+
+        Characters that have been removed since are back with their ids, those that have been
+        added are gone.
+
+        Parameters
+        ----------
+        data : bytes
+            From `save` of this results version. ValueError when one of its ids belongs to a
+            character of somebody else in this scene.
+        """
+        self.load(data, False)
+
+    cdef int load(self, object data, bint renames) except -1:
+        """``renames``: when ids belong to others, take new ones."""
+        cdef const uint8_t[::1] body
+        cdef uint8_t[::1] marks
+        cdef cursor cur
+        cdef crowd_data fresh
+        cdef crowd_data old
+        cdef controller_params usual, fits
+        cdef int32_t order = 0, n_rows = 0, group = 0, k
+        cdef int64_t n = 0, i, first
+        cdef bint good = True
+        cdef int status
+        memset(&fresh, 0, sizeof(crowd_data))
+        memset(&usual, 0, sizeof(controller_params))
+        usual.proxy = -1
+        body = saves.unseal(data, saves.CROWD_MAGIC)
+        damaged = ValueError("data is damaged: it makes no sense")
+        if body.shape[0] < SAVE_HEAD + <Py_ssize_t>saves.PARAMS.size:
+            raise damaged
+        cur.at = <uint8_t*>&body[0]
+        cur.loads = True
+        field_int32(&cur, &order)
+        field_int32(&cur, &n_rows)
+        field_int32(&cur, &group)
+        field_int64(&cur, &n)
+        if (order not in (0, 1) or group < 0 or not 0 <= n_rows <= n or not 0 <= n <= body.shape[0]
+                or SAVE_HEAD + (1 + <int64_t>n_rows) * <int64_t>saves.PARAMS.size
+                + n * (SAVE_EACH + <int64_t>saves.STATE.size) != body.shape[0]):
+            raise damaged
+        self.enter()
+        try:
+            parameters_bytes(&cur, &usual)
+            # Each of them makes sense; they need not fit together, since those to come may be given others.
+            fits = usual
+            if fits.step_offset > fits.height:
+                fits.height = fits.step_offset
+            parameters_loaded(&fits)
+            fresh.table = <controller_params*>calloc(n_rows + 1, sizeof(controller_params))
+            if fresh.table == NULL:
+                raise MemoryError("pycct: out of memory")
+            for k in range(n_rows):
+                fresh.table[k].proxy = -1
+                parameters_bytes(&cur, &fresh.table[k])
+                parameters_loaded(&fresh.table[k])
+            raise_status(crowd_reserve(&fresh, n))
+            flags = np.zeros(n, np.uint8)
+            marks = flags
+            for i in range(n):
+                memset(&fresh.states[i], 0, sizeof(controller_state))
+                field_int64(&cur, &fresh.ids[i])
+                field_int32(&cur, &fresh.rows[i])
+                field_int32(&cur, &fresh.groups[i])
+                marks[i] = cur.at[0]
+                cur.at += 1
+                state_bytes(&cur, &fresh.states[i])
+                fresh.slots[i] = -1
+                good = (good and 0 <= fresh.rows[i] < n_rows and fresh.groups[i] >= 0 and marks[i] <= 7
+                        and 0 <= fresh.ids[i] < 1LL << 62 and (i == 0 or fresh.ids[i] > fresh.ids[i - 1])
+                        and state_makes_sense(&fresh.states[i]))
+            if not good:
+                raise damaged
+            fresh.n = n
+            ids = np.empty(n, np.int64)
+            for i in range(n):
+                ids[i] = fresh.ids[i]
+            # Rows by what they hold; the table of the crowd goes on.
+            for k in range(n_rows):
+                fresh.table[k].proxy = self.row_of(&fresh.table[k])
+            for i in range(n):
+                fresh.rows[i] = <int32_t>fresh.table[fresh.rows[i]].proxy
+            with self.scene.lock:
+                if self.others_have(ids):
+                    if not renames:
+                        raise ValueError("data has ids that belong to other characters of this scene")
+                    first = self.scene.next_character
+                    for i in range(n):
+                        if fresh.states[i].touched_controller >= 0:
+                            k = <int32_t>np.searchsorted(ids, fresh.states[i].touched_controller)
+                            if k < n and ids[k] == fresh.states[i].touched_controller:
+                                fresh.states[i].touched_controller = first + k
+                        fresh.ids[i] = first + i
+                if n > 0 and self.scene.next_character <= fresh.ids[n - 1]:
+                    self.scene.next_character = fresh.ids[n - 1] + 1
+            free(fresh.table)
+            fresh.table = self.c.table
+            for i in range(self.c.n):
+                if self.c.slots[i] >= 0:
+                    shared_remove(&self.scene.neighbours.shared, self.c.slots[i])
+            self.alone()
+            old = self.c
+            old.table = NULL
+            self.c = fresh
+            fresh = old
+            self.sequential = order
+            self.usual = usual
+            self.usual_group = group
+            self.tidy()
+            self.fresh_arrays()
+            self.flags_[:] = flags
+            status = crowd_publish_all(&self.c, &self.scene.neighbours.shared)
+            raise_status(status)
+        finally:
+            crowd_free(&fresh)
+            self.leave()
+        return 0
+
+    cdef bint others_have(self, object ids) except -1:
+        """Whether one of these ids belongs to another character of the scene. Hold its lock."""
+        if len(np.intersect1d(ids, np.array(list(self.scene.characters_), np.int64))):
+            return True
+        for crowd in list(self.scene.crowds_):
+            if crowd is not self and len(np.intersect1d(ids, (<Crowd>crowd).ids_)):
+                return True
+        return False
+
+    def __reduce__(self):
+        return _rebuild, (type(self), self.scene, Crowd.save(self)), getattr(self, "__dict__", None) or None
+
+    def __copy__(self):
+        twin = _rebuild(type(self), self.scene, Crowd.save(self))
+        getattr(twin, "__dict__", {}).update(getattr(self, "__dict__", {}))
+        return twin
+
+    def __deepcopy__(self, memo):
+        twin = memo[id(self)] = _rebuild(type(self), copy.deepcopy(self.scene, memo), Crowd.save(self))
+        if hasattr(self, "__dict__"):
+            twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return twin
+
+
+def _rebuild(cls, scene, data):
+    """Make a pickled or copied crowd again."""
+    cdef Crowd crowd = cls.__new__(cls)
+    Crowd.__init__(crowd, scene, np.empty((0, 3)))
+    crowd.load(data, True)
+    return crowd
+
+
+def _keep_triangles(most):
+    """For tests: up to how many characters a crowd made from now on keeps triangles; returns what it was."""
+    cdef int64_t before = few_enough()
+    set_few_enough(most)
+    return before

@@ -1,0 +1,491 @@
+# cython: language_level=3
+"""Many characters at once, without Python. See the header."""
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
+
+from pycct.character.parameters cimport SEPARATION_SPEED, character_of, gap_to_close, is_walkable, snapped
+from pycct.args.values cimport FARTHEST
+from pycct.character.move cimport (
+    hit_record,
+    kept_cache,
+    kept_cache_free,
+    move_controller,
+    move_kept,
+    move_world,
+    probe_below,
+    scratch_free,
+    touches_anything,
+)
+from pycct.spatial.character_grid cimport (
+    character,
+    separation,
+    shared_add,
+    shared_collect,
+    shared_freeze,
+    shared_remove,
+    shared_update,
+)
+from pycct.args.vector_rows cimport number_rows, row_load, within
+from pycct.runtime.thread_pool cimport pool_run, pool_run_brief
+from pycct.runtime.prefetch cimport prefetch
+from pycct.geometry.types cimport STATUS_NO_MEMORY, STATUS_OK
+from pycct.geometry.vec cimport aabb, v3_madd, v3_store
+from pycct.world.candidates cimport (
+    OWNER_ACTOR,
+    OWNER_CONTROLLER,
+    OWNER_OBSTACLE,
+    candidates_free,
+    candidates_init,
+    capsule_bounds,
+    kept_prefetch,
+)
+
+
+cdef int64_t most_with_triangles = 2000
+
+
+cdef inline int _grow(void** p, int64_t n, size_t size) noexcept nogil:
+    cdef void* grown = realloc(p[0], <size_t>n * size)
+    if grown == NULL:
+        return STATUS_NO_MEMORY
+    p[0] = grown
+    return STATUS_OK
+
+
+cdef int64_t few_enough() noexcept nogil:
+    return most_with_triangles
+
+
+cdef void set_few_enough(int64_t n) noexcept nogil:
+    global most_with_triangles
+    most_with_triangles = n
+
+
+cdef int crowd_reserve(crowd_data* c, int64_t room) noexcept nogil:
+    cdef int64_t i
+    if room <= c.room:
+        return STATUS_OK
+    if (_grow(<void**>&c.states, room, sizeof(controller_state)) != STATUS_OK
+            or _grow(<void**>&c.kept, room, sizeof(kept_cache)) != STATUS_OK
+            or _grow(<void**>&c.ids, room, sizeof(int64_t)) != STATUS_OK
+            or _grow(<void**>&c.rows, room, sizeof(int32_t)) != STATUS_OK
+            or _grow(<void**>&c.groups, room, sizeof(int32_t)) != STATUS_OK
+            or _grow(<void**>&c.slots, room, sizeof(int32_t)) != STATUS_OK):
+        return STATUS_NO_MEMORY
+    memset(&c.kept[c.room], 0, <size_t>(room - c.room) * sizeof(kept_cache))
+    if room > most_with_triangles:
+        _near_free_all(c)
+    elif c.near != NULL or c.room == 0:
+        if _grow(<void**>&c.near, room, sizeof(candidate_cache)) != STATUS_OK:
+            return STATUS_NO_MEMORY
+        memset(&c.near[c.room], 0, <size_t>(room - c.room) * sizeof(candidate_cache))
+        for i in range(c.room, room):
+            candidates_init(&c.near[i].near)
+    c.room = room
+    return STATUS_OK
+
+
+cdef void _near_free_all(crowd_data* c) noexcept nogil:
+    cdef int64_t i
+    if c.near != NULL:
+        for i in range(c.room):
+            candidates_free(&c.near[i].near)
+        free(c.near)
+        c.near = NULL
+
+
+cdef void near_forget(crowd_data* c, int64_t i) noexcept nogil:
+    c.kept[i].near.whole = False
+    if c.near != NULL:
+        c.near[i].valid = False
+
+
+cdef void near_free(crowd_data* c, int64_t i) noexcept nogil:
+    kept_cache_free(&c.kept[i])
+    memset(&c.kept[i], 0, sizeof(kept_cache))
+    if c.near != NULL:
+        candidates_free(&c.near[i].near)
+        memset(&c.near[i], 0, sizeof(candidate_cache))
+        candidates_init(&c.near[i].near)
+
+
+cdef void crowd_free(crowd_data* c) noexcept nogil:
+    cdef int64_t i
+    for i in range(c.room):
+        kept_cache_free(&c.kept[i])
+    _near_free_all(c)
+    free(c.states)
+    free(c.kept)
+    free(c.ids)
+    free(c.rows)
+    free(c.groups)
+    free(c.slots)
+    free(c.table)
+    memset(c, 0, sizeof(crowd_data))
+
+
+cdef void thread_free(crowd_thread* t) noexcept nogil:
+    scratch_free(&t.scratch)
+    free(t.log.records)
+    free(t.hits)
+    t.hits = NULL
+    t.n_hits = t.room_hits = 0
+
+
+cdef inline character _character(const crowd_data* c, int64_t i) noexcept nogil:
+    return character_of(&c.table[c.rows[i]], c.states[i].position, c.ids[i], c.groups[i])
+
+
+cdef int crowd_publish(crowd_data* c, shared_grid* neighbours, int64_t i) noexcept nogil:
+    cdef character who
+    cdef int32_t slot = c.slots[i]
+    if not c.table[c.rows[i]].collide:
+        if slot >= 0:
+            shared_remove(neighbours, slot)
+            c.slots[i] = -1
+            c.colliding -= 1
+        return STATUS_OK
+    who = _character(c, i)
+    if slot >= 0:
+        return shared_update(neighbours, slot, &who)
+    slot = shared_add(neighbours, &who)
+    if slot < 0:
+        return slot
+    c.slots[i] = slot
+    c.colliding += 1
+    return STATUS_OK
+
+
+cdef int crowd_publish_all(crowd_data* c, shared_grid* neighbours) noexcept nogil:
+    cdef int64_t i
+    cdef int status, worst = STATUS_OK
+    for i in range(c.n):
+        if c.slots[i] >= 0 or c.table[c.rows[i]].collide:
+            status = crowd_publish(c, neighbours, i)
+            if status != STATUS_OK:
+                worst = status
+    return worst
+
+
+cdef int _log_hits(crowd_thread* t, const crowd_data* c, int64_t i) noexcept nogil:
+    """What the move just made has hit."""
+    cdef int64_t n = t.n_hits + t.log.n, room
+    cdef const hit_record* r
+    cdef hit_row* h
+    cdef int32_t k
+    if n > t.room_hits:
+        room = 2 * n + 64
+        if _grow(<void**>&t.hits, room, sizeof(hit_row)) != STATUS_OK:
+            return STATUS_NO_MEMORY
+        t.room_hits = room
+    for k in range(t.log.n):
+        r = &t.log.records[k]
+        h = &t.hits[t.n_hits]
+        memset(h, 0, sizeof(hit_row))
+        h.index = i
+        h.id = c.ids[i]
+        h.actor = r.id if r.owner == OWNER_ACTOR else -1
+        h.controller = r.id if r.owner == OWNER_CONTROLLER else -1
+        h.obstacle = r.id if r.owner == OWNER_OBSTACLE else -1
+        h.triangle = r.triangle if r.triangle >= 0 else -1
+        h.has_data = r.has_data
+        h.data = r.data if r.has_data else 0
+        h.position = r.position
+        h.normal = r.normal
+        h.direction = r.direction
+        h.length = r.length
+        h.distance = r.distance
+        h.along = r.along
+        h.sweep_pass = <uint8_t>r.sweep_pass
+        h.dynamic = r.dynamic
+        t.n_hits += 1
+    return STATUS_OK
+
+
+cdef inline void _fail(crowd_thread* t, int64_t i, int status) noexcept nogil:
+    if t.failed < 0 or i < t.failed:
+        t.failed = i
+        t.status = status
+
+
+cdef inline void _surround(move_world* w, const world_part* fixed, const world_part* moving,
+                           bint silent) noexcept nogil:
+    memset(w, 0, sizeof(move_world))
+    w.silent = silent
+    w.farthest = FARTHEST
+    w.fixed = fixed
+    w.moving = moving
+
+
+cdef inline void _enter(move_world* w, const crowd_data* c, int64_t i, shared_grid* others) noexcept nogil:
+    """What surrounds one of them."""
+    cdef const controller_params* p = &c.table[c.rows[i]]
+    w.mask = p.mask
+    w.others = NULL
+    if p.collide:
+        w.others = others
+        w.self = _character(c, i)
+
+
+cdef inline int _go(crowd_step* s, crowd_thread* t, const move_world* w, int64_t i, vec3 way, controller_state* state,
+                    move_stats* cost) noexcept nogil:
+    cdef crowd_data* c = s.crowd
+    cdef const controller_params* p = &c.table[c.rows[i]]
+    cdef int status
+    if c.near == NULL:
+        return move_kept(p, state, w, &c.kept[i], &t.scratch, way, s.dt, s.min_distance, cost)
+    t.scratch.lent = &c.near[i]
+    status = move_controller(p, state, w, &t.scratch, way, s.dt, s.min_distance, cost)
+    t.scratch.lent = NULL
+    return status
+
+
+cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, vec3 way) noexcept nogil:
+    cdef crowd_data* c = s.crowd
+    cdef controller_state* state = &c.states[i]
+    cdef controller_state before
+    cdef move_stats cost
+    cdef int status
+    if not within(way, FARTHEST):
+        # Its owner has changed it since it was checked.
+        _fail(t, i, STATUS_OK)
+        return
+    if s.record_hits:
+        before = state[0]
+    _enter(w, c, i, s.neighbours if s.sequential else s.picture)
+    status = _go(s, t, w, i, way, state, &cost)
+    if status == STATUS_OK and s.record_hits:
+        status = _log_hits(t, c, i)
+        if status != STATUS_OK:
+            state[0] = before
+    if status != STATUS_OK:
+        _fail(t, i, status)
+        return
+    v3_store(&s.positions[3 * i], state.position)
+    s.flags[i] = <uint8_t>state.flags
+    if s.costs != NULL:
+        s.costs[i] = cost
+    if c.slots[i] >= 0:
+        # Who has a slot keeps it: nothing to run out of. Where all look at a picture, it may be seen at any time.
+        crowd_publish(c, s.neighbours, i)
+
+
+cdef inline void _prefetch_next(const crowd_step* s, int64_t i, int64_t last) noexcept nogil:
+    """Fetch what the next ones need while this one moves.
+
+    Where each has only kept what to lay out, it takes the time of four characters: what is kept, the numbers of the
+    triangles, the triangles, their corners. A quarter of the time where they stand scattered over a large world."""
+    cdef const kept_cache* kept = s.crowd.kept + i
+    if i + 1 < last:
+        prefetch(&s.crowd.states[i + 1], sizeof(controller_state))
+    if s.crowd.near != NULL or i + 4 >= last:
+        return
+    prefetch(&kept[4], sizeof(kept_cache))
+    if kept[3].near.whole:
+        prefetch(kept[3].near.block, <size_t>(2 * kept[3].near.n_groups + kept[3].near.n_spots) * sizeof(int32_t))
+    # Numbers of another world lead nowhere.
+    if kept[2].fixed_version == s.fixed.version:
+        kept_prefetch(&kept[2].near, s.fixed, False)
+    if kept[1].fixed_version == s.fixed.version:
+        kept_prefetch(&kept[1].near, s.fixed, True)
+
+
+cdef void _step_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    """One step of some."""
+    cdef crowd_step* s = <crowd_step*>context
+    cdef move_world w
+    cdef int64_t i
+    _surround(&w, s.fixed, s.moving, not s.record_hits)
+    for i in range(first, last):
+        _prefetch_next(s, i, last)
+        if s.active == NULL or s.active[i * s.active_stride]:
+            _move_one(s, &s.threads[worker], &w, i, row_load(&s.ways, i))
+        else:
+            s.flags[i] = 0
+
+
+cdef void _run_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    """All steps of some who meet nobody: one after another, each with its own candidates at hand."""
+    cdef crowd_step* s = <crowd_step*>context
+    cdef move_world w
+    cdef number_rows ways = s.ways
+    cdef int64_t i, k
+    _surround(&w, s.fixed, s.moving, not s.record_hits)
+    for i in range(first, last):
+        ways.data = s.ways.data
+        for k in range(s.steps):
+            _move_one(s, &s.threads[worker], &w, i, row_load(&ways, i))
+            v3_store(&s.path[3 * (k * s.crowd.n + i)], s.crowd.states[i].position)
+            ways.data += s.step_stride
+
+
+cdef void _separate_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    """What each of some has to part from others in its next move."""
+    cdef crowd_step* s = <crowd_step*>context
+    cdef crowd_data* c = s.crowd
+    cdef move_scratch* k = &s.threads[worker].scratch
+    cdef double limit = SEPARATION_SPEED * s.dt
+    cdef character me
+    cdef aabb box
+    cdef int64_t i
+    cdef int32_t n
+    for i in range(first, last):
+        if c.slots[i] < 0:
+            continue
+        me = _character(c, i)
+        box = capsule_bounds(me.p0, me.p1, me.radius)
+        n = shared_collect(s.picture, box, &me, k.others, k.room_others)
+        if n > k.room_others:
+            if _grow(<void**>&k.others, 2 * <int64_t>n, sizeof(character)) != STATUS_OK:
+                _fail(&s.threads[worker], i, STATUS_NO_MEMORY)
+                continue
+            k.room_others = 2 * n
+            n = shared_collect(s.picture, box, &me, k.others, k.room_others)
+        c.states[i].separation = separation(&me, k.others, n, c.table[c.rows[i]].up, limit)
+
+
+cdef int crowd_separate(crowd_step* s, int threads) noexcept nogil:
+    cdef int status = shared_freeze(s.picture, s.neighbours)
+    if status == STATUS_OK:
+        pool_run(_separate_some, s, s.crowd.n, 4 * CHUNK, threads if s.crowd.n >= MANY else 1)
+    return status
+
+
+cdef inline void _step_all(crowd_step* s, int threads) noexcept nogil:
+    if s.crowd.n >= MANY:
+        pool_run(_step_some, s, s.crowd.n, CHUNK, threads)
+    else:
+        pool_run_brief(_step_some, s, s.crowd.n, CHUNK, threads, &s.crowd.pace)
+
+
+cdef int _step(crowd_step* s, int threads) noexcept nogil:
+    cdef crowd_data* c = s.crowd
+    cdef int status
+    if c.colliding == 0:
+        _step_all(s, threads)
+        return STATUS_OK
+    if s.sequential:
+        pool_run(_step_some, s, c.n, c.n, 1)
+        return STATUS_OK
+    status = shared_freeze(s.picture, s.neighbours)
+    if status != STATUS_OK:
+        return status
+    _step_all(s, threads)
+    return crowd_separate(s, threads)
+
+
+cdef int crowd_move(crowd_step* s, int threads) noexcept nogil:
+    cdef crowd_data* c = s.crowd
+    cdef int64_t k, chunk
+    cdef int status
+    if c.n * (s.steps if s.path != NULL else 1) < FEW:
+        threads = 1
+    if s.path == NULL:
+        return _step(s, threads)
+    if c.colliding == 0:
+        chunk = CHUNK // s.steps if s.steps > 0 else CHUNK
+        pool_run(_run_some, s, c.n, chunk if chunk > 1 else 1, threads)
+        return STATUS_OK
+    for k in range(s.steps):
+        status = _step(s, threads)
+        if status != STATUS_OK:
+            return status
+        memcpy(&s.path[3 * k * c.n], s.positions, <size_t>c.n * 3 * sizeof(double))
+        s.ways.data += s.step_stride
+    return STATUS_OK
+
+
+cdef void ground_row_fill(ground_row* r, const controller_params* p, const ground_contact* g,
+                          double distance) noexcept nogil:
+    memset(r, 0, sizeof(ground_row))
+    r.actor = r.controller = r.obstacle = r.triangle = -1
+    r.distance = distance
+    if not g.touching:
+        return
+    r.hit = 1
+    r.actor = g.id if g.owner == OWNER_ACTOR else -1
+    r.controller = g.id if g.owner == OWNER_CONTROLLER else -1
+    r.obstacle = g.id if g.owner == OWNER_OBSTACLE else -1
+    r.triangle = g.triangle if g.triangle >= 0 else -1
+    r.has_data = g.has_data
+    r.data = g.data if g.has_data else 0
+    r.normal = g.normal
+    r.face_normal = g.face_normal
+    r.point = g.point
+    r.distance = g.distance
+    r.walkable = is_walkable(p, g)
+
+
+cdef void _probe_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    cdef crowd_question* q = <crowd_question*>context
+    cdef crowd_data* c = q.crowd
+    cdef crowd_thread* t = &q.threads[worker]
+    cdef move_world w
+    cdef ground_contact found
+    cdef double gap
+    cdef int64_t i
+    cdef int status
+    _surround(&w, q.fixed, q.moving, True)
+    for i in range(first, last):
+        _enter(&w, c, i, q.neighbours)
+        status = probe_below(&c.table[c.rows[i]], &c.states[i], &w, &t.scratch, q.reach, &found)
+        if status != STATUS_OK:
+            _fail(t, i, status)
+            continue
+        ground_row_fill(&q.ground[i], &c.table[c.rows[i]], &found, q.reach)
+        gap = gap_to_close(&c.table[c.rows[i]], &found)
+        if q.snaps and gap > 0.0:
+            snapped(&c.states[i], &c.table[c.rows[i]], &found, gap)
+            q.answers[i] = 1
+
+
+cdef void crowd_probe(crowd_question* q, int threads) noexcept nogil:
+    pool_run(_probe_some, q, q.crowd.n, CHUNK, threads if q.crowd.n >= MANY else 1)
+
+
+cdef void _can_resize_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    cdef crowd_question* q = <crowd_question*>context
+    cdef crowd_data* c = q.crowd
+    cdef crowd_thread* t = &q.threads[worker]
+    cdef const controller_params* p
+    cdef move_world w
+    cdef vec3 top
+    cdef bint touches
+    cdef int64_t i
+    cdef int status
+    _surround(&w, q.fixed, q.moving, True)
+    for i in range(first, last):
+        p = &c.table[c.rows[i]]
+        touches = False
+        if q.reach > p.height:
+            # Only what is gained is tested: what it touches now does not count.
+            _enter(&w, c, i, q.neighbours)
+            top = v3_madd(c.states[i].position, p.up, 0.5 * p.height)
+            status = touches_anything(p, &w, &t.scratch, top, v3_madd(top, p.up, q.reach - p.height), p.radius,
+                                      &touches)
+            if status != STATUS_OK:
+                _fail(t, i, status)
+        q.answers[i] = not touches
+
+
+cdef void crowd_can_resize(crowd_question* q, int threads) noexcept nogil:
+    pool_run(_can_resize_some, q, q.crowd.n, CHUNK, threads if q.crowd.n >= MANY else 1)
+
+
+cdef inline uint64_t _mix(uint64_t h, uint64_t x) noexcept nogil:
+    """One-to-one in each argument: a change of one word always shows (the finaliser of splitmix64)."""
+    h = (h ^ x) + 0x9E3779B97F4A7C15u
+    h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9u
+    h = (h ^ (h >> 27)) * 0x94D049BB133111EBu
+    return h ^ (h >> 31)
+
+
+cdef uint64_t crowd_hash(const crowd_data* c, const uint8_t* flags, uint64_t version) noexcept nogil:
+    cdef uint64_t h = _mix(version, <uint64_t>c.n)
+    cdef uint64_t bits[3]
+    cdef int64_t i
+    for i in range(c.n):
+        memcpy(bits, &c.states[i].position, sizeof(bits))
+        h = _mix(_mix(_mix(_mix(h, bits[0]), bits[1]), bits[2]), flags[i])
+    return h

@@ -1,0 +1,18 @@
+from collections.abc import Sequence
+from typing import SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from pycct._core import CharacterController
+from pycct.shapes.primitives import _Number
+
+def move_many(
+    controllers: Sequence[CharacterController],
+    displacements: npt.ArrayLike,
+    dt: _Number,
+    threads: SupportsIndex = 1,
+    out: npt.NDArray[np.uint8] | None = None,
+    *,
+    min_distance: _Number = 0.0,
+) -> npt.NDArray[np.uint8]: ...

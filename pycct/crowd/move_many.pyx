@@ -1,0 +1,428 @@
+# cython: language_level=3
+"""Controllers of a team, each an object of its own, moved by one call."""
+import numpy as np
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+
+from pycct.runtime.atomic cimport atomic_add, atomic_exchange, atomic_store
+from pycct.character.parameters cimport as_time
+from pycct.args.values cimport FARTHEST, as_not_negative, from_vec3, raise_status
+from pycct._core cimport CharacterController
+from pycct.crowd.crowd_step cimport CHUNK, FEW, MANY, few_enough
+from pycct.character.frame cimport moment, moment_make
+from pycct.character.move cimport (
+    candidate_cache,
+    controller_params,
+    controller_state,
+    hit_log,
+    hit_record,
+    kept_cache,
+    move_scratch,
+    move_world,
+    scratch_free,
+    scratch_init,
+)
+from pycct.args.vector_rows cimport as_flags, as_vectors, number_rows, row_load, within
+from pycct.runtime.thread_pool cimport (
+    pool_batch,
+    pool_begin,
+    pool_end,
+    pool_ready,
+    pool_run_brief,
+    pool_threads,
+    pool_wake,
+    pool_worth_waking,
+)
+from pycct.runtime.prefetch cimport prefetch
+from pycct.scene.scene cimport Scene, Snapshot
+from pycct.geometry.types cimport STATUS_OK
+from pycct.geometry.vec cimport v3_max_abs, vec3
+from pycct.world.candidates cimport candidates_prefetch, kept_prefetch, world_part
+
+
+cdef extern from "Python.h":
+    # Borrowed, and not counted, which would wait for it.
+    void* PyList_GET_ITEM(list items, Py_ssize_t i)
+
+
+# With no more triangles near than these a controller of a large team keeps them laid out.
+cdef enum:
+    LITTLE = 8
+
+
+# One row. Who may move at the same time as others has parameters here.
+cdef struct team_job:
+    const controller_params* params     # NULL: it meets others or asks somebody
+    const moment* now
+    moment* trial
+    move_scratch* scratch
+    kept_cache* kept
+    bint* has_little_near
+    hit_log* log
+    const world_part* fixed
+    const world_part* moving
+    vec3 way
+    int status
+
+
+cdef struct team_call:
+    team_job* jobs
+    uint8_t* flags
+    move_scratch* scratches     # one a thread; NULL: each controller uses its own
+    double dt
+    double min_distance
+    long long odd               # how many failed, went too far or are worth a warning
+
+
+# Memory for a call.
+cdef struct team_room:
+    team_job* jobs
+    int64_t n_jobs
+    move_scratch* scratches
+    int n_scratches
+    double pace                 # microseconds that a move took last
+
+
+# That of the last call, for the next one.
+cdef team_room spare
+cdef long spare_taken = 0
+memset(&spare, 0, sizeof(team_room))
+
+
+cdef int _reserve(team_room* room, int64_t n, int threads) except -1:
+    """Room for so many jobs, and scratches for so many threads."""
+    cdef void* grown
+    cdef int k
+    if n > room.n_jobs:
+        grown = realloc(room.jobs, <size_t>n * sizeof(team_job))
+        if grown == NULL:
+            raise MemoryError("pycct: out of memory")
+        room.jobs = <team_job*>grown
+        room.n_jobs = n
+    if threads > room.n_scratches:
+        grown = realloc(room.scratches, <size_t>threads * sizeof(move_scratch))
+        if grown == NULL:
+            raise MemoryError("pycct: out of memory")
+        room.scratches = <move_scratch*>grown
+        for k in range(room.n_scratches, threads):
+            scratch_init(&room.scratches[k])
+        room.n_scratches = threads
+    return 0
+
+
+cdef void _free(team_room* room) noexcept:
+    cdef int k
+    for k in range(room.n_scratches):
+        scratch_free(&room.scratches[k])
+    free(room.scratches)
+    free(room.jobs)
+
+
+cdef inline bint _has_own(const team_call* t, const team_job* j) noexcept nogil:
+    """Whether it moves with its own scratch, where all that is near stays laid out; or with that of the thread, where
+    it is laid out by number: slower by a third where all fits a cache, and faster by a tenth where it does not."""
+    return t.scratches == NULL or j.has_little_near[0]
+
+
+cdef inline void _prefetch_next(const team_call* t, int64_t i, int64_t last) noexcept nogil:
+    """Fetch what the next ones need while one moves, in the time of four: large teams do not fit a cache, and would
+    wait a quarter of their time."""
+    cdef const team_job* j = t.jobs + i
+    if i + 4 < last and j[4].params != NULL and t.scratches != NULL:
+        prefetch(j[4].kept, sizeof(kept_cache) + sizeof(bint))
+    if i + 3 < last and j[3].params != NULL:
+        if _has_own(t, &j[3]):
+            prefetch(&j[3].scratch.cache, sizeof(candidate_cache))
+        elif j[3].kept.near.whole:
+            prefetch(j[3].kept.near.block,
+                     <size_t>(2 * j[3].kept.near.n_groups + j[3].kept.near.n_spots) * sizeof(int32_t))
+    if i + 2 < last and j[2].params != NULL:
+        prefetch(j[2].params, sizeof(controller_params))
+        prefetch(j[2].now, sizeof(controller_state))
+        prefetch(j[2].trial, sizeof(moment))
+        prefetch(j[2].log, sizeof(hit_log))
+        # Numbers of another world lead nowhere.
+        if not _has_own(t, &j[2]) and j[2].kept.fixed_version == j[2].fixed.version:
+            kept_prefetch(&j[2].kept.near, j[2].fixed, False)
+    if i + 1 < last and j[1].params != NULL:
+        if _has_own(t, &j[1]):
+            candidates_prefetch(&j[1].scratch.cache.near)
+        elif j[1].kept.fixed_version == j[1].fixed.version:
+            kept_prefetch(&j[1].kept.near, j[1].fixed, True)
+        if j[1].log.records != NULL:
+            prefetch(j[1].log.records, sizeof(hit_record))
+
+
+cdef inline bint _is_odd(const team_job* j) noexcept nogil:
+    """Somebody must look at it before it takes effect."""
+    return j.status != STATUS_OK or j.trial.unsaid != 0 or v3_max_abs(j.trial.state.position) > FARTHEST
+
+
+cdef void _move_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    cdef team_call* t = <team_call*>context
+    cdef team_job* j
+    cdef move_world w
+    cdef int64_t i
+    cdef bint shares
+    memset(&w, 0, sizeof(move_world))
+    for i in range(first, last):
+        _prefetch_next(t, i, last)
+        j = &t.jobs[i]
+        if j.params == NULL:
+            continue
+        w.fixed = j.fixed
+        w.moving = j.moving
+        w.mask = j.params.mask
+        # Candidates with invisible walls cannot be laid out by number.
+        shares = not _has_own(t, j) and j.params.invisible_wall_height <= 0.0
+        j.status = moment_make(j.params, j.now, j.trial, &w, &t.scratches[worker] if shares else j.scratch,
+                               j.kept if shares else NULL, j.log, j.way, t.dt, t.min_distance)
+        if shares:
+            j.has_little_near[0] = j.kept.near.whole and j.kept.near.n_spots <= LITTLE
+        else:
+            j.has_little_near[0] = j.scratch.cache.near.n_tris <= LITTLE
+        t.flags[i] = <uint8_t>j.trial.state.flags
+        if _is_odd(j):
+            atomic_add(&t.odd, 1)
+
+
+cdef inline void _prefetch_hero(void* hero) noexcept:
+    """What is read and written of it while the GIL is held."""
+    prefetch(hero, <size_t>(<char*>&(<CharacterController>hero).slot - <char*>hero))
+
+
+cdef inline void _prefetch_turn(void* hero) noexcept:
+    """What of it changes when a move takes effect."""
+    prefetch(hero, <size_t>(<char*>&(<CharacterController>hero).params - <char*>hero))
+
+
+cdef inline bint _is_plain(CharacterController hero) noexcept:
+    """It meets no other character and asks nobody: it may move at the same time as others."""
+    return (not hero.params.collide and hero.filter_ is None and hero.behavior_ is None and hero.on_hit_ is None)
+
+
+cdef inline void _write_down(team_job* j, CharacterController hero, Snapshot snap, vec3 way) noexcept:
+    """What is to be done, for one who has been entered."""
+    if not _is_plain(hero):
+        j.params = NULL
+        return
+    j.params = &hero.params
+    j.now = hero.now
+    j.trial = hero.trial
+    j.scratch = &hero.scratch
+    j.kept = &hero.kept
+    j.has_little_near = &hero.has_little_near
+    j.log = hero.trial_log
+    j.fixed = &snap.fixed.data
+    j.moving = &snap.moving.data
+    j.way = way
+
+
+cdef int64_t _enter_alike(list heroes, const number_rows* ways, int64_t i, Scene scene, Snapshot snap, team_job* jobs,
+                          pool_batch* batch) noexcept:
+    """Enter the controllers from i on, as far as they are of one scene and nothing is wrong with them; where that ends.
+
+    The pool, if it has begun, moves them meanwhile, so nobody else's code runs here and no error is raised."""
+    cdef CharacterController hero
+    cdef int64_t n = len(heroes)
+    cdef vec3 way
+    cdef void* other
+    while i < n:
+        if i + 6 < n:
+            _prefetch_hero(PyList_GET_ITEM(heroes, i + 6))
+        other = PyList_GET_ITEM(heroes, i)
+        way = row_load(ways, i)
+        if not isinstance(<object>other, CharacterController) or not within(way, FARTHEST):
+            break
+        hero = <CharacterController>other
+        if hero.scene is not scene or not hero.may_enter():
+            break
+        _write_down(&jobs[i], hero, snap, way)
+        i += 1
+        if batch != NULL and i % CHUNK == 0:
+            pool_ready(batch, i)
+    return i
+
+
+cdef inline int _look_again(const number_rows* ways, int64_t i, vec3* way) except -1:
+    """A displacement, checked again: its owner may have changed it since."""
+    way[0] = row_load(ways, i)
+    if not within(way[0], FARTHEST):
+        raise ValueError(f"displacements were changed during the call: row {i} makes no sense")
+    return 0
+
+
+cdef int _check(const team_job* j, int64_t row) except -1:
+    """Whether the move that was made may take effect."""
+    raise_status(j.status)
+    if v3_max_abs(j.trial.state.position) > FARTHEST:
+        raise ValueError(f"displacements must not lead beyond {FARTHEST:g} m, as row {row} does, to "
+                         f"{from_vec3(j.trial.state.position)}")
+    return 0
+
+
+def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distance=0.0):
+    """Move many controllers: one call, one release of the GIL.
+
+    Parameters
+    ----------
+    controllers : list or tuple of CharacterController
+        Different ones; of one scene or of several.
+    displacements : (n, 3) array of floats
+        Wanted motions, metres, gravity included.
+    dt : float
+        Time that passes, seconds, >= 0.
+    threads : int
+        How many threads may take part, this one among them; the results are the same for any
+        number. Small teams are done by fewer.
+    out : (n,) array of uint8, optional
+        Where to write the flags; without it a new array is made.
+    min_distance : float
+        A motion no longer than this is not begun, metres.
+
+    Returns
+    -------
+    (n,) array of uint8
+        CollisionFlags. ``out``, when given.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument makes no sense; nothing has changed. Should a callback or another thread
+        spoil ``out`` during the call, so that it cannot be written to, all have moved.
+    RuntimeError
+        Another thread uses one of the controllers, or it has been removed; nothing has changed.
+
+    Notes
+    -----
+    All move in the world as it is when the call begins; proxies follow when all have moved.
+
+    Controllers that collide or have callbacks are moved first, one after another in the order
+    given, by the calling thread: each meets those before it where they are now. What a callback
+    raises reaches the caller, and so does that one of them would be led too far; who was moved
+    before stays moved, the others have not moved. All the others move at the same time; when one
+    of them cannot, nobody moves at all, and they stay where they are, too, when a handler of
+    the logger 'pycct' raises what it makes of a warning: it hears each warning once.
+    """
+    cdef number_rows ways
+    cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
+    cdef list heroes, moved = []
+    cdef dict snaps = {}
+    cdef CharacterController hero
+    cdef Scene scene
+    cdef Snapshot snap
+    cdef team_call t
+    cdef pool_batch batch
+    cdef team_job* j
+    cdef team_job* jobs
+    cdef team_room own
+    cdef team_room* room = &own
+    cdef int64_t n, i, entered = 0, done = 0
+    cdef bint begun = False, large
+    cdef vec3 way
+    cdef int many
+    cdef uint8_t[::1] flags
+    if not isinstance(controllers, (list, tuple)):
+        raise TypeError(f"controllers must be a list or tuple, not {type(controllers).__name__}")
+    # A list of our own: nobody else changes it.
+    heroes = list(controllers)
+    n = len(heroes)
+    _held = as_vectors(displacements, "displacements", n, &ways)
+    many = pool_threads(threads)
+    if n < FEW:
+        many = 1
+    if out is not None:
+        as_flags(out, n)
+    told = np.zeros(n, np.uint8)
+    flags = told
+    t.flags = &flags[0] if n > 0 else NULL
+    t.dt = time
+    t.min_distance = least
+    t.odd = 0
+    memset(&own, 0, sizeof(team_room))
+    try:
+        if not atomic_exchange(&spare_taken, 1):
+            room = &spare
+        large = n > few_enough()
+        _reserve(room, n, many if large else 0)
+        t.jobs = jobs = room.jobs
+        t.scratches = room.scratches if large else NULL
+        while entered < n:
+            # One with all that can be wrong or new, and those after it that are like it.
+            other = heroes[entered]
+            if not isinstance(other, CharacterController):
+                raise TypeError(f"controllers must be CharacterControllers, not {type(other).__name__}")
+            hero = <CharacterController>other
+            _look_again(&ways, entered, &way)
+            if hero.busy and len(set(map(id, heroes))) != n:
+                raise ValueError("controllers must be different from one another")
+            hero.enter()
+            entered += 1
+            scene = hero.scene
+            snap = snaps.get(scene)
+            if snap is None:
+                snap = snaps[scene] = scene.snapshot()
+            _write_down(&jobs[entered - 1], hero, snap, way)
+            if entered == 1 and many > 1 and (n >= MANY or pool_worth_waking(n, room.pace)):
+                # The others may begin.
+                begun = True
+                pool_begin(&batch, _move_some, &t, n, CHUNK, many)
+                pool_wake(&batch)
+            entered = _enter_alike(heroes, &ways, entered, scene, snap, jobs, &batch if begun else NULL)
+            if begun:
+                with nogil:
+                    pool_end(&batch, entered)
+                room.pace = batch.pace
+                begun = False
+                done = entered
+        if done < n:
+            t.jobs = jobs + done
+            t.flags += done
+            with nogil:
+                pool_run_brief(_move_some, &t, n - done, CHUNK, many, &room.pace)
+        # Before anything takes effect.
+        if t.odd > 0:
+            for i in range(n):
+                if jobs[i].params != NULL:
+                    _check(&jobs[i], i)
+        for i in range(n):
+            if jobs[i].params != NULL:
+                continue
+            hero = <CharacterController>heroes[i]
+            _look_again(&ways, i, &way)
+            hero.advance(snaps[hero.scene], way, time, least, hero.params.mask, hero.filter_)
+            flags[i] = <uint8_t>hero.now.state.flags
+            moved.append(hero)
+            hero.publish_place()
+        if t.odd > 0:
+            for i in range(n):
+                j = &jobs[i]
+                if j.params != NULL and j.trial.unsaid:
+                    (<CharacterController>heroes[i]).warn()
+        for i in range(n):
+            if i + 6 < n:
+                _prefetch_turn(PyList_GET_ITEM(heroes, i + 6))
+            if jobs[i].params == NULL:
+                continue
+            hero = <CharacterController>heroes[i]
+            hero.commit(None)
+            if hero.proxy_ is not None:
+                moved.append(hero)
+    finally:
+        try:
+            for hero in moved:
+                if hero.proxy_ is not None:
+                    hero.lead()
+        finally:
+            for i in range(entered):
+                (<CharacterController>heroes[i]).leave()
+            if room == &spare:
+                atomic_store(&spare_taken, 0)
+            else:
+                _free(room)
+    if out is None:
+        return told
+    np.copyto(out, told)
+    return out

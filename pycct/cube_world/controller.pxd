@@ -1,0 +1,23 @@
+# cython: language_level=3
+"""The sweep/slide controller as Python sees it."""
+from pycct.cube_world.cubes cimport CubeWorld
+from pycct.cube_world.slide_step cimport slide_runner
+from pycct.geometry.vec cimport vec3
+
+
+cdef class SweepSlideController:
+    cdef slide_runner data
+    cdef readonly CubeWorld world
+    cdef public object user_data
+    cdef bint _busy                 # a thread is inside a call that changes the data
+    cdef bint _warned               # the bumps ran out once already
+    cdef object __weakref__
+
+    cdef int _enter(self) except -1
+    cdef void _leave(self) noexcept
+    cdef int _check(self) except -1
+    cdef int _place(self, vec3 feet, bint spawning) except -1
+    cdef void _emit_ground(self)
+    cdef void _emit_depen(self)
+    cdef void _emit(self)
+    cdef list _touching(self, double extra, void* near)

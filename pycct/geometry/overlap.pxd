@@ -1,0 +1,31 @@
+# cython: language_level=3
+"""Overlap and penetration (minimum translation) of a capsule with one shape. Pure functions."""
+from libc.stdint cimport int32_t
+
+from pycct.geometry.types cimport triangle
+from pycct.geometry.vec cimport vec3
+
+
+# How to get a capsule out of a shape.
+cdef struct push_out:
+    bint overlapping
+    vec3 dir            # unit, moves the capsule out
+    double depth        # how far along dir, > 0 when overlapping
+    int32_t tri         # triangle that decided, -1: none
+
+
+cdef push_out push_from_sphere(vec3 p0, vec3 p1, double radius, vec3 centre, double other) noexcept nogil
+cdef push_out push_from_capsule(vec3 p0, vec3 p1, double radius, vec3 q0, vec3 q1, double other) noexcept nogil
+cdef push_out push_from_plane(vec3 p0, vec3 p1, double radius, vec3 normal, double offset) noexcept nogil
+# A closed convex surface (box, hull) given by all of its triangles, outward normals.
+cdef push_out push_from_polytope(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n) noexcept nogil
+# Open triangles (mesh): up to four successive pushes, added up (RULES 7.5); across an edge
+# only where the axis crosses no other triangle behind it. depths: room for n numbers.
+cdef push_out push_from_triangles(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n,
+                                  bint two_sided, double* depths) noexcept nogil
+
+# True when closer than the radius; triangles from both sides (RULES 7.6).
+cdef bint overlaps_triangles(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n) noexcept nogil
+# Largest distance by which a face or an edge of a closed convex surface separates the
+# segment from it; <= 0 when the segment enters it. dir: that direction, out of the surface.
+cdef double polytope_separation(vec3 p0, vec3 p1, const triangle* tris, int32_t n, vec3* dir) noexcept nogil

@@ -1,0 +1,168 @@
+# cython: language_level=3
+"""Rays against shapes. See the header."""
+from libc.math cimport fabs, sqrt
+
+from pycct.geometry.closest cimport point_segment
+from pycct.geometry.vec cimport v3, v3_abs, v3_dot, v3_len2, v3_madd, v3_scale, v3_sub
+
+
+cdef inline double _axis(vec3 v, int k) noexcept nogil:
+    return v.x if k == 0 else (v.y if k == 1 else v.z)
+
+
+cdef ray ray_of(vec3 origin, vec3 dir) noexcept nogil:
+    cdef ray r
+    cdef vec3 m = v3_abs(dir)
+    r.origin = origin
+    r.dir = dir
+    r.kz = 0 if m.x >= m.y and m.x >= m.z else (1 if m.y >= m.z else 2)
+    r.kx = (r.kz + 1) % 3
+    r.ky = (r.kz + 2) % 3
+    # Seen along the ray, corners keep their sense of rotation.
+    if _axis(dir, r.kz) < 0.0:
+        r.kx, r.ky = r.ky, r.kx
+    r.sx = _axis(dir, r.kx) / _axis(dir, r.kz)
+    r.sy = _axis(dir, r.ky) / _axis(dir, r.kz)
+    return r
+
+
+cdef double ray_triangle(const ray* r, const triangle* t, bint two_sided, bint* back) noexcept nogil:
+    cdef vec3 a = v3_sub(t.a, r.origin), b = v3_sub(t.b, r.origin), c = v3_sub(t.c, r.origin)
+    cdef double az = _axis(a, r.kz), bz = _axis(b, r.kz), cz = _axis(c, r.kz)
+    cdef double ax = _axis(a, r.kx) - r.sx * az, ay = _axis(a, r.ky) - r.sy * az
+    cdef double bx = _axis(b, r.kx) - r.sx * bz, by = _axis(b, r.ky) - r.sy * bz
+    cdef double cx = _axis(c, r.kx) - r.sx * cz, cy = _axis(c, r.ky) - r.sy * cz
+    cdef double u = bx * cy - by * cx, v = cx * ay - cy * ax, w = ax * by - ay * bx
+    cdef double sum_ = u + v + w, nd, time
+    if sum_ == 0.0:
+        return NO_HIT
+    back[0] = sum_ > 0.0
+    if back[0]:
+        if not two_sided or u < 0.0 or v < 0.0 or w < 0.0:
+            return NO_HIT
+    elif u > 0.0 or v > 0.0 or w > 0.0:
+        return NO_HIT
+    # By the plane, which is the more exact, unless the triangle is so thin that its normal
+    # faces another way than its projection.
+    nd = v3_dot(t.n, r.dir)
+    if nd != 0.0 and (nd > 0.0) == back[0]:
+        time = v3_dot(t.n, a) / nd
+    else:
+        time = (u * az + v * bz + w * cz) / sum_ / _axis(r.dir, r.kz)
+    return time if time >= 0.0 else NO_HIT
+
+
+cdef double ray_capsule(vec3 origin, vec3 dir, vec3 a, vec3 b, double radius, vec3* normal,
+                        bint* inside) noexcept nogil:
+    cdef vec3 e = v3_sub(b, a), m = v3_sub(origin, a), w, d_perp, m_perp, end, centre
+    cdef double l2 = v3_len2(e), k, nearest, disc, time, s, best = NO_HIT
+    cdef int i
+    inside[0] = point_segment(origin, a, b).dist2 < radius * radius
+    if inside[0]:
+        normal[0] = v3(-dir.x, -dir.y, -dir.z)
+        return 0.0
+    # The side of the cylinder, where the ray enters it between the ends.
+    if l2 > 0.0:
+        d_perp = v3_madd(dir, e, -v3_dot(dir, e) / l2)
+        k = v3_len2(d_perp)
+        if k > 1e-18:
+            m_perp = v3_madd(m, e, -v3_dot(m, e) / l2)
+            nearest = -v3_dot(m_perp, d_perp) / k
+            w = v3_madd(m_perp, d_perp, nearest)
+            disc = radius * radius - v3_len2(w)
+            if disc > 0.0:
+                time = nearest - sqrt(disc / k)
+                s = v3_dot(m, e) + v3_dot(dir, e) * time
+                if time >= 0.0 and 0.0 <= s <= l2:
+                    best = time
+                    w = v3_madd(m_perp, d_perp, time)
+                    normal[0] = v3_scale(w, 1.0 / sqrt(v3_len2(w)))
+    for i in range(2):
+        end = b if i else a
+        m = v3_sub(origin, end)
+        nearest = -v3_dot(m, dir)
+        if nearest <= 0.0:
+            continue
+        w = v3_madd(m, dir, nearest)
+        disc = radius * radius - v3_len2(w)
+        if disc <= 0.0:
+            continue
+        time = nearest - sqrt(disc)
+        if 0.0 <= time < best:
+            best = time
+            centre = v3_madd(m, dir, time)
+            normal[0] = v3_scale(centre, 1.0 / sqrt(v3_len2(centre)))
+    return best
+
+
+cdef double ray_plane(vec3 origin, vec3 dir, vec3 normal, double offset, bint* inside) noexcept nogil:
+    cdef double h = v3_dot(normal, origin) - offset, nd = v3_dot(normal, dir)
+    inside[0] = h < 0.0
+    if inside[0]:
+        return 0.0
+    return h / -nd if nd < 0.0 else NO_HIT
+
+
+cdef double ray_box(vec3 origin, vec3 dir, vec3 half, vec3* normal, bint* inside) noexcept nogil:
+    cdef double[3] o
+    cdef double[3] d
+    cdef double[3] h
+    cdef double enter = -1e300, leave = 1e300, near, far
+    cdef int i, face = 0
+    o[0], o[1], o[2] = origin.x, origin.y, origin.z
+    d[0], d[1], d[2] = dir.x, dir.y, dir.z
+    h[0], h[1], h[2] = half.x, half.y, half.z
+    inside[0] = fabs(o[0]) < h[0] and fabs(o[1]) < h[1] and fabs(o[2]) < h[2]
+    normal[0] = v3(-dir.x, -dir.y, -dir.z)
+    if inside[0]:
+        return 0.0
+    for i in range(3):
+        # Along a face that it lies in, the ray meets nothing.
+        if d[i] == 0.0:
+            if fabs(o[i]) >= h[i]:
+                return NO_HIT
+            continue
+        near = ((-h[i] if d[i] > 0.0 else h[i]) - o[i]) / d[i]
+        far = ((h[i] if d[i] > 0.0 else -h[i]) - o[i]) / d[i]
+        if near > enter:
+            enter = near
+            face = i
+        if far < leave:
+            leave = far
+    if not (enter < leave and enter >= 0.0):
+        return NO_HIT
+    normal[0] = v3(0.0, 0.0, 0.0)
+    if face == 0:
+        normal.x = -1.0 if d[0] > 0.0 else 1.0
+    elif face == 1:
+        normal.y = -1.0 if d[1] > 0.0 else 1.0
+    else:
+        normal.z = -1.0 if d[2] > 0.0 else 1.0
+    return enter
+
+
+cdef double ray_polytope(vec3 origin, vec3 dir, const triangle* tris, int n, vec3* normal, bint* inside) noexcept nogil:
+    cdef double enter = -1e300, leave = 1e300, h, nd, time
+    cdef int i
+    cdef bint within = n > 0
+    normal[0] = v3(-dir.x, -dir.y, -dir.z)
+    inside[0] = False
+    for i in range(n):
+        h = v3_dot(tris[i].n, v3_sub(origin, tris[i].a))
+        nd = v3_dot(tris[i].n, dir)
+        if h >= 0.0:
+            within = False
+            if nd >= 0.0:
+                return NO_HIT
+        if nd < 0.0:
+            time = h / -nd
+            if time > enter:
+                enter = time
+                normal[0] = tris[i].n
+        elif nd > 0.0 and -h / nd < leave:
+            leave = -h / nd
+    inside[0] = within
+    if within:
+        normal[0] = v3(-dir.x, -dir.y, -dir.z)
+        return 0.0
+    return enter if 0.0 <= enter < leave else NO_HIT

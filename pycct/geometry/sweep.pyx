@@ -1,0 +1,1043 @@
+# cython: language_level=3
+"""Time of impact of spheres and capsules. See the header.
+
+The positions at which a capsule touches a triangle form the triangle swept along
+the capsule's axis (a prism) grown by the radius; so a capsule's time of impact is
+that of a sphere, standing at the capsule's first centre, against the prism's
+faces, edges and vertices (RULES 3; SWEEP 4.2 to 4.4 move only one point of the
+axis and miss contacts).
+
+Each equation is solved about the point of closest approach, where its terms are
+no larger than the radius: far starts cost no digits.
+"""
+from libc.math cimport fabs, sqrt
+from libc.stdint cimport uint32_t, uint64_t
+
+from pycct.geometry.closest cimport (
+    closest_pair,
+    longest_edge,
+    point_segment,
+    segment_box,
+    segment_segment,
+    segment_triangle,
+    within_edge,
+)
+from pycct.geometry.aabb4 cimport lanes_box, lanes_near, lowest_bit
+from pycct.geometry.vec cimport (
+    f_max,
+    f_min,
+    q_rotate,
+    q_unrotate,
+    v3,
+    v3_add,
+    v3_cross,
+    v3_dot,
+    v3_is_zero,
+    v3_len,
+    v3_len2,
+    v3_lex,
+    v3_madd,
+    v3_max_abs,
+    v3_neg,
+    v3_scale,
+    v3_sub,
+    v3_unit,
+)
+
+cdef double NO_HIT = 1e300
+
+# A pass by that dips less than half of this times the radius below the surface is
+# no hit: rolling exactly along an edge must not stop at every rounding error.
+cdef double GRAZE = 1e-12
+
+# Squared sine below which a motion is parallel to a segment: within 1e-9 (RULES 3).
+cdef double PARALLEL2 = 1e-18
+
+# Squared sine below which the plain cross product of two edges has lost too many digits.
+cdef double NARROW2 = 1e-6
+
+# Overlaps no deeper than these shares of the radius and of the coordinates are touches.
+cdef double TOUCH = 1e-9
+cdef double ROUNDING = 1e-15
+
+# Tests that only rule things out leave this share of a squared distance, and of that to the corners.
+cdef double SURELY = 1.000001
+cdef double SURELY_FAR = 1e-18
+# ... and this share of the coordinates.
+cdef double SURELY_AHEAD = 1e-14
+# ... and are not made of directions whose squared sine is smaller.
+cdef double CROSSING2 = 1e-6
+
+# So many triangles are looked at without their boxes.
+cdef enum:
+    FEW = 3
+
+# Over a face at a slope below this, a sphere can slip past an edge within GRAZE, or
+# within the rounding of a far start, and still sink into what lies behind it.
+cdef double SHALLOW = 1e-3
+
+
+# The corners of a triangle, twice over: edge k goes from the one to the next. Loops over edges keep the code small, of
+# which the processor's first cache does not hold all as it is.
+cdef struct corners:
+    const vec3* at[6]
+
+
+cdef inline corners corners_of(const triangle* t) noexcept nogil:
+    cdef corners c
+    c.at = [&t.a, &t.b, &t.c, &t.a, &t.b, &t.c]
+    return c
+
+
+cdef double sphere_point(vec3 centre, vec3 dir, double radius, vec3 p, double limit) noexcept nogil:
+    cdef vec3 m = v3_sub(centre, p)
+    cdef double nearest = -v3_dot(m, dir)
+    cdef double disc, t
+    cdef vec3 w
+    if nearest <= 0.0:
+        return NO_HIT
+    w = v3_madd(m, dir, nearest)
+    disc = radius * radius - v3_len2(w)
+    if disc <= GRAZE * radius * radius:
+        return NO_HIT
+    t = nearest - sqrt(disc)
+    if t < 0.0:
+        t = 0.0
+    return t if t <= limit else NO_HIT
+
+
+cdef double sphere_segment(vec3 centre, vec3 dir, double radius, vec3 a, vec3 b, double limit) noexcept nogil:
+    cdef vec3 e = v3_sub(b, a)
+    cdef double l2 = v3_len2(e)
+    cdef vec3 m, m_perp, d_perp, w
+    cdef double de, me, k, nearest, disc, t, s, u
+    cdef bint inside
+    if l2 <= 0.0:
+        return sphere_point(centre, dir, radius, a, limit)
+    m = v3_sub(centre, a)
+    # Sure misses first: most edges are passed at a distance.
+    w = v3_cross(dir, e)
+    k = v3_len2(w)
+    s = v3_dot(w, m)
+    if k > CROSSING2 * l2 and s * s > k * (radius * radius * SURELY + SURELY_FAR * v3_len2(m)):
+        return NO_HIT
+    de = v3_dot(dir, e)
+    me = v3_dot(m, e)
+    d_perp = v3_madd(dir, e, -de / l2)
+    k = v3_len2(d_perp)
+    if k <= PARALLEL2:
+        t = sphere_point(centre, dir, radius, a, limit)
+        u = sphere_point(centre, dir, radius, b, limit)
+        return t if t < u else u
+    m_perp = v3_madd(m, e, -me / l2)
+    nearest = -v3_dot(m_perp, d_perp) / k
+    w = v3_madd(m_perp, d_perp, nearest)
+    disc = radius * radius - v3_len2(w)
+    if disc <= GRAZE * radius * radius:
+        return NO_HIT
+    t = v3_len2(m_perp) - radius * radius
+    inside = t < 0.0
+    if inside:
+        t = 0.0
+    elif nearest <= 0.0:
+        return NO_HIT
+    else:
+        # nearest - sqrt(disc / k), without the loss of digits at a shallow angle.
+        t = t / (nearest * k + sqrt(disc * k))
+        if t > limit:
+            return NO_HIT
+    # Where along the segment the endless cylinder is entered. Beyond an end only
+    # the sphere about that end can be met first.
+    s = me + de * t
+    if s < 0.0:
+        u = sphere_point(centre, dir, radius, a, limit)
+        s = -me
+    elif s > l2:
+        u = sphere_point(centre, dir, radius, b, limit)
+        s = l2 - me
+    elif inside and nearest <= 0.0:
+        return NO_HIT
+    else:
+        return t
+    if u < NO_HIT or s * de <= 0.0:
+        return u
+    # The end was passed within GRAZE; the motion may still sink into the cylinder.
+    s = s / de
+    return s if t < s < nearest and s <= limit else NO_HIT
+
+
+cdef inline double _entry(double x, double rate, double high) noexcept nogil:
+    """Time from which on x, growing by rate, lies in [0, high]; NO_HIT: never."""
+    if x < 0.0:
+        return -x / rate if rate > 0.0 else NO_HIT
+    if x > high:
+        return (high - x) / rate if rate < 0.0 else NO_HIT
+    return 0.0
+
+
+cdef inline double _exit(double x, double rate, double high) noexcept nogil:
+    """Time after which x, growing by rate, lies in [0, high] no more."""
+    if rate > 0.0:
+        return (high - x) / rate
+    return -x / rate if rate < 0.0 else NO_HIT
+
+
+cdef inline double _face_entry(vec3 dir, const triangle* t, double x, double y, double z) noexcept nogil:
+    """Time until a point is over a triangle whose edges it lies x, y, z on the inner side of; else NO_HIT."""
+    cdef double dx = v3_dot(v3_cross(v3_sub(t.b, t.a), dir), t.n)
+    cdef double dy = v3_dot(v3_cross(v3_sub(t.c, t.b), dir), t.n)
+    cdef double dz = v3_dot(v3_cross(v3_sub(t.a, t.c), dir), t.n)
+    cdef double late = f_max(_entry(x, dx, NO_HIT), f_max(_entry(y, dy, NO_HIT), _entry(z, dz, NO_HIT)))
+    if late > _exit(x, dx, NO_HIT) or late > _exit(y, dy, NO_HIT) or late > _exit(z, dz, NO_HIT):
+        return NO_HIT
+    return late
+
+
+cdef inline bint _is_over(vec3 q, const triangle* t, double* x, double* y, double* z) noexcept nogil:
+    """Whether a point is over a triangle; x, y, z: how far on the inner side of its edges, times their lengths."""
+    x[0] = v3_dot(v3_cross(v3_sub(t.b, t.a), v3_sub(q, t.a)), t.n)
+    y[0] = v3_dot(v3_cross(v3_sub(t.c, t.b), v3_sub(q, t.b)), t.n)
+    z[0] = v3_dot(v3_cross(v3_sub(t.a, t.c), v3_sub(q, t.c)), t.n)
+    return x[0] >= 0.0 and y[0] >= 0.0 and z[0] >= 0.0
+
+
+cdef inline double _sphere_face(vec3 centre, vec3 dir, double radius, const triangle* t, double h, double nd,
+                                double limit, bint* over) noexcept nogil:
+    """Sphere against the front of a triangle's inside; h: height of the centre over its plane, nd = dot(n, dir).
+
+    ``over``: whether it meets the face where it meets the plane.
+    Where it sinks below the plane beside the face and slips over it within SHALLOW,
+    the time is that of coming over the face: the edges give the exact one, if any.
+    """
+    cdef double time, x, y, z
+    over[0] = False
+    if nd >= 0.0 or h < 0.0:
+        return NO_HIT
+    time = (h - radius) / -nd
+    if time < 0.0:
+        time = 0.0
+    if time > limit:
+        return NO_HIT
+    if _is_over(v3_madd(centre, dir, time), t, &x, &y, &z):
+        over[0] = True
+        return time
+    if nd < -SHALLOW:
+        return NO_HIT
+    time += _face_entry(dir, t, x, y, z)
+    return time if time <= limit and h + nd * time > -radius else NO_HIT
+
+
+cdef inline double _sphere_edges(vec3 centre, vec3 dir, double radius, const corners* c, double limit) noexcept nogil:
+    cdef double best = NO_HIT
+    cdef int k
+    for k in range(3):
+        best = f_min(best, sphere_segment(centre, dir, radius, c.at[k][0], c.at[k + 1][0], f_min(best, limit)))
+    return best
+
+
+cdef inline double _sphere_parallelogram(vec3 centre, vec3 dir, double radius, vec3 corner, vec3 e, vec3 axis,
+                                         double limit) noexcept nogil:
+    """Sphere against the inside of the face corner + alpha e - beta axis, from either side."""
+    cdef vec3 m = v3_cross(e, axis)
+    cdef double m2 = v3_len2(m)
+    cdef double e2 = v3_len2(e)
+    cdef double whole2 = e2 * v3_len2(axis)
+    cdef double length, h, nd, time, x, y, dx, dy, late
+    cdef vec3 rel
+    if m2 <= PARALLEL2 * whole2 or m2 == 0.0:
+        return NO_HIT
+    if m2 < NARROW2 * whole2:
+        # Exactly across e, however narrow the face.
+        m = v3_cross(e, v3_madd(axis, e, -v3_dot(axis, e) / e2))
+        m2 = v3_len2(m)
+    length = sqrt(m2)
+    h = v3_dot(m, v3_sub(centre, corner)) / length
+    nd = v3_dot(m, dir) / length
+    if h < 0.0:
+        if nd <= 0.0:
+            return NO_HIT
+        time = (-h - radius) / nd
+    else:
+        if nd >= 0.0:
+            return NO_HIT
+        time = (h - radius) / -nd
+    if time < 0.0:
+        time = 0.0
+    if time > limit:
+        return NO_HIT
+    rel = v3_sub(v3_madd(centre, dir, time), corner)
+    # Solving rel = alpha e - beta axis + gamma m for alpha and beta, times m2.
+    x = v3_dot(v3_cross(rel, axis), m)
+    y = v3_dot(v3_cross(rel, e), m)
+    if 0.0 <= x <= m2 and 0.0 <= y <= m2:
+        return time
+    if fabs(nd) > SHALLOW:
+        return NO_HIT
+    # As over a triangle, see _sphere_face.
+    dx = v3_dot(v3_cross(dir, axis), m)
+    dy = v3_dot(v3_cross(dir, e), m)
+    late = f_max(_entry(x, dx, m2), _entry(y, dy, m2))
+    if late > _exit(x, dx, m2) or late > _exit(y, dy, m2):
+        return NO_HIT
+    time += late
+    return time if time <= limit and fabs(h) - fabs(nd) * time > -radius else NO_HIT
+
+
+cdef double capsule_segment_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 a, vec3 b,
+                                 double limit) noexcept nogil:
+    cdef vec3 axis = v3_sub(p1, p0)
+    cdef double best, time
+    best = _sphere_parallelogram(p0, dir, radius, a, v3_sub(b, a), axis, limit)
+    time = sphere_segment(p0, dir, radius, a, b, f_min(best, limit))
+    if time < best:
+        best = time
+    time = sphere_segment(p1, dir, radius, a, b, f_min(best, limit))
+    if time < best:
+        best = time
+    time = sphere_segment(p0, dir, radius, a, v3_sub(a, axis), f_min(best, limit))
+    if time < best:
+        best = time
+    time = sphere_segment(p0, dir, radius, b, v3_sub(b, axis), f_min(best, limit))
+    return time if time < best else best
+
+
+cdef inline bint _is_parallel(vec3 axis, vec3 dir) noexcept nogil:
+    """Whether a capsule's axis is parallel to its motion, or has no length."""
+    cdef double axis2 = v3_len2(axis)
+    return axis2 <= 0.0 or v3_len2(v3_cross(axis, dir)) <= PARALLEL2 * axis2
+
+
+cdef double capsule_triangle_time(vec3 p0, vec3 p1, double radius, vec3 dir, const triangle* t,
+                                  double limit) noexcept nogil:
+    cdef capsule_cast q = capsule_cast_of(p0, p1, radius, dir, limit, False, False)
+    cdef int32_t over
+    return _capsule_triangle(&q, _is_parallel(q.axis, dir), False, t, limit, &over)
+
+
+cdef inline bint _beyond_edge(vec3 p0, vec3 axis, vec3 a, vec3 b, vec3 c, vec3 m, double m2,
+                              double radius2) noexcept nogil:
+    """Whether all of an axis lies surely farther than a radius out along m than any of the corners.
+
+    m is to be across the edge ab, away from c: by rounding it may be anything, which makes no answer wrong."""
+    cdef vec3 rel = v3_sub(p0, a)
+    cdef double s = v3_dot(m, rel)
+    cdef double least = (radius2 * SURELY + SURELY_FAR * v3_len2(rel)) * m2
+    s = f_min(s, s + v3_dot(m, axis))
+    if (s <= 0.0) | (s * s <= least):
+        return False
+    s -= f_max(0.0, f_max(v3_dot(m, v3_sub(b, a)), v3_dot(m, v3_sub(c, a))))
+    return (s > 0.0) & (s * s > least)
+
+
+cdef inline bint _passes_edge(vec3 p0, vec3 axis, double radius2, vec3 dir, vec3 a, vec3 b, vec3 c) noexcept nogil:
+    """Whether a motion surely keeps clear of a triangle by the edge from a to b."""
+    cdef vec3 e = v3_sub(b, a)
+    cdef vec3 m = v3_cross(dir, e)
+    cdef double m2 = v3_len2(m)
+    # Nearly along the edge m is rounding, and no more across the motion.
+    return m2 > CROSSING2 * v3_len2(e) and _beyond_edge(p0, axis, a, b, c, m, m2, radius2)
+
+
+cdef inline bint _passes_by(vec3 p0, vec3 axis, double radius, vec3 dir, const triangle* t) noexcept nogil:
+    """Whether a motion surely keeps clear of a triangle by one of its edges."""
+    cdef double radius2 = radius * radius
+    cdef corners c = corners_of(t)
+    cdef int k
+    for k in range(3):
+        if _passes_edge(p0, axis, radius2, dir, c.at[k][0], c.at[k + 1][0], c.at[k + 2][0]):
+            return True
+    return False
+
+
+cdef double _capsule_triangle(const capsule_cast* q, bint parallel, bint between, const triangle* t, double limit,
+                              int32_t* over) noexcept nogil:
+    """``between``: known not to pass by an edge. ``over``: an end_over, how it is touched."""
+    cdef double nd = v3_dot(t.n, q.dir)
+    cdef double h0 = v3_dot(v3_sub(q.p0, t.a), t.n)
+    cdef double h1 = v3_dot(v3_sub(q.p1, t.a), t.n)
+    cdef double low = f_min(h0, h1), radius = q.radius
+    cdef double best, time
+    cdef bint last, face = False
+    cdef vec3 p0, p1, axis, dir, lead
+    cdef corners c
+    cdef int k
+    over[0] = OVER_NONE
+    # Nothing of the triangle can be touched before its plane is.
+    if low >= radius:
+        if nd >= 0.0 or low - radius > -nd * limit:
+            return NO_HIT
+    elif f_max(h0, h1) <= -radius and nd <= 0.0:
+        return NO_HIT
+    p0 = q.p0
+    p1 = q.p1
+    axis = q.axis
+    dir = q.dir
+    if parallel:
+        # The leading end sphere passes wherever the rest follows.
+        last = v3_dot(axis, dir) > 0.0
+        h0 = h1 if last else h0
+        lead = p1 if last else p0
+        best = _sphere_face(lead, dir, radius, t, h0, nd, limit, &face)
+        if face:
+            over[0] = OVER_LAST if last else OVER_FIRST
+        if best < NO_HIT and h0 >= radius and best <= (h0 - radius) / -nd:
+            return best
+        if not between and _passes_by(p0, axis, radius, dir, t):
+            over[0] = OVER_NONE
+            return NO_HIT
+        c = corners_of(t)
+        time = _sphere_edges(lead, dir, radius, &c, f_min(best, limit))
+        if time < best:
+            over[0] = OVER_NONE
+            best = time
+        return best
+    last = h0 > h1
+    best = _sphere_face(p1 if last else p0, dir, radius, t, low, nd, limit, &face)
+    if best < NO_HIT and low >= radius and best <= (low - radius) / -nd:
+        # Met where the plane is met: nothing can come earlier.
+        if face:
+            over[0] = OVER_LAST if last else OVER_FIRST
+        return best
+    if not between and _passes_by(p0, axis, radius, dir, t):
+        return NO_HIT
+    time = _sphere_face(p0 if last else p1, dir, radius, t, h0 if last else h1, nd, f_min(best, limit), &face)
+    if time < best:
+        best = time
+    if best < NO_HIT and low >= radius and best <= (low - radius) / -nd:
+        return best
+    # The sides of the prism, then the edges of its two ends, then those between.
+    c = corners_of(t)
+    for k in range(3):
+        best = f_min(best, _sphere_parallelogram(p0, dir, radius, c.at[k][0], v3_sub(c.at[k + 1][0], c.at[k][0]), axis,
+                                                 f_min(best, limit)))
+    best = f_min(best, _sphere_edges(p0, dir, radius, &c, f_min(best, limit)))
+    best = f_min(best, _sphere_edges(p1, dir, radius, &c, f_min(best, limit)))
+    for k in range(3):
+        best = f_min(best, sphere_segment(p0, dir, radius, c.at[k][0], v3_sub(c.at[k][0], axis), f_min(best, limit)))
+    return best
+
+
+cdef inline vec3 _away(closest_pair near, vec3 dir) noexcept nogil:
+    """Unit vector from the second closest point to the first, however near; -dir where they meet."""
+    if near.dist2 <= 0.0:
+        return v3_neg(dir)
+    return v3_scale(v3_sub(near.on_a, near.on_b), 1.0 / sqrt(near.dist2))
+
+
+cdef inline double _inside(vec3 p0, vec3 p1, double radius) noexcept nogil:
+    """The distance below which an axis overlaps: exact touch does not, whatever rounding makes of it (RULES 3, 5)."""
+    return f_max(0.0, radius * (1.0 - TOUCH) - ROUNDING * f_max(v3_max_abs(p0), v3_max_abs(p1)))
+
+
+cdef inline double _axis(vec3 v, int i) noexcept nogil:
+    return v.x if i == 0 else (v.y if i == 1 else v.z)
+
+
+cdef inline double _sphere_box_face(vec3 centre, vec3 dir, double radius, vec3 half, int i,
+                                    double limit) noexcept nogil:
+    """Sphere against the inside of the face across axis i that the motion goes to; as _sphere_face."""
+    cdef int j = (i + 1) % 3, k = (i + 2) % 3
+    cdef double nd = fabs(_axis(dir, i)), dj = _axis(dir, j), dk = _axis(dir, k)
+    cdef double h = (_axis(centre, i) if _axis(dir, i) < 0.0 else -_axis(centre, i)) - _axis(half, i)
+    cdef double time, x, y, late
+    if h < 0.0:
+        return NO_HIT
+    time = (h - radius) / nd
+    if time < 0.0:
+        time = 0.0
+    if time > limit:
+        return NO_HIT
+    x = _axis(centre, j) + dj * time + _axis(half, j)
+    y = _axis(centre, k) + dk * time + _axis(half, k)
+    if 0.0 <= x <= 2.0 * _axis(half, j) and 0.0 <= y <= 2.0 * _axis(half, k):
+        return time
+    if nd > SHALLOW:
+        return NO_HIT
+    late = f_max(_entry(x, dj, 2.0 * _axis(half, j)), _entry(y, dk, 2.0 * _axis(half, k)))
+    if late > _exit(x, dj, 2.0 * _axis(half, j)) or late > _exit(y, dk, 2.0 * _axis(half, k)):
+        return NO_HIT
+    time += late
+    return time if time <= limit and h - nd * time > -radius else NO_HIT
+
+
+cdef double _capsule_box_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, double limit) noexcept nogil:
+    """In the frame of the box, the capsule outside of it."""
+    cdef double latest = 0.0, best, time, low, d, h
+    cdef int i, j, k, face = -1
+    cdef double[3] q
+    cdef vec3 c, a, b
+    # The box cannot be touched before each of the planes that it shows to the
+    # motion is; where the last of them is met inside its face, that is the answer.
+    for i in range(3):
+        d = _axis(dir, i)
+        h = _axis(half, i)
+        if d < 0.0:
+            low = f_min(_axis(p0, i), _axis(p1, i)) - h - radius
+        elif d > 0.0:
+            low = -f_max(_axis(p0, i), _axis(p1, i)) - h - radius
+        else:
+            if (f_min(_axis(p0, i), _axis(p1, i)) - h >= radius or f_max(_axis(p0, i), _axis(p1, i)) + h <= -radius):
+                return NO_HIT
+            continue
+        if low >= 0.0:
+            time = low / fabs(d)
+            if time > limit:
+                return NO_HIT
+            if time >= latest:
+                latest = time
+                face = i
+    if face >= 0:
+        d = _axis(dir, face)
+        if d < 0.0:
+            c = p0 if _axis(p0, face) <= _axis(p1, face) else p1
+        else:
+            c = p0 if _axis(p0, face) >= _axis(p1, face) else p1
+        c = v3_madd(c, dir, latest)
+        j = (face + 1) % 3
+        k = (face + 2) % 3
+        if fabs(_axis(c, j)) <= _axis(half, j) and fabs(_axis(c, k)) <= _axis(half, k):
+            return latest
+        # A level axis meets the face with all of its length.
+        if _axis(p0, face) == _axis(p1, face):
+            c = v3_madd(p1, dir, latest)
+            if fabs(_axis(c, j)) <= _axis(half, j) and fabs(_axis(c, k)) <= _axis(half, k):
+                return latest
+    best = NO_HIT
+    for i in range(3):
+        j = (i + 1) % 3
+        k = (i + 2) % 3
+        q[i] = -_axis(half, i)
+        for face in range(4):
+            q[j] = _axis(half, j) if face & 1 else -_axis(half, j)
+            q[k] = _axis(half, k) if face & 2 else -_axis(half, k)
+            # An edge between two faces that look away is met last.
+            if ((_axis(dir, j) > 0.0) == (q[j] > 0.0) and _axis(dir, j) != 0.0
+                    and (_axis(dir, k) > 0.0) == (q[k] > 0.0) and _axis(dir, k) != 0.0):
+                continue
+            a = v3(q[0], q[1], q[2])
+            b = a
+            if i == 0:
+                b.x = half.x
+            elif i == 1:
+                b.y = half.y
+            else:
+                b.z = half.z
+            time = capsule_segment_time(p0, p1, radius, dir, a, b, f_min(best, limit))
+            if time < best:
+                best = time
+    # An end sphere against the inside of a face whose plane was not the last.
+    for i in range(3):
+        if _axis(dir, i) != 0.0:
+            time = f_min(_sphere_box_face(p0, dir, radius, half, i, f_min(best, limit)),
+                         _sphere_box_face(p1, dir, radius, half, i, f_min(best, limit)))
+            if time < best:
+                best = time
+    return best
+
+
+cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3 position, quat rotation,
+                      double limit, sweep_hit* hit) noexcept nogil:
+    cdef vec3 a = q_unrotate(rotation, v3_sub(p0, position))
+    cdef vec3 b = q_unrotate(rotation, v3_sub(p1, position))
+    cdef vec3 d = q_unrotate(rotation, dir)
+    cdef closest_pair near = segment_box(a, b, half)
+    cdef double time, inside = _inside(p0, p1, radius)
+    hit.tri = -1
+    if near.dist2 < inside * inside:
+        hit.distance = 0.0
+        hit.overlapping = True
+        hit.normal = v3_neg(dir)
+        hit.point = v3_add(q_rotate(rotation, near.on_b), position)
+        return True
+    time = _capsule_box_time(a, b, radius, d, half, limit)
+    if time >= NO_HIT:
+        return False
+    near = segment_box(v3_madd(a, d, time), v3_madd(b, d, time), half)
+    hit.distance = time
+    hit.overlapping = False
+    hit.normal = q_rotate(rotation, _away(near, d))
+    hit.point = v3_add(q_rotate(rotation, near.on_b), position)
+    return True
+
+
+# A candidate is a triangle touched no later than this (times max(1, distance))
+# after the first one of its shape (RULES 3).
+cdef double CANDIDATE_WINDOW = 1e-3
+# 'Equal' facings and distances among candidates, 'parallel', 'in its plane' (RULES 3).
+cdef double TIE = 1e-9
+# How far behind the leading sphere's surface a triangle is still seen when the axis
+# is parallel to the motion (RULES 3).
+cdef double TRAILING_SLACK = 0.002
+# Shorter than this, closest points give no direction: the triangle's normal serves (RULES 3).
+cdef double SHORTEST_NORMAL = 1e-3
+
+
+cdef int triangle_order(const triangle* s, const triangle* t) noexcept nogil:
+    cdef int k = v3_lex(s.a, t.a)
+    if k == 0:
+        k = v3_lex(s.b, t.b)
+    if k == 0:
+        k = v3_lex(s.c, t.c)
+    return k
+
+
+cdef inline triangle _flipped(const triangle* t) noexcept nogil:
+    cdef triangle r
+    r.a = t.a
+    r.b = t.c
+    r.c = t.b
+    r.n = v3_neg(t.n)
+    r.d = -t.d
+    return r
+
+
+cdef double latest_candidate(double first) noexcept nogil:
+    """Largest distance d with d <= first + window * max(1, d), and a little more."""
+    if first < 1.0 - CANDIDATE_WINDOW:
+        return first + CANDIDATE_WINDOW * 1.001
+    return first / (1.0 - CANDIDATE_WINDOW) * 1.000001
+
+
+cdef inline double _below_zero(double x) noexcept nogil:
+    """The lesser of x and 0, which compilers make no branch of."""
+    return 0.5 * (x - fabs(x))
+
+
+# The end of a capsule's axis that is nearer to a plane, and how it goes on from there.
+cdef struct foot_of_axis:
+    vec3 end                    # where the motion begins
+    vec3 axis                   # from there to the other end
+    vec3 way                    # the motion
+    double rise                 # of the axis away from the plane, >= 0
+    double low                  # how far from the plane it all surely stays
+    double apart2               # what the rest of a squared distance to the triangle must be, surely
+
+
+cdef inline bint _clear_of_edge(const foot_of_axis* f, vec3 a, vec3 b, vec3 n) noexcept nogil:
+    """Whether the axis is surely no nearer than the radius to a triangle, by this edge, on all of its way."""
+    cdef vec3 m = v3_cross(v3_sub(b, a), n)
+    cdef double m2 = v3_len2(m), along = v3_dot(m, f.axis)
+    # How far out of the edge the near end comes.
+    cdef double s = v3_dot(m, v3_sub(f.end, a)) + _below_zero(v3_dot(m, f.way))
+    # Farther up the axis is nearer only where it comes closer than it rises.
+    s += _below_zero(along) * (f.low * f.rise * m2 + s * along < 0.0)
+    return (s > 0.0) & (s * s > f.apart2 * m2)
+
+
+cdef inline bint _clear_of_edges(const capsule_cast* q, const triangle* t, double low, double limit, bint below,
+                                 triangle_aid* aid) noexcept nogil:
+    """Whether the axis surely stays no nearer than the radius to a triangle up to the limit.
+
+    It is on one side of its plane, ``low`` or more away from it; or ``low`` is 0."""
+    cdef foot_of_axis f
+    cdef corners c
+    cdef int k
+    f.rise = v3_dot(t.n, q.axis)
+    if below:
+        f.rise = -f.rise
+    f.end = q.p0
+    f.axis = q.axis
+    if f.rise < 0.0:
+        f.rise = -f.rise
+        f.end = q.p1
+        f.axis = v3_neg(q.axis)
+    f.way = v3_scale(q.dir, limit)
+    f.low = low
+    # That no corner stands out of an edge is so but for rounding, of a share of what is measured here.
+    f.apart2 = ((q.radius * q.radius - low * low) * SURELY
+                + 4.0 * SURELY_FAR * (v3_len2(v3_sub(f.end, t.a)) + limit * limit + aid.edges2))
+    c = corners_of(t)
+    k = aid.side
+    if _clear_of_edge(&f, c.at[k][0], c.at[k + 1][0], t.n):
+        return True
+    for k in range(k + 1, k + 3):
+        if _clear_of_edge(&f, c.at[k][0], c.at[k + 1][0], t.n):
+            aid.side = k % 3
+            return True
+    return False
+
+
+cdef inline bint _stays_beside(const capsule_cast* q, const triangle* t, double nd, double low, double limit,
+                               double slack, triangle_aid* aid) noexcept nogil:
+    """Whether a capsule that sinks towards a plane surely does not reach as far as the triangle within the limit.
+
+    ``low`` is how high its axis begins. What it can touch of the plane is small until it has sunk in deep."""
+    if nd > 0.0:
+        return False
+    low += nd * limit - slack
+    return low > 0.0 and _clear_of_edges(q, t, low, limit, False, aid)
+
+
+cdef bint _overlaps(const capsule_cast* q, const triangle* t, double low, triangle_aid* aid,
+                    closest_pair* near) noexcept nogil:
+    """Whether the capsule overlaps the triangle where it stands; then near is right.
+
+    ``low``: as triangles_in_reach notes it."""
+    cdef double h0, h1, inside
+    cdef bint below = low <= 0.0
+    if below:
+        h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
+        h1 = h0 + v3_dot(t.n, q.axis)
+        low = f_max(0.0, -f_max(h0, h1))
+    if low >= q.radius:
+        return False
+    if _clear_of_edges(q, t, low, 0.0, below, aid):
+        return False
+    near[0] = segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n)
+    inside = _inside(q.p0, q.p1, q.radius)
+    return near.dist2 < inside * inside
+
+
+cdef inline bint _behind(const capsule_cast* q, const triangle* t, const closest_pair* near) noexcept nogil:
+    """Whether what is nearest to the triangle, or else the centre, is behind it."""
+    cdef vec3 p = near.on_a if near.dist2 > 0.0 else v3_scale(v3_add(q.p0, q.p1), 0.5)
+    return v3_dot(t.n, p) - t.d < 0.0
+
+
+cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided,
+                         bint skip_overlaps, touched_triangle* touched, int64_t* tested,
+                         sweep_hit* hit) noexcept nogil:
+    n = triangles_in_reach(q, tris, 0, NULL, n, two_sided, q.limit, q.passed, touched)
+    if n == 0:
+        return False
+    return cast_selected(q, tris, NULL, NULL, n, two_sided, skip_overlaps, q.limit, q.hint, False, q.passed, touched,
+                         tested, hit)
+
+
+cdef inline bint _comes_first(const triangle* tris, const int32_t* source, int32_t i, int32_t k) noexcept nogil:
+    """Whether of two equal candidates i is the first: by its corners, of twins by the user's number."""
+    cdef int order = triangle_order(&tris[i], &tris[k])
+    return order < 0 or (order == 0 and source != NULL and source[i] < source[k])
+
+
+cdef int32_t _winner(const triangle* tris, const int32_t* source, touched_triangle* touched, int32_t count,
+                     double first) noexcept nogil:
+    """Which of the candidates it is (RULES 3); in three rounds, so that their order does not matter."""
+    cdef double best_facing = -1.0, best_distance = NO_HIT
+    cdef int32_t i, winner = -1
+    for i in range(count):
+        if touched[i].distance > first + CANDIDATE_WINDOW * f_max(1.0, touched[i].distance):
+            touched[i].tri = -1
+        elif touched[i].facing > best_facing:
+            best_facing = touched[i].facing
+    for i in range(count):
+        if touched[i].tri >= 0 and touched[i].facing >= best_facing - TIE and touched[i].distance < best_distance:
+            best_distance = touched[i].distance
+    for i in range(count):
+        if (touched[i].tri >= 0 and touched[i].facing >= best_facing - TIE
+                and touched[i].distance <= best_distance + TIE):
+            if winner < 0 or _comes_first(tris, source, touched[i].tri, touched[winner].tri):
+                winner = i
+    return winner
+
+
+cdef inline bint _foot_on_face(vec3 p0, vec3 p1, const triangle* t, int longest, int32_t over, vec3* on_a,
+                               vec3* on_b) noexcept nogil:
+    """The closest points where one end over the triangle is nearest: as segment_triangle has them, or False."""
+    cdef double h0 = v3_dot(v3_sub(p0, t.a), t.n)
+    cdef double h1 = v3_dot(v3_sub(p1, t.a), t.n)
+    cdef corners c = corners_of(t)
+    if over == OVER_FIRST and 0.0 < h0 <= h1 and within_edge(p0, c.at[longest][0], c.at[longest + 1][0]):
+        on_a[0] = p0
+        on_b[0] = v3_madd(p0, t.n, -h0)
+        return True
+    if over == OVER_LAST and 0.0 < h1 < h0 and within_edge(p1, c.at[longest][0], c.at[longest + 1][0]):
+        on_a[0] = p1
+        on_b[0] = v3_madd(p1, t.n, -h1)
+        return True
+    return False
+
+
+cdef inline void _describe(const capsule_cast* q, const triangle* t, int longest, double distance, int32_t over,
+                           sweep_hit* hit) noexcept nogil:
+    """Where and how a triangle with its longest_edge is touched at a distance; over: an end_over, how it was found."""
+    cdef vec3 p0 = v3_madd(q.p0, q.dir, distance), p1 = v3_madd(q.p1, q.dir, distance), apart
+    cdef closest_pair near
+    cdef double length
+    if not _foot_on_face(p0, p1, t, longest, over, &near.on_a, &near.on_b):
+        near = segment_triangle(p0, p1, t.a, t.b, t.c, t.n)
+    apart = v3_sub(near.on_a, near.on_b)
+    length = v3_len(apart)
+    hit.distance = distance
+    hit.point = near.on_b
+    hit.normal = t.n if length < SHORTEST_NORMAL else v3_scale(apart, 1.0 / length)
+
+
+cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris, int32_t first, uint64_t bits,
+                                     double limit, touched_triangle* touched, int32_t m, bint watches,
+                                     bint* behind) noexcept nogil:
+    """Note those of the triangles that bits stand for, the lowest for ``first``, that face and are in reach.
+
+    ``watches``: and whether one that faces away may be overlapped."""
+    cdef double nd, h0, h1, low, high, reach = q.radius + q.slack
+    cdef const triangle* t
+    cdef int32_t i
+    while bits != 0:
+        i = first + lowest_bit(bits)
+        bits &= bits - 1
+        t = &tris[i]
+        nd = v3_dot(t.n, q.dir)
+        h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
+        h1 = h0 + v3_dot(t.n, q.axis)
+        low = f_min(h0, h1)
+        high = f_max(h0, h1)
+        touched[m].distance = low
+        touched[m].facing = nd
+        touched[m].tri = i
+        touched[m].mark = False
+        # Always written, counted when it faces and is in reach (is_plane_ahead): no branch to guess.
+        m += f_max(nd, f_max(low - reach + nd * limit, -reach - high)) <= 0.0
+        if watches:
+            behind[0] |= (nd > 0.0) & (f_max(low, -high) <= reach)
+    return m
+
+
+cdef inline uint64_t _without(uint64_t bits, int32_t i) noexcept nogil:
+    """Without bit i, if there is such a bit."""
+    return bits & ~(<uint64_t>(<uint32_t>i < 64) << (i & 63))
+
+
+cdef inline int32_t _lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n,
+                                    int32_t but, double limit, touched_triangle* touched,
+                                    bint watches) noexcept nogil:
+    cdef lanes_box way
+    cdef int32_t first = 0, m = 0
+    cdef bint behind = False
+    if n <= FEW:
+        # Of a few the planes alone are looked at sooner.
+        m = _planes_in_reach(q, tris, 0, _without((<uint64_t>1 << n) - 1, but), limit, touched, 0, watches, &behind)
+        return -1 if behind else m
+    way = lanes_way(q, limit)
+    while first < n:
+        m = _planes_in_reach(q, tris, first, _without(lanes_near(boxes, first, n, &way), but - first), limit, touched,
+                             m, watches, &behind)
+        first += 64
+    return -1 if behind else m
+
+
+cdef int32_t lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, int32_t but,
+                            double limit, touched_triangle* touched) noexcept nogil:
+    # Apart, so that who does not want to know has nothing to do with it.
+    if q.passed != NULL:
+        return _lanes_in_reach(q, tris, boxes, n, but, limit, touched, True)
+    return _lanes_in_reach(q, tris, boxes, n, but, limit, touched, False)
+
+
+cdef bint finds_face(const capsule_cast* q, const triangle* t, touched_triangle* found) noexcept nogil:
+    cdef double nd = v3_dot(t.n, q.dir), h0, h1, low, x, y, z
+    cdef bint last, leads
+    if nd >= -SHALLOW:
+        return False
+    h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
+    # Nothing is found that _planes_in_reach would leave out.
+    if is_plane_ahead(f_min(h0, h0 + v3_dot(t.n, q.axis)), nd, q.radius + q.slack, q.limit):
+        return False
+    # As _capsule_triangle and _sphere_face have it.
+    h1 = v3_dot(v3_sub(q.p1, t.a), t.n)
+    low = f_min(h0, h1)
+    if low < q.radius or low - q.radius > -nd * q.limit:
+        return False
+    last = h0 > h1
+    # Seldom does it matter whether they are parallel.
+    leads = v3_dot(q.axis, q.dir) > 0.0
+    if last != leads and _is_parallel(q.axis, q.dir):
+        last = leads
+    found.distance = ((h1 if last else h0) - q.radius) / -nd
+    if found.distance > q.limit:
+        return False
+    found.facing = -nd
+    found.mark = OVER_LAST if last else OVER_FIRST
+    return _is_over(v3_madd(q.p1 if last else q.p0, q.dir, found.distance), t, &x, &y, &z)
+
+
+cdef bint is_alone(const capsule_cast* q, const triangle* tris, triangle_aid* aids, int32_t n,
+                   const touched_triangle* touched, const touched_triangle* found, double limit,
+                   sweep_hit* hit) noexcept nogil:
+    cdef double ahead = q.slack + SURELY_AHEAD * q.size
+    cdef const triangle* t
+    cdef int32_t k
+    for k in range(n):
+        t = &tris[touched[k].tri]
+        if (not _stays_beside(q, t, touched[k].facing, touched[k].distance, limit, ahead, &aids[touched[k].tri])
+                and not _passes_by(q.p0, q.axis, q.radius, q.dir, t)):
+            return False
+    hit.tri = found.tri
+    hit.overlapping = False
+    _describe(q, &tris[hit.tri], aids[hit.tri].longest, found.distance, found.mark, hit)
+    return True
+
+
+cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32_t* source, triangle_aid* aids,
+                        int32_t n, bint two_sided, bint skip_overlaps, double limit, int32_t hint, bint known,
+                        int* passed, touched_triangle* touched, int64_t* tested, sweep_hit* hit) noexcept nogil:
+    cdef int32_t i, k, count = 0, winner = 0, over
+    cdef double nd, low, time, first = NO_HIT, longest = limit, lead, trails, ta, tb, tc
+    cdef const triangle* t
+    cdef triangle turned
+    cdef touched_triangle swap
+    cdef closest_pair near
+    cdef vec3 axis
+    cdef bint overlapping = False
+    cdef bint parallel = _is_parallel(q.axis, q.dir)
+    cdef double ahead = q.slack + SURELY_AHEAD * q.size, reach = q.radius + q.slack
+    cdef triangle_aid* aid
+    cdef triangle_aid own
+    cdef int base
+    lead = f_max(v3_dot(q.p0, q.dir), v3_dot(q.p1, q.dir))
+    trails = lead - (q.radius + TRAILING_SLACK) if parallel and q.trailing_rule else -NO_HIT
+    if known:
+        count = 1
+        first = touched[0].distance
+        limit = f_min(longest, latest_candidate(first))
+    elif hint >= 0:
+        # The hinted one first: where it is hit again, its distance bounds the rest.
+        for k in range(1, n):
+            if touched[k].tri == hint:
+                swap = touched[k]
+                touched[k] = touched[0]
+                touched[0] = swap
+                break
+    for k in range(count, n):
+        # Entries before this one are results already, those from here on still to be looked at.
+        i = touched[k].tri
+        low = touched[k].distance
+        nd = touched[k].facing
+        t = &tris[i]
+        if is_plane_ahead(low, nd, reach, limit) and not (nd > 0.0 and q.culls):
+            continue
+        if aids == NULL:
+            own = triangle_aid_of(t)
+            aid = &own
+        else:
+            aid = &aids[i]
+        if touched[k].mark:
+            turned = _flipped(t)
+            t = &turned
+        elif nd > 0.0 and q.culls:
+            if passed != NULL and _overlaps(q, t, low, aid, &near):
+                passed[0] |= PASSED_BACK
+            continue
+        elif nd == 0.0 and q.culls_parallel:
+            continue
+        # Behind the motion altogether, or farther ahead than it leads?
+        ta = v3_dot(t.a, q.dir)
+        tb = v3_dot(t.b, q.dir)
+        tc = v3_dot(t.c, q.dir)
+        if (f_max(ta, f_max(tb, tc)) < trails) | (f_min(ta, f_min(tb, tc)) - lead > q.radius + limit + ahead):
+            continue
+        tested[0] += 1
+        # The hinted one and the first are likely hit on their faces, the others are likely missed.
+        if i != hint and _stays_beside(q, t, nd, low, limit, ahead, aid):
+            continue
+        if low < q.radius and _overlaps(q, t, low, aid, &near):
+            if skip_overlaps:
+                continue
+            if passed != NULL and not two_sided and (q.passing or _behind(q, t, &near)):
+                passed[0] |= PASSED_OVERLAP
+                continue
+            # Where something overlaps a touch at distance 0 does not count, whichever was seen first.
+            if not overlapping:
+                count = 0
+            overlapping = True
+            first = limit = 0.0
+            touched[count].distance = 0.0
+            touched[count].facing = fabs(nd)
+            touched[count].tri = i
+            touched[count].mark = OVER_NONE
+            count += 1
+            continue
+        if overlapping:
+            continue
+        if fabs(nd) <= TIE:
+            axis = v3_unit(v3_sub(q.p1, q.p0))
+            if not v3_is_zero(axis) and fabs(v3_dot(t.n, axis)) <= TIE:
+                continue
+        if count > 0 and _passes_by(q.p0, q.axis, q.radius, q.dir, t):
+            continue
+        time = _capsule_triangle(q, parallel, count > 0, t, limit, &over)
+        if time >= NO_HIT:
+            continue
+        touched[count].distance = time
+        touched[count].facing = fabs(nd)
+        touched[count].tri = i
+        touched[count].mark = over
+        count += 1
+        if time < first:
+            first = time
+            limit = f_min(longest, latest_candidate(first))
+    if count == 0:
+        return False
+    if count > 1:
+        winner = _winner(tris, source, touched, count, first)
+    hit.tri = touched[winner].tri
+    t = &tris[hit.tri]
+    if v3_dot(t.n, q.dir) > 0.0 and two_sided:
+        turned = _flipped(t)
+        t = &turned
+        base = longest_edge(t.a, t.b, t.c)
+    else:
+        base = longest_edge(t.a, t.b, t.c) if aids == NULL else aids[hit.tri].longest
+    hit.overlapping = overlapping
+    # Where it was found over a face, and what counts is the moment at which it was.
+    over = touched[winner].mark if touched[winner].distance == first else OVER_NONE
+    _describe(q, t, base, first, over, hit)
+    if overlapping:
+        hit.normal = v3_neg(q.dir)
+    return True
+
+
+cdef inline bint _cast_round(const capsule_cast* q, vec3 q0, vec3 q1, double radius, double time, bint overlapping,
+                             sweep_hit* hit) noexcept nogil:
+    """Fill in the hit of a round shape (a segment with a radius)."""
+    cdef closest_pair near
+    if time >= NO_HIT:
+        return False
+    near = segment_segment(v3_madd(q.p0, q.dir, time), v3_madd(q.p1, q.dir, time), q0, q1)
+    hit.distance = time
+    hit.overlapping = overlapping
+    hit.tri = -1
+    hit.normal = _away(near, q.dir)
+    hit.point = v3_madd(near.on_b, hit.normal, radius)
+    if overlapping:
+        hit.normal = v3_neg(q.dir)
+    return True
+
+
+cdef bint cast_sphere(const capsule_cast* q, vec3 centre, double radius, sweep_hit* hit) noexcept nogil:
+    cdef double sum = q.radius + radius, inside = _inside(q.p0, q.p1, q.radius) + radius
+    if point_segment(centre, q.p0, q.p1).dist2 < inside * inside:
+        return _cast_round(q, centre, centre, radius, 0.0, True, hit)
+    return _cast_round(q, centre, centre, radius,
+                       sphere_segment(q.p0, q.dir, sum, centre, v3_sub(centre, v3_sub(q.p1, q.p0)), q.limit),
+                       False, hit)
+
+
+cdef bint cast_capsule(const capsule_cast* q, vec3 q0, vec3 q1, double radius, sweep_hit* hit) noexcept nogil:
+    cdef double sum = q.radius + radius, inside = _inside(q.p0, q.p1, q.radius) + radius
+    if segment_segment(q.p0, q.p1, q0, q1).dist2 < inside * inside:
+        return _cast_round(q, q0, q1, radius, 0.0, True, hit)
+    return _cast_round(q, q0, q1, radius, capsule_segment_time(q.p0, q.p1, sum, q.dir, q0, q1, q.limit), False, hit)
+
+
+cdef bint cast_plane(const capsule_cast* q, vec3 normal, double offset, sweep_hit* hit) noexcept nogil:
+    cdef double h0 = v3_dot(normal, q.p0) - offset
+    cdef double h1 = v3_dot(normal, q.p1) - offset
+    cdef double low = f_min(h0, h1)
+    cdef double nd = v3_dot(normal, q.dir)
+    cdef vec3 foot = q.p0 if h0 <= h1 else q.p1
+    hit.tri = -1
+    if nd > 0.0 and q.culls:
+        return False
+    if low < _inside(q.p0, q.p1, q.radius):
+        hit.distance = 0.0
+        hit.overlapping = True
+        hit.normal = v3_neg(q.dir)
+        hit.point = v3_madd(foot, normal, -low)
+        return True
+    if nd >= 0.0 or low - q.radius > -nd * q.limit:
+        return False
+    hit.distance = f_max(0.0, (low - q.radius) / -nd)
+    hit.overlapping = False
+    hit.normal = normal
+    hit.point = v3_madd(v3_madd(foot, q.dir, hit.distance), normal, -q.radius)
+    return True

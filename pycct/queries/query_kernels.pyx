@@ -1,0 +1,1181 @@
+# cython: language_level=3
+"""Questions to the world. See the header."""
+from libc.math cimport INFINITY, fabs
+from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdlib cimport free, malloc, realloc
+
+from pycct.spatial.bvh cimport bvh_walk, bvh_walk_near, bvh_walk_next, bvh_walk_start
+from pycct.geometry.closest cimport point_segment, triangle_normal
+from pycct.convex.distance cimport core_distance, core_pair
+from pycct.shapes.heightfield_cells cimport field_tile
+from pycct.geometry.overlap cimport push_from_polytope, push_out, overlaps_triangles
+from pycct.convex.polytope_cast cimport cast_body_of, cast_polytopes
+from pycct.convex.polytope cimport (
+    convex_shape,
+    face_corner,
+    face_normal,
+    face_size,
+    polytope,
+    polytope_load,
+    support,
+    vertex_at,
+)
+from pycct.geometry.ray cimport ray, ray_of, ray_box, ray_capsule, ray_plane, ray_polytope, ray_triangle
+from pycct.shapes.primitives cimport mesh_usable
+from pycct.geometry.sweep cimport (
+    NO_HIT,
+    capsule_box,
+    capsule_cast,
+    capsule_cast_of,
+    cast_capsule,
+    cast_plane,
+    cast_sphere,
+    cast_triangles,
+    latest_candidate,
+    touched_triangle,
+    triangle_order,
+)
+from pycct.geometry.types cimport (
+    SHAPE_BOX,
+    SHAPE_CAPSULE,
+    SHAPE_HEIGHTFIELD,
+    SHAPE_HULL,
+    SHAPE_MESH,
+    SHAPE_PLANE,
+    SHAPE_SPHERE,
+    SHAPE_TRIANGLE,
+    STATUS_NO_MEMORY,
+    STATUS_OK,
+    sweep_hit,
+    triangle,
+)
+from pycct.geometry.vec cimport (
+    box_grow,
+    box_of,
+    box_overlap,
+    box_union,
+    f_max,
+    f_min,
+    m3_mul,
+    m3_tmul,
+    mat3,
+    q_is_identity,
+    q_matrix,
+    q_rotate,
+    q_unrotate,
+    quat,
+    v3,
+    v3_abs,
+    v3_add,
+    v3_dot,
+    v3_is_zero,
+    v3_len,
+    v3_lex,
+    v3_madd,
+    v3_max,
+    v3_max_abs,
+    v3_mul,
+    v3_neg,
+    v3_scale,
+    v3_sub,
+    vec3,
+)
+from pycct.world.candidates cimport (
+    candidates,
+    candidates_add,
+    candidates_cut,
+    candidates_free,
+    candidates_init,
+    candidates_room,
+    capsule_bounds,
+    group_overlaps,
+    group_push,
+    heightfield_triangle,
+    local_box,
+    mesh_triangle,
+    place_point,
+    placed,
+    world_part,
+)
+
+# Most pushes out of a surface in one answer, and depths that count as equal (RULES 7.5).
+cdef int SURFACE_PUSHES = 4
+cdef double TIE = 1e-9
+
+
+cdef void query_init(query_scratch* s) noexcept nogil:
+    candidates_init(&s.near)
+    s.work = NULL
+    s.touches = NULL
+    s.n_touches = s.room_touches = 0
+
+
+cdef void query_free(query_scratch* s) noexcept nogil:
+    candidates_free(&s.near)
+    free(s.work)
+    free(s.touches)
+    s.work = NULL
+    s.touches = NULL
+
+
+# ---------------------------------------------------------------- the shape that asks
+
+cdef void _body_faces(polytope_work* w, vec3 position) noexcept nogil:
+    """The faces of the body as triangles in the world."""
+    cdef int32_t f, k
+    cdef triangle* t
+    cdef vec3 n
+    w.n_faces = 0
+    for f in range(w.body.n_faces):
+        n = face_normal(&w.body, f)
+        for k in range(1, face_size(&w.body, f) - 1):
+            t = &w.faces[w.n_faces]
+            t.a = v3_add(vertex_at(&w.body, face_corner(&w.body, f, 0)), position)
+            t.b = v3_add(vertex_at(&w.body, face_corner(&w.body, f, k)), position)
+            t.c = v3_add(vertex_at(&w.body, face_corner(&w.body, f, k + 1)), position)
+            t.n = n
+            t.d = v3_dot(n, t.a)
+            w.n_faces += 1
+
+
+cdef int _need_work(query_scratch* s) noexcept nogil:
+    if s.work == NULL:
+        s.work = <polytope_work*>malloc(sizeof(polytope_work))
+    return STATUS_NO_MEMORY if s.work == NULL else STATUS_OK
+
+
+cdef int asker_place(asker* q, const convex_shape* shape, vec3 position, quat rotation, query_scratch* s,
+                     bint casts) noexcept nogil:
+    cdef int32_t i
+    cdef vec3 p
+    cdef bint is_round = shape.kind == SHAPE_SPHERE or shape.kind == SHAPE_CAPSULE
+    q.shape = shape
+    q.position = position
+    q.rotation = rotation
+    q.radius = shape.radius
+    q.kind = ASK_ROUND if is_round else ASK_POLYTOPE
+    q.normal = v3(0.0, 0.0, 0.0)
+    q.offset = 0.0
+    if is_round:
+        q.p0 = v3_add(q_rotate(rotation, shape.a), position)
+        q.p1 = v3_add(q_rotate(rotation, shape.b), position)
+        q.box = capsule_bounds(q.p0, q.p1, q.radius)
+        return STATUS_OK
+    if _need_work(s) != STATUS_OK:
+        return STATUS_NO_MEMORY
+    polytope_load(&s.work.body, shape, q_matrix(rotation), v3(0.0, 0.0, 0.0), not q_is_identity(rotation))
+    # The short cut for two boxes wants the first in a frame of its own axes; here all is in the world's.
+    s.work.body.boxlike = False
+    p = v3_add(vertex_at(&s.work.body, 0), position)
+    q.box = box_of(p, p)
+    for i in range(1, s.work.body.n):
+        p = v3_add(vertex_at(&s.work.body, i), position)
+        q.box = box_union(q.box, box_of(p, p))
+    # Rounding of the corners.
+    q.box = box_grow(q.box, 1e-9 * v3_max_abs(v3_max(v3_abs(q.box.lo), v3_abs(q.box.hi))))
+    q.p0 = v3_add(vertex_at(&s.work.body, 0), position)
+    q.p1 = v3_add(vertex_at(&s.work.body, s.work.body.n - 1), position)
+    if casts:
+        cast_body_of(&s.work.cast, &s.work.body)
+    _body_faces(s.work, position)
+    return STATUS_OK
+
+
+cdef void asker_ray(asker* q, vec3 origin) noexcept nogil:
+    q.kind = ASK_RAY
+    q.shape = NULL
+    q.position = q.p0 = q.p1 = origin
+    q.radius = 0.0
+    q.box = box_of(origin, origin)
+
+
+cdef void asker_halfspace(asker* q, vec3 normal, double offset) noexcept nogil:
+    q.kind = ASK_HALFSPACE
+    q.shape = NULL
+    q.normal = normal
+    q.offset = offset
+    q.position = q.p0 = q.p1 = v3_scale(normal, offset)
+    q.radius = 0.0
+    q.box = box_of(v3(-1e30, -1e30, -1e30), v3(1e30, 1e30, 1e30))
+
+
+# ---------------------------------------------------------------- answers
+
+cdef inline void _no_hit(query_hit* h) noexcept nogil:
+    h.found = False
+    h.distance = NO_HIT
+    h.overlapping = False
+    h.normal = h.point = h.own_point = h.a = h.b = h.c = v3(0.0, 0.0, 0.0)
+    h.part = h.item = h.tri = -1
+    h.facing = 0.0
+
+
+cdef inline bint _before(const query_view* v, const query_hit* x, const query_hit* y) noexcept nogil:
+    """Whether x is the better answer."""
+    cdef int k
+    if not y.found:
+        return True
+    if x.distance != y.distance:
+        return x.distance < y.distance
+    if x.overlapping != y.overlapping:
+        return x.overlapping
+    if x.facing != y.facing:
+        return x.facing > y.facing
+    k = v3_lex(x.a, y.a)
+    if k == 0:
+        k = v3_lex(x.b, y.b)
+    if k == 0:
+        k = v3_lex(x.c, y.c)
+    if k != 0:
+        return k < 0
+    # Nothing but the order of adding tells them apart.
+    if x.part != y.part:
+        return x.part < y.part
+    if x.item != y.item:
+        return v.parts[x.part].items[x.item].id < v.parts[y.part].items[y.item].id
+    return x.tri < y.tri
+
+
+cdef inline void _offer(const query_view* v, query_hit* best, query_hit* one, vec3 dir, const triangle* t,
+                        int32_t tri) noexcept nogil:
+    one.found = True
+    one.tri = tri
+    if t != NULL:
+        one.facing = fabs(v3_dot(t.n, dir))
+        one.a, one.b, one.c = t.a, t.b, t.c
+    else:
+        one.facing = fabs(v3_dot(one.normal, dir))
+        one.a, one.b, one.c = one.point, one.normal, one.own_point
+    if _before(v, one, best):
+        best[0] = one[0]
+
+
+cdef inline void _from_sweep(query_hit* h, const sweep_hit* s) noexcept nogil:
+    h.distance = s.distance
+    h.overlapping = s.overlapping
+    h.normal = s.normal
+    h.point = s.point
+
+
+cdef inline vec3 _box_half(const placed* p) noexcept nogil:
+    return v3(p.a.x * fabs(p.scale.x), p.a.y * fabs(p.scale.y), p.a.z * fabs(p.scale.z))
+
+
+cdef inline bint _flat_hull(const placed* p) noexcept nogil:
+    return (p.hull.dimension < 3 or p.hull_scale.x == 0.0 or p.hull_scale.y == 0.0 or p.hull_scale.z == 0.0)
+
+
+cdef inline triangle _own_triangle(const placed* p) noexcept nogil:
+    """The world triangle of a Triangle; its normal is zero when it has no area."""
+    cdef triangle t
+    t.a = place_point(p, p.a)
+    t.b = place_point(p, p.c if p.mirrored else p.b)
+    t.c = place_point(p, p.b if p.mirrored else p.c)
+    t.n = triangle_normal(t.a, t.b, t.c)
+    t.d = v3_dot(t.n, t.a)
+    return t
+
+
+cdef void _load_item(polytope* out, const placed* p, vec3 origin) noexcept nogil:
+    """A sphere, capsule, box, hull or triangle as a polytope about the origin."""
+    cdef convex_shape s
+    cdef triangle t
+    s.radius = 0.0
+    s.a = s.b = s.c = v3(0.0, 0.0, 0.0)
+    s.hull = p.hull
+    s.extra = p.extra
+    s.kind = p.kind
+    if p.kind == SHAPE_SPHERE or p.kind == SHAPE_CAPSULE:
+        s.radius = p.radius
+        s.a = v3_sub(p.a, origin)
+        s.b = v3_sub(p.b, origin)
+        polytope_load(out, &s, p.matrix, v3_sub(p.position, origin), p.kind == SHAPE_SPHERE)
+        return
+    if p.kind == SHAPE_TRIANGLE:
+        t = _own_triangle(p)
+        _load_triangle(out, &t, origin)
+        return
+    s.a = _box_half(p) if p.kind == SHAPE_BOX else v3_mul(p.hull_scale, p.scale)
+    polytope_load(out, &s, p.matrix, v3_sub(p.position, origin), True)
+
+
+cdef inline void _load_triangle(polytope* out, const triangle* t, vec3 origin) noexcept nogil:
+    cdef convex_shape s
+    cdef mat3 none
+    s.kind = SHAPE_TRIANGLE
+    s.radius = 0.0
+    s.a = v3_sub(t.a, origin)
+    s.b = v3_sub(t.b, origin)
+    s.c = v3_sub(t.c, origin)
+    none.r0 = none.r1 = none.r2 = origin
+    polytope_load(out, &s, none, origin, False)
+
+
+cdef int _faces_of(const placed* p, candidates* c) noexcept nogil:
+    """The triangles of a hull, box or triangle, in c.tris."""
+    candidates_cut(c, 0, 0)
+    return candidates_add(c, p, 0, 0, p.bounds, NULL)
+
+
+# ---------------------------------------------------------------- casts
+
+cdef struct cast_job:
+    const query_view* v
+    const asker* q
+    query_scratch* s
+    vec3 dir
+    double asked        # the whole distance
+    double limit        # shrinks to the best distance so far
+    int status
+    ray ray             # ASK_RAY
+    capsule_cast cast   # round
+    query_hit* best
+    int32_t part
+    int32_t item
+
+
+cdef inline query_hit _fresh(const cast_job* j) noexcept nogil:
+    cdef query_hit h
+    _no_hit(&h)
+    h.part = j.part
+    h.item = j.item
+    return h
+
+
+cdef inline void _took(cast_job* j) noexcept nogil:
+    if j.best.found and j.best.distance < j.limit:
+        j.limit = j.best.distance
+        j.cast.limit = j.limit
+
+
+cdef void _polytope_contact(cast_job* j, query_hit* h, const placed* p, const triangle* t) noexcept nogil:
+    """Where the body at the end of its way touches an item or a triangle: both seen from there."""
+    cdef polytope_work* w = j.s.work
+    cdef core_pair pair
+    cdef vec3 end = v3_madd(j.q.position, j.dir, h.distance)
+    if t != NULL:
+        _load_triangle(&w.other, t, end)
+    else:
+        _load_item(&w.other, p, end)
+    core_distance(&w.body, &w.other, 1e300, &pair)
+    h.point = v3_add(pair.on_b, end)
+
+
+cdef inline double _horizon(const cast_job* j) noexcept nogil:
+    """How far a surface's triangles still matter."""
+    return j.cast.limit if j.q.kind == ASK_ROUND else j.limit
+
+
+cdef void _begin_surface(cast_job* j) noexcept nogil:
+    """Before the triangles of one surface are cast at."""
+    candidates_cut(&j.s.near, 0, 0)
+    j.cast.limit = f_min(j.asked, latest_candidate(j.limit))
+
+
+cdef void _gather(cast_job* j, const triangle* t, bint two_sided, int32_t tri) noexcept nogil:
+    """Keep a triangle that a round shape touches no later than a candidate of its surface (RULES 3)."""
+    cdef candidates* c = &j.s.near
+    cdef sweep_hit one
+    cdef touched_triangle touched
+    if not cast_triangles(&j.cast, t, 1, two_sided, False, &touched, &c.tested, &one):
+        return
+    if candidates_room(c, 1) != STATUS_OK:
+        j.status = STATUS_NO_MEMORY
+        return
+    c.tris[c.n_tris] = t[0]
+    c.source[c.n_tris] = tri
+    c.n_tris += 1
+    j.cast.limit = f_min(j.cast.limit, latest_candidate(one.distance))
+
+
+cdef void _end_surface(cast_job* j, bint two_sided) noexcept nogil:
+    """Of the triangles kept, the one that counts: as for a move, PhysX's questions prefer what faces the motion."""
+    cdef candidates* c = &j.s.near
+    cdef query_hit h
+    cdef sweep_hit one
+    if j.q.kind != ASK_ROUND:
+        return
+    j.cast.limit = j.asked
+    if cast_triangles(&j.cast, c.tris, c.n_tris, two_sided, False, c.touched, &c.tested, &one) and (
+            one.distance <= j.limit):
+        h = _fresh(j)
+        _from_sweep(&h, &one)
+        _offer(j.v, j.best, &h, j.dir, &c.tris[one.tri], c.source[one.tri])
+    j.cast.limit = j.limit
+    _took(j)
+
+
+cdef void _cast_triangle(cast_job* j, const triangle* t, bint two_sided, int32_t tri) noexcept nogil:
+    """A triangle of a surface."""
+    cdef query_hit h
+    cdef const asker* q = j.q
+    cdef polytope_work* w = j.s.work
+    cdef double x
+    cdef bint back
+    if q.kind == ASK_ROUND:
+        _gather(j, t, two_sided, tri)
+        return
+    h = _fresh(j)
+    if q.kind == ASK_RAY:
+        x = ray_triangle(&j.ray, t, two_sided, &back)
+        if x > j.limit:
+            return
+        h.distance = x
+        h.normal = v3_neg(t.n) if back else t.n
+        h.point = v3_madd(q.p0, j.dir, x)
+    else:
+        if v3_dot(t.n, j.dir) > 0.0 and not two_sided:
+            return
+        _load_triangle(&w.other, t, q.position)
+        if w.other.n_faces == 0:
+            return
+        cast_body_of(&w.other_cast, &w.other)
+        if not cast_polytopes(&w.cast, &w.other_cast, j.dir, j.limit, &h.distance, &h.normal, &h.overlapping):
+            return
+        _polytope_contact(j, &h, NULL, t)
+    _offer(j.v, j.best, &h, j.dir, t, tri)
+    _took(j)
+
+
+cdef void _cast_mesh(cast_job* j, const placed* p) noexcept nogil:
+    cdef bvh_walk w
+    cdef int32_t first, count, k, tri
+    cdef triangle t
+    cdef vec3 motion = j.dir
+    if not p.plain:
+        motion = m3_tmul(p.matrix, motion)
+        motion = v3(motion.x / p.scale.x, motion.y / p.scale.y, motion.z / p.scale.z)
+    bvh_walk_start(&w, &p.mesh.tree, local_box(p, j.q.box), motion)
+    _begin_surface(j)
+    while bvh_walk_next(&w, _horizon(j), &first, &count):
+        for k in range(first, first + count):
+            tri = p.mesh.source[k]
+            if p.mesh.mask != NULL and not p.mesh.mask[tri] & j.v.mask:
+                continue
+            if mesh_triangle(p, k, &t):
+                _cast_triangle(j, &t, p.mesh.two_sided, tri)
+    _end_surface(j, p.mesh.two_sided)
+
+
+cdef void _cast_heightfield(cast_job* j, const placed* p) noexcept nogil:
+    cdef bvh_walk w
+    cdef int32_t first, count, k, tri, i, m, i0, i1, j0, j1
+    cdef int which
+    cdef triangle t
+    cdef vec3 motion = j.dir
+    if not p.plain:
+        motion = m3_tmul(p.matrix, motion)
+        motion = v3(motion.x / p.scale.x, motion.y / p.scale.y, motion.z / p.scale.z)
+    bvh_walk_start(&w, &p.field.tree, local_box(p, j.q.box), motion)
+    _begin_surface(j)
+    while bvh_walk_next(&w, _horizon(j), &first, &count):
+        for k in range(first, first + count):
+            field_tile(p.field, p.field.tree.order[k], &i0, &i1, &j0, &j1)
+            for i in range(i0, i1 + 1):
+                for m in range(j0, j1 + 1):
+                    for which in range(2):
+                        tri = 2 * (i * (p.field.columns - 1) + m) + which
+                        if p.field.mask != NULL and not p.field.mask[tri] & j.v.mask:
+                            continue
+                        if heightfield_triangle(p, i, m, which, &t):
+                            _cast_triangle(j, &t, p.field.two_sided, tri)
+    _end_surface(j, p.field.two_sided)
+
+
+cdef void _true_normal(query_hit* h, const asker* q, vec3 dir) noexcept nogil:
+    """From the contact to the axis, however thin the shape is (RULES 3's millimetre is for moves)."""
+    cdef vec3 step = v3_scale(dir, h.distance)
+    cdef vec3 n = v3_sub(point_segment(h.point, v3_add(q.p0, step), v3_add(q.p1, step)).on_b, h.point)
+    cdef double length = v3_len(n)
+    if length > 0.0:
+        h.normal = v3_scale(n, 1.0 / length)
+
+
+cdef int _cast_faces(cast_job* j, const placed* p) noexcept nogil:
+    """A ray or round shape against a hull (or, for a ray, none of the simpler shapes)."""
+    cdef candidates* c = &j.s.near
+    cdef const asker* q = j.q
+    cdef query_hit h
+    cdef sweep_hit one
+    cdef touched_triangle touched
+    cdef bint inside
+    cdef int32_t i
+    cdef double x
+    cdef capsule_cast cast = j.cast
+    cdef int status = _faces_of(p, c)
+    if status != STATUS_OK or c.n_tris == 0:
+        return status
+    h = _fresh(j)
+    if q.kind == ASK_RAY:
+        if _flat_hull(p):
+            for i in range(c.n_tris):
+                x = ray_triangle(&j.ray, &c.tris[i], False, &inside)
+                if x < h.distance:
+                    h.distance = x
+                    h.normal = c.tris[i].n
+        else:
+            h.distance = ray_polytope(q.p0, j.dir, c.tris, c.n_tris, &h.normal, &h.overlapping)
+        if h.distance > j.limit:
+            return STATUS_OK
+        h.point = v3_madd(q.p0, j.dir, h.distance)
+        _offer(j.v, j.best, &h, j.dir, NULL, -1)
+        _took(j)
+        return STATUS_OK
+    if push_from_polytope(q.p0, q.p1, q.radius, c.tris, c.n_tris).overlapping:
+        h.distance = 0.0
+        h.overlapping = True
+        h.normal = v3_neg(j.dir)
+        h.point = v3_scale(v3_add(q.p0, q.p1), 0.5)
+        _offer(j.v, j.best, &h, j.dir, NULL, -1)
+        _took(j)
+        return STATUS_OK
+    # Outside: the nearest of the faces that it can see; where it sees none it moves away.
+    for i in range(c.n_tris):
+        if not cast_triangles(&cast, &c.tris[i], 1, False, True, &touched, &c.tested, &one):
+            continue
+        _from_sweep(&h, &one)
+        _true_normal(&h, q, j.dir)
+        _offer(j.v, j.best, &h, j.dir, &c.tris[i], -1)
+        _took(j)
+        cast.limit = j.limit
+    return STATUS_OK
+
+
+cdef void _cast_at_round(cast_job* j, const placed* p) noexcept nogil:
+    """A polytope against a sphere or capsule: the other way round."""
+    cdef polytope_work* w = j.s.work
+    cdef capsule_cast back
+    cdef query_hit h = _fresh(j)
+    cdef sweep_hit one
+    cdef touched_triangle touched
+    cdef int32_t i
+    cdef bint overlapping
+    if w.n_faces == 0:
+        # A segment or point: a capsule without a radius.
+        back = capsule_cast_of(j.q.p0, j.q.p1, 0.0, j.dir, j.limit, False, True)
+        if cast_capsule(&back, p.a, p.b, p.radius, &one):
+            _from_sweep(&h, &one)
+            _offer(j.v, j.best, &h, j.dir, NULL, -1)
+            _took(j)
+        return
+    if w.cast.flat:
+        overlapping = overlaps_triangles(p.a, p.b, p.radius, w.faces, w.n_faces)
+    else:
+        overlapping = push_from_polytope(p.a, p.b, p.radius, w.faces, w.n_faces).overlapping
+    if overlapping:
+        h.distance = 0.0
+        h.overlapping = True
+        h.normal = v3_neg(j.dir)
+        h.point = v3_scale(v3_add(p.a, p.b), 0.5)
+        _offer(j.v, j.best, &h, j.dir, NULL, -1)
+        _took(j)
+        return
+    back = capsule_cast_of(p.a, p.b, p.radius, v3_neg(j.dir), j.limit, False, True)
+    for i in range(w.n_faces):
+        if not cast_triangles(&back, &w.faces[i], 1, False, True, &touched, &j.s.near.tested, &one):
+            continue
+        h.distance = one.distance
+        h.normal = v3_neg(one.normal)
+        h.point = v3_madd(one.point, j.dir, one.distance)
+        _offer(j.v, j.best, &h, j.dir, NULL, -1)
+        _took(j)
+        back.limit = j.limit
+
+
+cdef void _cast_halfspace(cast_job* j, const placed* p) noexcept nogil:
+    cdef query_hit h = _fresh(j)
+    cdef double nd = v3_dot(j.q.normal, j.dir), low
+    cdef int32_t tri = -1
+    cdef vec3 point
+    low = _lowest_of(p, j.q.normal, j.v.mask, &point, &tri)
+    if low >= NO_HIT:
+        return
+    if low < j.q.offset:
+        h.distance = 0.0
+        h.overlapping = True
+        h.normal = v3_neg(j.dir)
+    elif nd <= 0.0:
+        return
+    else:
+        h.distance = (low - j.q.offset) / nd
+        h.normal = v3_neg(j.q.normal)
+    if h.distance > j.limit:
+        return
+    h.point = point
+    _offer(j.v, j.best, &h, j.dir, NULL, tri)
+    _took(j)
+
+
+cdef int _cast_item(cast_job* j, const placed* p) noexcept nogil:
+    cdef const asker* q = j.q
+    cdef polytope_work* w = j.s.work
+    cdef query_hit h
+    cdef sweep_hit one
+    cdef capsule_cast cast
+    cdef triangle t
+    cdef double low, nd
+    cdef vec3 n
+    if q.kind == ASK_HALFSPACE:
+        _cast_halfspace(j, p)
+        return STATUS_OK
+    if p.kind == SHAPE_MESH:
+        _cast_mesh(j, p)
+        return j.status
+    if p.kind == SHAPE_HEIGHTFIELD:
+        _cast_heightfield(j, p)
+        return j.status
+    if p.kind == SHAPE_TRIANGLE:
+        t = _own_triangle(p)
+        if not v3_is_zero(t.n):
+            _begin_surface(j)
+            _cast_triangle(j, &t, False, -1)
+            _end_surface(j, False)
+        return j.status
+    h = _fresh(j)
+    if q.kind == ASK_RAY:
+        if p.kind == SHAPE_HULL:
+            return _cast_faces(j, p)
+        if p.kind == SHAPE_SPHERE or p.kind == SHAPE_CAPSULE:
+            h.distance = ray_capsule(q.p0, j.dir, p.a, p.b, p.radius, &h.normal, &h.overlapping)
+        elif p.kind == SHAPE_PLANE:
+            h.distance = ray_plane(q.p0, j.dir, p.a, p.offset, &h.overlapping)
+            h.normal = v3_neg(j.dir) if h.overlapping else p.a
+        else:
+            h.distance = ray_box(q_unrotate(p.rotation, v3_sub(q.p0, p.position)), q_unrotate(p.rotation, j.dir),
+                                 _box_half(p), &n, &h.overlapping)
+            h.normal = v3_neg(j.dir) if h.overlapping else q_rotate(p.rotation, n)
+        if h.distance > j.limit:
+            return STATUS_OK
+        h.point = v3_madd(q.p0, j.dir, h.distance)
+    elif q.kind == ASK_ROUND:
+        if p.kind == SHAPE_HULL:
+            return _cast_faces(j, p)
+        if p.kind == SHAPE_SPHERE:
+            if not cast_sphere(&j.cast, p.position, p.radius, &one):
+                return STATUS_OK
+        elif p.kind == SHAPE_CAPSULE:
+            if not cast_capsule(&j.cast, p.a, p.b, p.radius, &one):
+                return STATUS_OK
+        elif p.kind == SHAPE_PLANE:
+            # A solid counts when it is left as well.
+            cast = j.cast
+            cast.culls = False
+            if not cast_plane(&cast, p.a, p.offset, &one):
+                return STATUS_OK
+        elif not capsule_box(q.p0, q.p1, q.radius, j.dir, _box_half(p), p.position, p.rotation, j.limit, &one):
+            return STATUS_OK
+        _from_sweep(&h, &one)
+    elif p.kind == SHAPE_SPHERE or p.kind == SHAPE_CAPSULE:
+        _cast_at_round(j, p)
+        return STATUS_OK
+    elif p.kind == SHAPE_PLANE:
+        n = vertex_at(&w.body, support(&w.body, v3_neg(p.a)))
+        low = v3_dot(p.a, n) + (v3_dot(p.a, q.position) - p.offset)
+        nd = v3_dot(p.a, j.dir)
+        if low < 0.0:
+            h.distance = 0.0
+            h.overlapping = True
+            h.normal = v3_neg(j.dir)
+        elif nd >= 0.0 or low > -nd * j.limit:
+            return STATUS_OK
+        else:
+            h.distance = low / -nd
+            h.normal = p.a
+        h.point = v3_madd(v3_add(n, q.position), j.dir, h.distance)
+    else:
+        _load_item(&w.other, p, q.position)
+        cast_body_of(&w.other_cast, &w.other)
+        if not cast_polytopes(&w.cast, &w.other_cast, j.dir, j.limit, &h.distance, &h.normal, &h.overlapping):
+            return STATUS_OK
+        _polytope_contact(j, &h, p, NULL)
+    _offer(j.v, j.best, &h, j.dir, NULL, -1)
+    _took(j)
+    return STATUS_OK
+
+
+cdef inline bint _asked(const query_view* v, int32_t part, int32_t item) noexcept nogil:
+    cdef const placed* p = &v.parts[part].items[item]
+    return ((p.layer & v.mask) != 0 and not p.obstacle
+            and (v.allowed[part] == NULL or v.allowed[part][item] != 0))
+
+
+cdef int query_cast(const query_view* v, const asker* q, vec3 dir, double limit, query_scratch* s,
+                    query_hit* hit) noexcept nogil:
+    cdef cast_job j
+    cdef const world_part* part
+    cdef bvh_walk w
+    cdef int32_t k, i, first, count
+    cdef int status = STATUS_OK
+    _no_hit(hit)
+    s.near.mask = v.mask
+    j.v = v
+    j.q = q
+    j.s = s
+    j.dir = dir
+    j.limit = j.asked = limit
+    j.status = STATUS_OK
+    j.best = hit
+    j.cast = capsule_cast_of(q.p0, q.p1, q.radius, dir, limit, False, True)
+    j.ray = ray_of(q.p0, dir)
+    for k in range(QUERY_PARTS):
+        part = v.parts[k]
+        if part == NULL or part.n == 0:
+            continue
+        j.part = k
+        if q.kind == ASK_HALFSPACE:
+            for i in range(part.n):
+                j.item = i
+                if _asked(v, k, i):
+                    _cast_item(&j, &part.items[i])
+            continue
+        for i in range(part.n_endless):
+            j.item = part.endless[i]
+            if _asked(v, k, j.item):
+                status = _cast_item(&j, &part.items[j.item])
+                if status != STATUS_OK:
+                    return status
+        bvh_walk_start(&w, &part.tree, q.box, dir)
+        while bvh_walk_next(&w, j.limit, &first, &count):
+            for i in range(first, first + count):
+                j.item = part.tree.order[i]
+                if _asked(v, k, j.item):
+                    status = _cast_item(&j, &part.items[j.item])
+                    if status != STATUS_OK:
+                        return status
+    return STATUS_OK
+
+
+# ---------------------------------------------------------------- touching
+
+cdef double _lowest_of(const placed* p, vec3 n, uint32_t mask, vec3* point, int32_t* tri) noexcept nogil:
+    """Least dot(n, x) over a shape, NO_HIT when there is nothing; where, and on which triangle."""
+    cdef double best = NO_HIT, x
+    cdef int32_t k, i, m
+    cdef int which
+    cdef vec3 c, h, local
+    cdef triangle t
+    tri[0] = -1
+    if p.kind == SHAPE_SPHERE or p.kind == SHAPE_CAPSULE:
+        c = p.a if v3_dot(n, p.a) <= v3_dot(n, p.b) else p.b
+        point[0] = v3_madd(c, n, -p.radius)
+        return v3_dot(n, c) - p.radius
+    if p.kind == SHAPE_PLANE:
+        # Endless unless it looks exactly the other way.
+        point[0] = v3_scale(p.a, p.offset)
+        return -p.offset if v3_len(v3_add(n, p.a)) <= TIE else -INFINITY
+    if p.kind == SHAPE_BOX:
+        h = _box_half(p)
+        local = m3_tmul(p.matrix, n)
+        c = v3(-h.x if local.x > 0.0 else h.x, -h.y if local.y > 0.0 else h.y, -h.z if local.z > 0.0 else h.z)
+        point[0] = v3_add(m3_mul(p.matrix, c), p.position)
+        return v3_dot(n, point[0])
+    if p.kind == SHAPE_HULL:
+        for k in range(p.hull.n_vertices):
+            c = place_point(p, v3_mul(v3(p.hull.vertices[3 * k], p.hull.vertices[3 * k + 1],
+                                         p.hull.vertices[3 * k + 2]), p.hull_scale))
+            x = v3_dot(n, c)
+            if x < best or (x == best and v3_lex(c, point[0]) < 0):
+                best = x
+                point[0] = c
+        return best
+    if p.kind == SHAPE_TRIANGLE:
+        t = _own_triangle(p)
+        if not v3_is_zero(t.n):
+            _lower(&t, n, -1, &best, point, tri)
+    elif p.kind == SHAPE_MESH:
+        for k in range(p.mesh.n_triangles):
+            if (mesh_usable(p.mesh, k) and (p.mesh.mask == NULL or p.mesh.mask[p.mesh.source[k]] & mask)
+                    and mesh_triangle(p, k, &t)):
+                _lower(&t, n, p.mesh.source[k], &best, point, tri)
+    else:
+        for i in range(p.field.rows - 1):
+            for m in range(p.field.columns - 1):
+                for which in range(2):
+                    k = 2 * (i * (p.field.columns - 1) + m) + which
+                    if ((p.field.mask == NULL or p.field.mask[k] & mask)
+                            and heightfield_triangle(p, i, m, which, &t)):
+                        _lower(&t, n, k, &best, point, tri)
+    return best
+
+
+cdef inline void _lower(const triangle* t, vec3 n, int32_t k, double* best, vec3* point, int32_t* tri) noexcept nogil:
+    cdef vec3[3] c
+    cdef double x
+    cdef int i
+    c[0], c[1], c[2] = t.a, t.b, t.c
+    for i in range(3):
+        x = v3_dot(n, c[i])
+        if x < best[0] or (x == best[0] and (v3_lex(c[i], point[0]) < 0 or (
+                v3_lex(c[i], point[0]) == 0 and k < tri[0]))):
+            best[0] = x
+            point[0] = c[i]
+            tri[0] = k
+
+
+cdef int query_note(query_scratch* s, const query_touch* touch) noexcept nogil:
+    cdef void* more
+    if s.n_touches == s.room_touches:
+        if s.room_touches > 2**29:
+            return STATUS_NO_MEMORY
+        more = realloc(s.touches, <size_t>(2 * s.room_touches + 16) * sizeof(query_touch))
+        if more == NULL:
+            return STATUS_NO_MEMORY
+        s.touches = <query_touch*>more
+        s.room_touches = 2 * s.room_touches + 16
+    s.touches[s.n_touches] = touch[0]
+    s.n_touches += 1
+    return STATUS_OK
+
+
+cdef inline int _note(query_scratch* s, int32_t part, int32_t item, vec3 direction, double depth) noexcept nogil:
+    cdef query_touch t
+    t.part = part
+    t.item = item
+    t.direction = direction
+    t.depth = depth
+    return query_note(s, &t)
+
+
+cdef push_out _polytope_from_triangle(const polytope_work* w, polytope* other, const triangle* t, bint two_sided,
+                                      vec3 at) noexcept nogil:
+    """The way of the body, moved to ``at``, out of one triangle; towards the side that its centre is on."""
+    cdef push_out r
+    cdef core_pair pair
+    cdef vec3 n = t.n
+    cdef double side = v3_dot(n, v3_sub(v3_add(w.body.centre, at), t.a)), low
+    r.overlapping = False
+    r.depth = 0.0
+    r.dir = n
+    r.tri = -1
+    if side <= 0.0:
+        if not two_sided or side == 0.0:
+            return r
+        n = v3_neg(n)
+    _load_triangle(other, t, at)
+    core_distance(&w.body, other, 0.0, &pair)
+    if pair.beyond or pair.distance >= 0.0:
+        return r
+    r.overlapping = True
+    r.dir = pair.n
+    r.depth = -pair.distance
+    if v3_dot(pair.n, n) < 0.0:
+        low = v3_dot(n, vertex_at(&w.body, support(&w.body, v3_neg(n)))) - v3_dot(n, v3_sub(t.a, at))
+        r.dir = n
+        r.depth = -low
+    return r
+
+
+cdef push_out _polytope_from_surface(const asker* q, query_scratch* s, const candidates* c,
+                                     bint two_sided) noexcept nogil:
+    """Up to four successive pushes, the deepest triangle's first, added up (RULES 7.5)."""
+    cdef push_out best
+    cdef vec3 total = v3(0.0, 0.0, 0.0), at
+    cdef double deepest
+    cdef int turn
+    cdef int32_t i, winner
+    cdef bint any_ = False
+    cdef double size = s.work.body.extent
+    best.overlapping = False
+    best.depth = 0.0
+    best.dir = total
+    best.tri = -1
+    for turn in range(SURFACE_PUSHES):
+        at = v3_add(q.position, total)
+        deepest = 0.0
+        for i in range(c.n_tris):
+            c.depths[i] = _polytope_from_triangle(s.work, &s.work.other, &c.tris[i], two_sided, at).depth
+            deepest = f_max(deepest, c.depths[i])
+        # A last remainder of rounding is not worth a push.
+        if deepest <= (1e-12 * size if turn > 0 else 0.0):
+            break
+        winner = -1
+        for i in range(c.n_tris):
+            if c.depths[i] >= deepest - TIE and c.depths[i] > 0.0 and (
+                    winner < 0 or triangle_order(&c.tris[i], &c.tris[winner]) < 0):
+                winner = i
+        best = _polytope_from_triangle(s.work, &s.work.other, &c.tris[winner], two_sided, at)
+        any_ = True
+        total = v3_madd(total, best.dir, best.depth)
+    best.overlapping = any_ and not v3_is_zero(total)
+    if best.overlapping:
+        best.depth = v3_len(total)
+        best.dir = v3_scale(total, 1.0 / best.depth)
+    return best
+
+
+cdef bint _polytope_touches(const asker* q, query_scratch* s, const candidates* c) noexcept nogil:
+    cdef core_pair pair
+    cdef int32_t i
+    for i in range(c.n_tris):
+        _load_triangle(&s.work.other, &c.tris[i], q.position)
+        core_distance(&s.work.body, &s.work.other, 0.0, &pair)
+        if not pair.beyond and pair.distance < 0.0:
+            return True
+    return False
+
+
+cdef int _touch_item(const query_view* v, const asker* q, bint ways_out, query_scratch* s, int32_t part,
+                     int32_t item) noexcept nogil:
+    cdef const placed* p = &v.parts[part].items[item]
+    cdef candidates* c = &s.near
+    cdef push_out push
+    cdef core_pair pair
+    cdef double low
+    cdef vec3 point
+    cdef int32_t tri
+    cdef bint two_sided
+    cdef int status
+    push.dir = v3(0.0, 0.0, 0.0)
+    push.depth = 0.0
+    push.overlapping = False
+    if q.kind == ASK_HALFSPACE:
+        low = _lowest_of(p, q.normal, v.mask, &point, &tri)
+        if low < q.offset:
+            # Out of an endless half space there is no way.
+            return _note(s, part, item, v3_neg(q.normal), q.offset - low)
+        return STATUS_OK
+    if q.kind == ASK_POLYTOPE and p.kind == SHAPE_PLANE:
+        point = v3_add(vertex_at(&s.work.body, support(&s.work.body, v3_neg(p.a))), q.position)
+        low = v3_dot(p.a, point) - p.offset
+        return _note(s, part, item, p.a, -low) if low < 0.0 else STATUS_OK
+    if q.kind == ASK_POLYTOPE and p.kind <= SHAPE_HULL and p.kind != SHAPE_TRIANGLE:
+        _load_item(&s.work.other, p, q.position)
+        core_distance(&s.work.body, &s.work.other, s.work.other.radius, &pair)
+        if not pair.beyond and pair.distance - s.work.other.radius < 0.0:
+            return _note(s, part, item, pair.n, s.work.other.radius - pair.distance)
+        return STATUS_OK
+    candidates_cut(c, 0, 0)
+    status = candidates_add(c, p, item, part, q.box, NULL)
+    if status != STATUS_OK or c.n_groups == 0:
+        return status
+    if q.kind == ASK_ROUND:
+        if ways_out:
+            push = group_push(c, &c.groups[0], q.p0, q.p1, q.radius)
+        else:
+            push.overlapping = group_overlaps(c, &c.groups[0], q.p0, q.p1, q.radius)
+    elif ways_out:
+        two_sided = c.groups[0].two_sided
+        push = _polytope_from_surface(q, s, c, two_sided)
+    else:
+        push.overlapping = _polytope_touches(q, s, c)
+    return _note(s, part, item, push.dir, push.depth) if push.overlapping else STATUS_OK
+
+
+cdef int query_touches(const query_view* v, const asker* q, bint ways_out, query_scratch* s) noexcept nogil:
+    cdef const world_part* part
+    cdef bvh_walk w
+    cdef int32_t k, i, item, first, count
+    cdef int status
+    s.n_touches = 0
+    s.near.mask = v.mask
+    for k in range(QUERY_PARTS):
+        part = v.parts[k]
+        if part == NULL or part.n == 0:
+            continue
+        if q.kind == ASK_HALFSPACE:
+            for i in range(part.n):
+                if _asked(v, k, i):
+                    status = _touch_item(v, q, ways_out, s, k, i)
+                    if status != STATUS_OK:
+                        return status
+            continue
+        for i in range(part.n_endless):
+            if _asked(v, k, part.endless[i]):
+                status = _touch_item(v, q, ways_out, s, k, part.endless[i])
+                if status != STATUS_OK:
+                    return status
+        bvh_walk_start(&w, &part.tree, q.box, v3(0.0, 0.0, 0.0))
+        while bvh_walk_next(&w, 0.0, &first, &count):
+            for i in range(first, first + count):
+                item = part.tree.order[i]
+                if _asked(v, k, item) and box_overlap(part.items[item].bounds, q.box):
+                    status = _touch_item(v, q, ways_out, s, k, item)
+                    if status != STATUS_OK:
+                        return status
+    return STATUS_OK
+
+
+# ---------------------------------------------------------------- closest points
+
+cdef struct near_job:
+    const query_view* v
+    const asker* q
+    query_scratch* s
+    double limit
+    query_hit* best
+    int32_t part
+    int32_t item
+
+
+cdef void _near_loaded(near_job* j, const triangle* t, int32_t tri) noexcept nogil:
+    """The body and s.work.other."""
+    cdef polytope_work* w = j.s.work
+    cdef core_pair pair
+    cdef double radii = w.body.radius + w.other.radius
+    cdef query_hit h
+    # A pair exactly at the limit must not be lost to rounding: ties end in the geometric key.
+    core_distance(&w.body, &w.other, j.limit + radii + 1e-9 * (fabs(j.limit) + radii + w.body.extent), &pair)
+    if pair.beyond or pair.distance - radii > j.limit:
+        return
+    _no_hit(&h)
+    h.part = j.part
+    h.item = j.item
+    h.distance = pair.distance - radii
+    h.overlapping = h.distance < 0.0
+    h.normal = pair.n
+    h.own_point = v3_add(v3_madd(pair.on_a, pair.n, -w.body.radius), j.q.position)
+    h.point = v3_add(v3_madd(pair.on_b, pair.n, w.other.radius), j.q.position)
+    _offer(j.v, j.best, &h, pair.n, t, tri)
+    j.limit = f_min(j.limit, j.best.distance)
+
+
+cdef inline void _near_triangle(near_job* j, const triangle* t, int32_t tri) noexcept nogil:
+    _load_triangle(&j.s.work.other, t, j.q.position)
+    _near_loaded(j, t, tri)
+
+
+cdef inline double _smallest_scale(const placed* p) noexcept nogil:
+    return f_min(fabs(p.scale.x), f_min(fabs(p.scale.y), fabs(p.scale.z)))
+
+
+cdef void _near_item(near_job* j, const placed* p) noexcept nogil:
+    cdef bvh_walk w
+    cdef int32_t first, count, k, tri = -1, i, m, i0, i1, j0, j1
+    cdef int which
+    cdef triangle t
+    cdef query_hit h
+    cdef vec3 point
+    cdef double low
+    cdef const polytope* body = &j.s.work.body
+    if j.q.kind == ASK_HALFSPACE:
+        low = _lowest_of(p, j.q.normal, j.v.mask, &point, &tri)
+        if low >= NO_HIT or low - j.q.offset > j.limit:
+            return
+        _no_hit(&h)
+        h.part = j.part
+        h.item = j.item
+        h.distance = low - j.q.offset
+        h.overlapping = h.distance < 0.0
+        h.normal = v3_neg(j.q.normal)
+        h.point = point
+        h.own_point = v3_madd(point, j.q.normal, -h.distance) if h.distance > -INFINITY else point
+        _offer(j.v, j.best, &h, h.normal, NULL, tri)
+        j.limit = f_min(j.limit, j.best.distance)
+        return
+    if p.kind == SHAPE_PLANE:
+        point = v3_add(vertex_at(body, support(body, v3_neg(p.a))), j.q.position)
+        low = v3_dot(p.a, point) - p.offset - body.radius
+        if low > j.limit:
+            return
+        _no_hit(&h)
+        h.part = j.part
+        h.item = j.item
+        h.distance = low
+        h.overlapping = low < 0.0
+        h.normal = p.a
+        h.own_point = v3_madd(point, p.a, -body.radius)
+        h.point = v3_madd(h.own_point, p.a, -low)
+        _offer(j.v, j.best, &h, p.a, NULL, -1)
+        j.limit = f_min(j.limit, j.best.distance)
+        return
+    if p.kind == SHAPE_MESH:
+        bvh_walk_near(&w, &p.mesh.tree, local_box(p, j.q.box), _smallest_scale(p))
+        while bvh_walk_next(&w, f_max(j.limit, 0.0), &first, &count):
+            for k in range(first, first + count):
+                tri = p.mesh.source[k]
+                if p.mesh.mask != NULL and not p.mesh.mask[tri] & j.v.mask:
+                    continue
+                if mesh_triangle(p, k, &t):
+                    _near_triangle(j, &t, tri)
+        return
+    if p.kind == SHAPE_HEIGHTFIELD:
+        bvh_walk_near(&w, &p.field.tree, local_box(p, j.q.box), _smallest_scale(p))
+        while bvh_walk_next(&w, f_max(j.limit, 0.0), &first, &count):
+            for k in range(first, first + count):
+                field_tile(p.field, p.field.tree.order[k], &i0, &i1, &j0, &j1)
+                for i in range(i0, i1 + 1):
+                    for m in range(j0, j1 + 1):
+                        for which in range(2):
+                            tri = 2 * (i * (p.field.columns - 1) + m) + which
+                            if p.field.mask != NULL and not p.field.mask[tri] & j.v.mask:
+                                continue
+                            if heightfield_triangle(p, i, m, which, &t):
+                                _near_triangle(j, &t, tri)
+        return
+    if p.kind == SHAPE_TRIANGLE:
+        t = _own_triangle(p)
+        if not v3_is_zero(t.n):
+            _near_triangle(j, &t, -1)
+        return
+    _load_item(&j.s.work.other, p, j.q.position)
+    _near_loaded(j, NULL, -1)
+
+
+cdef int query_closest(const query_view* v, const asker* q, double max_distance, query_scratch* s,
+                       query_hit* hit) noexcept nogil:
+    cdef near_job j
+    cdef const world_part* part
+    cdef bvh_walk w
+    cdef int32_t k, i, first, count
+    _no_hit(hit)
+    if _need_work(s) != STATUS_OK:
+        return STATUS_NO_MEMORY
+    if q.kind == ASK_ROUND:
+        polytope_load(&s.work.body, q.shape, q_matrix(q.rotation), v3(0.0, 0.0, 0.0), True)
+    j.v = v
+    j.q = q
+    j.s = s
+    j.limit = max_distance
+    j.best = hit
+    for k in range(QUERY_PARTS):
+        part = v.parts[k]
+        if part == NULL or part.n == 0:
+            continue
+        j.part = k
+        if q.kind == ASK_HALFSPACE:
+            for i in range(part.n):
+                j.item = i
+                if _asked(v, k, i):
+                    _near_item(&j, &part.items[i])
+            continue
+        for i in range(part.n_endless):
+            j.item = part.endless[i]
+            if _asked(v, k, j.item):
+                _near_item(&j, &part.items[j.item])
+        bvh_walk_near(&w, &part.tree, q.box, 1.0)
+        while bvh_walk_next(&w, f_max(j.limit, 0.0), &first, &count):
+            for i in range(first, first + count):
+                j.item = part.tree.order[i]
+                if _asked(v, k, j.item):
+                    _near_item(&j, &part.items[j.item])
+    return STATUS_OK
+
+
+# ---------------------------------------------------------------- what a filter is asked about
+
+cdef void query_mark(const query_view* v, const asker* q, vec3 dir, double limit, bint near,
+                     uint8_t** marks) noexcept nogil:
+    cdef const world_part* part
+    cdef bvh_walk w
+    cdef int32_t k, i, item, first, count
+    for k in range(QUERY_PARTS):
+        part = v.parts[k]
+        if part == NULL or part.n == 0:
+            continue
+        if q.kind == ASK_HALFSPACE:
+            for i in range(part.n):
+                if _asked(v, k, i):
+                    marks[k][i] = 1
+            continue
+        for i in range(part.n_endless):
+            if _asked(v, k, part.endless[i]):
+                marks[k][part.endless[i]] = 1
+        if near:
+            bvh_walk_near(&w, &part.tree, q.box, 1.0)
+        else:
+            bvh_walk_start(&w, &part.tree, q.box, dir)
+        while bvh_walk_next(&w, limit, &first, &count):
+            for i in range(first, first + count):
+                item = part.tree.order[i]
+                if _asked(v, k, item):
+                    marks[k][item] = 1

@@ -1,0 +1,34 @@
+# cython: language_level=3
+"""Questions to the world as Python asks them: arguments checked, answers as objects or arrays."""
+from pycct.geometry.vec cimport vec3
+from pycct.world.candidates cimport world_part
+
+
+# What a question sees: up to three parts of the world, and who owns their items.
+cdef class View:
+    cdef const world_part* fixed        # NULL: not asked
+    cdef const world_part* moving
+    cdef const world_part* characters
+    cdef list fixed_owners              # Actor of each item
+    cdef list moving_owners
+    cdef object character_owners        # controller or member of a crowd of each item
+    cdef object keep                    # keeps the parts alive
+    cdef object owner(self, int part, int item)
+
+
+# The actors' body of each method of Scene of that name.
+cdef object ask_raycast(View view, object origin, object direction, object distance, object mask, object filter)
+cdef object ask_raycast_many(View view, object origins, object directions, object distances, object mask,
+                             object filter)
+cdef object ask_sweep(View view, object shape, object position, object direction, object distance, object rotation,
+                      object mask, object filter)
+cdef object ask_sweep_many(View view, object shape, object positions, object directions, object distances,
+                           object rotations, object mask, object filter)
+cdef list ask_touching(View view, object shape, object position, object rotation, object mask, object filter,
+                       bint ways_out)
+cdef object ask_touching_many(View view, object shape, object positions, object rotations, object mask,
+                              object filter, bint ways_out)
+cdef object ask_closest(View view, object shape, object position, object max_distance, object rotation, object mask,
+                        object filter)
+cdef object ask_closest_many(View view, object shape, object positions, object max_distance, object rotations,
+                             object mask, object filter)

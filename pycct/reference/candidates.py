@@ -1,0 +1,410 @@
+"""Shapes placed in the world, the candidates near a capsule, the nearest hit among them.
+
+The core finds candidates with trees; here one box test sees every shape and every
+triangle of a mesh.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pycct.reference.character_grid import Character
+from pycct.reference.closest import point_segment, segment_segment, triangle_normal
+from pycct.reference.overlap import (
+    APART,
+    overlaps_triangles,
+    push_from_capsule,
+    push_from_plane,
+    push_from_polytope,
+    push_from_sphere,
+    push_from_triangles,
+)
+from pycct.reference.shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Sphere
+from pycct.reference.sweep import (
+    Face,
+    SweepHit,
+    capsule_box,
+    cast_capsule,
+    cast_plane,
+    cast_sphere,
+    cast_triangles,
+    triangle_order,
+)
+from pycct.reference.types import ACTOR, BOX, CAPSULE, OBSTACLE, PLANE, SPHERE, TRIANGLES, USER_GEOMETRY
+from pycct.reference.vec import (
+    add,
+    box_centre,
+    box_grow,
+    box_half,
+    box_overlap,
+    box_union,
+    dot,
+    is_zero,
+    lex,
+    m3_mul,
+    m3_tmul,
+    max_abs,
+    mul,
+    q_is_identity,
+    q_matrix,
+    q_rotate,
+    scale,
+    sub,
+    vabs,
+    vmax,
+    vmin,
+)
+
+# Shapes of many open triangles.
+SURFACES = (Mesh, Heightfield)
+# Depths this close count as equal (RULES 7.5).
+TIE = 1e-9
+# Corners of a box's faces, counter-clockwise from outside; bit 0 is +x, bit 1 +y, bit 2 +z.
+BOX_FACES = ((0, 4, 6, 2), (1, 3, 7, 5), (0, 1, 5, 4), (2, 6, 7, 3), (0, 2, 3, 1), (4, 5, 7, 6))
+
+
+def capsule_bounds(p0, p1, radius):
+    """Bounding box of a capsule."""
+    return box_grow((vmin(p0, p1), vmax(p0, p1)), radius)
+
+
+def triangle_bounds(a, b, c):
+    """Bounding box of a triangle."""
+    return (vmin(a, vmin(b, c)), vmax(a, vmax(b, c)))
+
+
+def span(box):
+    """Largest coordinate of a box."""
+    return max_abs(vmax(vabs(box[0]), vabs(box[1])))
+
+
+class Placed:
+    """One shape in the world."""
+
+    def __init__(self, actor):
+        shape = actor.shape
+        self.owner = OBSTACLE if actor.is_obstacle else ACTOR
+        self.id = actor.id
+        self.body = actor.body
+        self.layer = actor.layer
+        self.behavior = int(actor.behavior)
+        self.shape = shape
+        self.position = actor.position
+        self.rotation = actor.rotation
+        # A box is its own mirror image.
+        self.scale = vabs(actor.scale) if isinstance(shape, Box) else actor.scale
+        self.matrix = q_matrix(actor.rotation)
+        # Neither turned nor scaled, only moved.
+        self.plain = q_is_identity(actor.rotation) and self.scale == (1.0, 1.0, 1.0)
+        sx, sy, sz = self.scale
+        # RULES 2: a mirroring scale must still yield outward normals.
+        self.mirrored = sx * sy * sz < 0.0
+        self.kind = TRIANGLES
+        self.closed = isinstance(shape, (Box, ConvexHull))  # the triangles bound a solid
+        if actor.is_obstacle and isinstance(shape, Box):
+            # RULES 2: obstacles are analytic.
+            self.kind = BOX
+            self.half = mul(shape.half_extents, vabs(self.scale))
+        self.two_sided = isinstance(shape, SURFACES) and shape.two_sided
+        self.q0 = self.q1 = self.position  # ends of a round shape's axis
+        self.radius = 0.0
+        if isinstance(shape, ConvexHull):
+            kx, ky, kz = shape.scale
+            if kx * ky * kz < 0.0:
+                self.mirrored = not self.mirrored
+        if isinstance(shape, Plane):
+            self.kind = PLANE
+            self.normal = q_rotate(actor.rotation, shape.normal)
+            self.offset = shape.offset + dot(self.normal, self.position)
+            self.bounds = shape.bounds
+            return
+        lo, hi = shape.bounds
+        if isinstance(shape, (Sphere, Capsule)):
+            height = shape.height if isinstance(shape, Capsule) else 0.0
+            self.radius = shape.radius * sx
+            half = scale(q_rotate(actor.rotation, (0.0, 0.0, 1.0)), 0.5 * height * sx)
+            a, b = sub(self.position, half), add(self.position, half)
+            self.bounds = capsule_bounds(a, b, self.radius)
+            if isinstance(shape, Capsule):
+                self.kind = CAPSULE
+                self.q0, self.q1 = a, b
+            else:
+                self.kind = SPHERE
+        elif self.plain:
+            self.bounds = (add(lo, self.position), add(hi, self.position))
+        else:
+            centre = self.place_point(box_centre(shape.bounds))
+            half = mul(box_half(shape.bounds), vabs(self.scale))
+            half = tuple(dot(vabs(row), half) for row in self.matrix)
+            self.bounds = (sub(centre, half), add(centre, half))
+        # Rounding on the way to the world.
+        self.bounds = box_grow(self.bounds, 1e-9 * span(self.bounds))
+        self.faces = None  # [(Face, its box)], made when first needed
+
+    @property
+    def recovered_as(self):
+        """What overlap recovery takes it for."""
+        return self.body if self.owner == ACTOR else USER_GEOMETRY
+
+    def place_point(self, local):
+        """From the shape's frame to the world: the one way a vertex gets there."""
+        if self.plain:
+            return add(local, self.position)
+        return add(m3_mul(self.matrix, mul(local, self.scale)), self.position)
+
+    def unplace_point(self, world):
+        """From the world to the shape's frame."""
+        v = sub(world, self.position)
+        if self.plain:
+            return v
+        v = m3_tmul(self.matrix, v)
+        return (v[0] / self.scale[0], v[1] / self.scale[1], v[2] / self.scale[2])
+
+    def data_of(self, triangle):
+        """The number that the user gave a triangle of a mesh, or None."""
+        if triangle is None or not isinstance(self.shape, SURFACES) or self.shape._data is None:
+            return None
+        return self.shape._data[triangle]
+
+    def all_faces(self):
+        """The shape as triangles in the world (RULES 2), each with its box."""
+        if self.faces is None:
+            faces = list(self._mesh_faces() if isinstance(self.shape, SURFACES) else self._solid_faces())
+            self.faces = [(t, triangle_bounds(t.a, t.b, t.c)) for t in faces]
+        return self.faces
+
+    def solid_faces(self):
+        """The triangles of a box obstacle, for ways out only."""
+        corners = [add(q_rotate(self.rotation, p), self.position) for p in _box_corners(self.half)]
+        faces = []
+        for i, j, k, m in BOX_FACES:
+            for t in ((corners[i], corners[j], corners[k]), (corners[i], corners[k], corners[m])):
+                n = triangle_normal(*t)
+                faces.append(Face(*t, n, dot(n, t[0]), -1))
+        return faces
+
+    def _mesh_faces(self):
+        for source, corners, n in self.shape._faces:
+            a, b, c = (self.place_point(p) for p in corners)
+            if not self.plain:
+                if self.mirrored:
+                    b, c = c, b
+                n = triangle_normal(a, b, c)
+                if is_zero(n):
+                    continue
+            yield Face(a, b, c, n, dot(n, a), source)
+
+    def _solid_faces(self):
+        for a, b, c in self._local_triangles():
+            if self.mirrored:
+                b, c = c, b
+            n = triangle_normal(a, b, c)
+            if not is_zero(n):
+                yield Face(a, b, c, n, dot(n, a), -1)
+
+    def _local_triangles(self):
+        """Triangles of a box, hull or triangle; a hull's faces are fanned."""
+        shape = self.shape
+        if isinstance(shape, Box):
+            corners = [self.place_point(p) for p in _box_corners(shape.half_extents)]
+            for i, j, k, m in BOX_FACES:
+                yield corners[i], corners[j], corners[k]
+                yield corners[i], corners[k], corners[m]
+        elif isinstance(shape, ConvexHull):
+            corners = [self.place_point(p) for p in shape._corners]
+            for i, j, k in shape._tables.triangles:
+                yield corners[i], corners[j], corners[k]
+        else:
+            yield tuple(self.place_point(p) for p in shape.vertices)
+
+
+def _box_corners(half):
+    x, y, z = half
+    return [(x if i & 1 else -x, y if i & 2 else -y, z if i & 4 else -z) for i in range(8)]
+
+
+class WallRule(NamedTuple):
+    """How triangles too steep to walk on become invisible walls; height 0: they do not."""
+
+    height: float
+    slope_limit: float
+    up: tuple
+
+
+@dataclass
+class Group:
+    """The candidates of one shape."""
+
+    item: Placed | Character
+    faces: list
+
+
+class WorldHit(NamedTuple):
+    """The nearest hit, and on what."""
+
+    base: SweepHit
+    group: Group
+
+
+def _below(box, walls):
+    """The box, extended down by the height of the walls: one may reach up into it from below."""
+    drop = scale(walls.up, -walls.height)
+    return box_union(box, (add(box[0], drop), add(box[1], drop)))
+
+
+def _walls_of(a, b, c, box, walls):
+    """A triangle's edges, extruded upwards, facing outwards (RULES 2)."""
+    rise = scale(walls.up, walls.height)
+    for p, q in ((a, b), (b, c), (c, a)):
+        for t in ((p, q, add(q, rise)), (p, add(q, rise), add(p, rise))):
+            if box_overlap(triangle_bounds(*t), box):
+                n = triangle_normal(*t)
+                if not is_zero(n):
+                    yield Face(*t, n, dot(n, t[0]), -1)
+
+
+def _near_faces(item, box, mask, walls):
+    """Triangles of a mesh that touch the box; steep ones as walls, if walls are wanted."""
+    layers = item.shape._mask
+    # SWEEP 3.2: a triangle may have layers of its own.
+    faces = [x for x in item.all_faces() if layers is None or layers[x[0].source] & mask]
+    if walls is None or walls.height <= 0.0:
+        return [t for t, bounds in faces if box_overlap(bounds, box)]
+    near = []
+    reach = _below(box, walls)
+    for t, bounds in faces:
+        if not box_overlap(bounds, reach):
+            continue
+        rise = dot(t.n, walls.up)
+        if item.two_sided and rise < 0.0:
+            rise = -rise
+            n = scale(t.n, -1.0)
+            t = Face(t.a, t.c, t.b, n, dot(n, t.a), t.source)
+        if 0.0 <= rise < walls.slope_limit:
+            near += _walls_of(t.a, t.b, t.c, box, walls)
+        elif box_overlap(bounds, box):
+            near.append(t)
+    return near
+
+
+def gather(items, box, mask, walls=None):
+    """Candidates of the shapes that touch the box on the layers of the mask (RULES 4)."""
+    reach = box if walls is None or walls.height <= 0.0 else _below(box, walls)
+    groups = []
+    for item in items:
+        if not item.layer & mask or not box_overlap(item.bounds, reach):
+            continue
+        faces = []
+        if item.kind == TRIANGLES:
+            if isinstance(item.shape, SURFACES):
+                faces = _near_faces(item, box, mask, walls)
+            else:
+                faces = [t for t, _ in item.all_faces()]
+            if not faces:
+                continue
+        groups.append(Group(item, faces))
+    return groups
+
+
+def group_order(g, g_face, h, h_face):
+    """Order of two hits by geometry, so that no result depends on the order of adding shapes."""
+    a, b = g.item, h.item
+    if a.kind != b.kind:
+        return -1 if a.kind < b.kind else 1
+    k = 0
+    if a.kind == TRIANGLES:
+        k = triangle_order(g_face or g.faces[0], h_face or h.faces[0])
+    elif a.kind == BOX:
+        k = lex(a.position, b.position) or lex(a.half, b.half)
+    elif a.kind == PLANE:
+        k = lex(a.normal, b.normal) or (a.offset > b.offset) - (a.offset < b.offset)
+    else:
+        k = lex(a.q0, b.q0) or lex(a.q1, b.q1) or (a.radius > b.radius) - (a.radius < b.radius)
+    return k or (a.id > b.id) - (a.id < b.id)
+
+
+def anything(item):
+    """No filter: all may be met."""
+    return True
+
+
+def cast(groups, q, recovers, may_meet=anything):
+    """The nearest hit, or None; overlaps with what is not in ``recovers`` are passed over (RULES 3, 5)."""
+    best = None
+    for g in groups:
+        item = g.item
+        keeps = item.recovered_as in recovers
+        if item.kind == TRIANGLES:
+            # A solid is left by its own way out, which needs no triangle seen from its front.
+            own = q._replace(passed=None) if item.closed else q
+            one = cast_triangles(own, g.faces, item.two_sided, not keeps)
+        elif item.kind == SPHERE:
+            one = cast_sphere(q, item.q0, item.radius)
+        elif item.kind == CAPSULE:
+            one = cast_capsule(q, item.q0, item.q1, item.radius)
+        elif item.kind == BOX:
+            one = capsule_box(q.p0, q.p1, q.radius, q.dir, item.half, item.position, item.rotation, q.limit)
+        else:
+            one = cast_plane(q, item.normal, item.offset)
+        if one is None or (one.overlapping and not keeps):
+            continue
+        if best is not None:
+            # RULES 3: among shapes the smallest distance wins, an overlap before a touch.
+            if one.distance > best.base.distance:
+                continue
+            if one.distance == best.base.distance:
+                if one.overlapping != best.base.overlapping:
+                    if best.base.overlapping:
+                        continue
+                elif group_order(g, one.face, best.group, best.base.face) > 0:
+                    continue
+        # Only what would be met is asked about.
+        if may_meet(item):
+            best = WorldHit(one, g)
+    return best
+
+
+def group_push(g, p0, p1, radius):
+    """The shortest way out of one shape's true geometry (RULES 7.5)."""
+    item = g.item
+    if item.kind == SPHERE:
+        return push_from_sphere(p0, p1, radius, item.q0, item.radius)
+    if item.kind == CAPSULE:
+        return push_from_capsule(p0, p1, radius, item.q0, item.q1, item.radius)
+    if item.kind == PLANE:
+        return push_from_plane(p0, p1, radius, item.normal, item.offset)
+    if item.kind == BOX:
+        return push_from_polytope(p0, p1, radius, item.solid_faces())
+    if item.closed:
+        return push_from_polytope(p0, p1, radius, g.faces)
+    return push_from_triangles(p0, p1, radius, g.faces, item.two_sided)
+
+
+def group_overlaps(g, p0, p1, radius):
+    """True when the capsule touches the shape; solids are solid, triangles count from both sides (RULES 7.6)."""
+    item = g.item
+    both = radius + item.radius
+    if item.kind == SPHERE:
+        return point_segment(item.q0, p0, p1).dist2 < both * both
+    if item.kind == CAPSULE:
+        return segment_segment(p0, p1, item.q0, item.q1).dist2 < both * both
+    if item.kind == TRIANGLES and not item.closed:
+        return overlaps_triangles(p0, p1, radius, g.faces)
+    return group_push(g, p0, p1, radius).overlapping
+
+
+def deepest(groups, p0, p1, radius, recovers, may_meet=anything):
+    """The way out of the shape that is overlapped deepest (RULES 7.5)."""
+    pushes = [(g, group_push(g, p0, p1, radius)) for g in groups if g.item.recovered_as in recovers]
+    pushes = [(g, push) for g, push in pushes if push.overlapping]
+    depth = 0.0
+    for g, push in pushes:
+        if push.depth > depth and may_meet(g.item):
+            depth = push.depth
+    if depth <= 0.0:
+        return APART
+    best = None
+    for g, push in pushes:
+        if push.depth >= depth - TIE and may_meet(g.item):
+            if best is None or group_order(g, push.face, best[0], best[1].face) < 0:
+                best = (g, push)
+    return best[1]

@@ -1,0 +1,379 @@
+# cython: language_level=3
+"""Threads that wait for work. See the header."""
+import operator
+import os
+
+from libc.stdint cimport int64_t
+
+from pycct.runtime.atomic cimport (
+    atomic_exchange,
+    atomic_load,
+    atomic_load64,
+    atomic_store,
+    atomic_store64,
+    atomic_swap,
+    atomic_swap64,
+    cpu_pause,
+    cpu_yield,
+)
+
+
+cdef extern from "pythread.h" nogil:
+    ctypedef void* PyThread_type_lock
+    unsigned long PyThread_start_new_thread(void (*f)(void*) noexcept nogil, void* argument) noexcept
+    unsigned long PYTHREAD_INVALID_THREAD_ID
+    PyThread_type_lock PyThread_allocate_lock() noexcept
+    void PyThread_free_lock(PyThread_type_lock lock) noexcept
+    int PyThread_acquire_lock(PyThread_type_lock lock, int wait) noexcept
+    void PyThread_release_lock(PyThread_type_lock lock) noexcept
+
+
+cdef extern from "fenv.h" nogil:
+    ctypedef struct fenv_t:
+        pass
+    const fenv_t* FE_DFL_ENV
+    int fegetenv(fenv_t* env) noexcept
+    int fesetenv(const fenv_t* env) noexcept
+
+
+cdef extern from * nogil:
+    """
+    #include <time.h>
+    /* Microseconds of a clock that somebody may set meanwhile. */
+    static double pycct_microseconds(void) {
+        struct timespec t;
+        if (timespec_get(&t, TIME_UTC) != TIME_UTC)
+            return 0.0;
+        return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+    }
+    #if defined(_WIN32)
+        static int pycct_at_fork(void (*child)(void)) { (void)child; return 0; }
+        static void pycct_no_signals(void) {}
+    #else
+        #include <pthread.h>
+        #include <signal.h>
+        static int pycct_at_fork(void (*child)(void)) { return pthread_atfork(NULL, NULL, child); }
+        /* Signals are for the threads of the program; faults stay where they happen. */
+        static void pycct_no_signals(void) {
+            sigset_t set;
+            sigfillset(&set);
+            sigdelset(&set, SIGSEGV); sigdelset(&set, SIGBUS); sigdelset(&set, SIGFPE);
+            sigdelset(&set, SIGILL); sigdelset(&set, SIGABRT);
+            pthread_sigmask(SIG_SETMASK, &set, NULL);
+        }
+    #endif
+    """
+    int at_fork "pycct_at_fork"(void (*child)() noexcept nogil) noexcept
+    void no_signals "pycct_no_signals"() noexcept
+    double microseconds "pycct_microseconds"() noexcept
+
+
+# Turns of waiting for more work before a thread goes to sleep: some 50 us, longer than Python takes between two calls
+# in a loop, shorter than a frame.
+cdef int SPIN = 1000
+# So many of them between two offers of the core to others.
+cdef int YIELD = 50
+# A thread that sleeps is woken for no less work than this, microseconds: waking it takes the caller some five, and the
+# thread itself up to a hundred where its core has slept too.
+cdef double WORTH_WAKING = 150.0
+# A worker ...
+cdef enum:
+    IDLE = 0        # has nothing to do
+    OFFERED = 1     # may take the batch; the caller may take it back
+    RUNNING = 2     # works
+
+
+cdef struct pool_worker:
+    PyThread_type_lock wake     # held, but for the moment of waking
+    long state
+    long asleep
+    pool_batch* work
+    int number
+
+
+cdef pool_worker workers[MOST_THREADS - 1]
+cdef int n_workers = 0          # changed by who has the pool
+cdef long taken = 0             # somebody has the pool
+cdef int spin = SPIN if (os.cpu_count() or 1) > 1 else 0
+
+
+cdef inline void _wait(int* turns) noexcept nogil:
+    """A moment; whoever is waited for may have lost its core."""
+    turns[0] += 1
+    if turns[0] > 1000:
+        cpu_yield()
+    else:
+        cpu_pause()
+
+
+cdef bint _take(pool_batch* b, int64_t* first, int64_t* last) noexcept nogil:
+    """The next numbers, once they are ready; False: there are no more.
+
+    Many at first, so that seldom two threads work side by side, and few at the end, when one would wait for another."""
+    cdef int turns = 0
+    cdef int64_t n, ready, end
+    while True:
+        n = atomic_load64(&b.n)
+        first[0] = atomic_load64(&b.next)
+        if first[0] >= n:
+            return False
+        end = first[0] + (n - first[0]) // (2 * (b.helpers + 1))
+        if end < first[0] + b.chunk:
+            end = first[0] + b.chunk
+        if end > n:
+            end = n
+        # In between there may have come to be fewer, so many are not ready then.
+        ready = atomic_load64(&b.ready)
+        if ready < end and ready >= first[0] + b.chunk:
+            end = ready
+        if ready < end:
+            _wait(&turns)
+        elif atomic_swap64(&b.next, first[0], end):
+            last[0] = end
+            return True
+
+
+cdef void _work(pool_batch* b, int number) noexcept nogil:
+    cdef fenv_t before
+    cdef int64_t first, last
+    cdef double begun = 0.0
+    fegetenv(&before)
+    fesetenv(FE_DFL_ENV)
+    while _take(b, &first, &last):
+        if number == 0 and b.pace == 0.0:
+            begun = microseconds()
+        b.task(b.context, number, first, last)
+        if begun > 0.0:
+            b.pace = (microseconds() - begun) / <double>(last - first)
+            begun = 0.0
+    fesetenv(&before)
+
+
+cdef void _live(void* argument) noexcept nogil:
+    """A thread of the pool."""
+    cdef pool_worker* me = <pool_worker*>argument
+    cdef int turns
+    no_signals()
+    while True:
+        turns = 0
+        while atomic_load(&me.state) != OFFERED:
+            if turns < spin:
+                turns += 1
+                # The caller, or another process, may want this core.
+                if turns % YIELD == 0:
+                    cpu_yield()
+                else:
+                    cpu_pause()
+                continue
+            atomic_store(&me.asleep, 1)
+            # Whoever offers looks at ``asleep`` afterwards, and may leave it as it is: one of both sees the other.
+            if atomic_load(&me.state) == OFFERED and atomic_exchange(&me.asleep, 0) == 1:
+                break
+            PyThread_acquire_lock(me.wake, 1)
+            turns = 0
+        if atomic_swap(&me.state, OFFERED, RUNNING):
+            _work(me.work, me.number)
+            atomic_store(&me.state, IDLE)
+
+
+cdef void _forget() noexcept nogil:
+    """In a forked child, which has none of the threads."""
+    global n_workers
+    n_workers = 0
+    atomic_store(&taken, 0)
+
+
+cdef int pool_threads(object threads) except -1:
+    global n_workers
+    cdef int wanted
+    cdef pool_worker* w
+    try:
+        number = operator.index(threads)
+    except TypeError:
+        raise TypeError(f"threads must be an integer, not {type(threads).__name__}") from None
+    if isinstance(threads, bool):
+        raise TypeError("threads must be an integer, not bool")
+    if number < 1:
+        raise ValueError(f"threads must be at least 1, got {number}")
+    wanted = <int>min(number, MOST_THREADS)
+    if wanted == 1 or wanted - 1 <= n_workers or atomic_exchange(&taken, 1):
+        return wanted
+    while n_workers < wanted - 1:
+        w = &workers[n_workers]
+        w.state = IDLE
+        w.asleep = 0
+        w.work = NULL
+        w.number = n_workers + 1
+        w.wake = PyThread_allocate_lock()
+        if w.wake == NULL:
+            break
+        PyThread_acquire_lock(w.wake, 1)
+        if PyThread_start_new_thread(_live, w) == PYTHREAD_INVALID_THREAD_ID:
+            # The system has no more: those that there are will do.
+            PyThread_release_lock(w.wake)
+            PyThread_free_lock(w.wake)
+            break
+        n_workers += 1
+    atomic_store(&taken, 0)
+    return wanted
+
+
+cdef int pool_worth(int64_t n, int64_t chunk, int threads) noexcept nogil:
+    cdef int64_t chunks = (n + chunk - 1) // chunk
+    return <int>chunks if chunks < threads else threads
+
+
+cdef bint pool_worth_waking(int64_t n, double pace) noexcept nogil:
+    return pace * <double>n >= WORTH_WAKING
+
+
+cdef bint _anybody_up(int helpers) noexcept nogil:
+    """Whether one of so many threads is awake."""
+    cdef int i
+    for i in range(min(helpers, n_workers)):
+        if atomic_load(&workers[i].asleep) == 0:
+            return True
+    return False
+
+
+cdef void pool_begin(pool_batch* b, pool_task task, void* context, int64_t n, int64_t chunk,
+                     int threads) noexcept nogil:
+    cdef pool_worker* w
+    cdef int helpers = pool_worth(n, chunk, threads) - 1, i
+    b.task = task
+    b.context = context
+    b.n = n
+    b.chunk = chunk
+    b.next = b.ready = 0
+    b.pace = 0.0
+    b.helpers = -1
+    if helpers < 1 or atomic_exchange(&taken, 1):
+        return
+    if helpers > n_workers:
+        helpers = n_workers
+    b.helpers = helpers
+    for i in range(helpers):
+        w = &workers[i]
+        w.work = b
+        atomic_store(&w.state, OFFERED)
+
+
+cdef void pool_wake(pool_batch* b) noexcept nogil:
+    cdef int i
+    for i in range(b.helpers):
+        if atomic_exchange(&workers[i].asleep, 0):
+            PyThread_release_lock(workers[i].wake)
+
+
+cdef void pool_ready(pool_batch* b, int64_t ready) noexcept nogil:
+    atomic_store64(&b.ready, ready)
+
+
+cdef void pool_end(pool_batch* b, int64_t n) noexcept nogil:
+    cdef pool_worker* w
+    cdef int i, turns
+    # In this order: who sees that all are ready sees how many there are.
+    atomic_store64(&b.n, n)
+    atomic_store64(&b.ready, n)
+    if b.helpers < 0:
+        b.helpers = 0
+        b.chunk = n if n > 0 else 1
+        _work(b, 0)
+        return
+    _work(b, 0)
+    for i in range(b.helpers):
+        w = &workers[i]
+        # Who has not begun by now need not.
+        if atomic_swap(&w.state, OFFERED, IDLE):
+            continue
+        turns = 0
+        while atomic_load(&w.state) != IDLE:
+            _wait(&turns)
+    atomic_store(&taken, 0)
+
+
+cdef void pool_run(pool_task task, void* context, int64_t n, int64_t chunk, int threads) noexcept nogil:
+    cdef pool_batch b
+    pool_begin(&b, task, context, n, chunk, threads)
+    pool_wake(&b)
+    pool_end(&b, n)
+
+
+cdef void pool_run_brief(pool_task task, void* context, int64_t n, int64_t chunk, int threads,
+                         double* pace) noexcept nogil:
+    cdef pool_batch b
+    cdef bint worth = pool_worth_waking(n, pace[0])
+    pool_begin(&b, task, context, n, chunk, threads if worth or _anybody_up(threads - 1) else 1)
+    if worth:
+        pool_wake(&b)
+    pool_end(&b, n)
+    pace[0] = b.pace
+
+
+cdef struct counting:
+    double* sums
+    double rest
+    long long ready
+
+
+cdef void _count(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    cdef counting* c = <counting*>context
+    cdef int64_t i
+    for i in range(first, last):
+        # A subnormal number, which flush-to-zero would lose.
+        c.sums[i] = <double>i + (1.0 if c.rest * 0.5 > 0.0 and i < atomic_load64(&c.ready) else 0.0)
+
+
+def _selftest(n, chunk, threads, pace=None):
+    """For tests: i + 1 for each of n numbers, or i where subnormal numbers are lost; and how many threads there are.
+
+    With a pace, microseconds each, as much as may be too little to wake anybody for."""
+    cdef counting c
+    cdef int64_t total = n, part = chunk
+    cdef int many = pool_threads(threads)
+    cdef double expected = 0.0 if pace is None else pace
+    cdef bint brief = pace is not None
+    cdef double[::1] sums
+    import numpy as np
+
+    out = np.zeros(n)
+    sums = out
+    c.sums = &sums[0] if n else NULL
+    c.rest = 1e-310
+    c.ready = total
+    with nogil:
+        if brief:
+            pool_run_brief(_count, &c, total, part, many, &expected)
+        else:
+            pool_run(_count, &c, total, part, many)
+    return out, n_workers
+
+
+def _selftest_ready(n, end, chunk, threads):
+    """For tests: the same of the first ``end`` of n numbers, which become ready one by one; i where it was early."""
+    cdef counting c
+    cdef pool_batch b
+    cdef int64_t total = n, last = end, part = chunk, i = 0
+    cdef int many = pool_threads(threads), _turn
+    cdef double[::1] sums
+    import numpy as np
+
+    out = np.zeros(n)
+    sums = out
+    c.sums = &sums[0] if n else NULL
+    c.rest = 1e-310
+    c.ready = 0
+    pool_begin(&b, _count, &c, total, part, many)
+    while i < last:
+        for _turn in range(100):
+            cpu_pause()
+        i += 1
+        atomic_store64(&c.ready, i)
+        pool_ready(&b, i)
+    with nogil:
+        pool_end(&b, last)
+    return out
+
+
+if at_fork(_forget) != 0:
+    raise MemoryError("pycct: out of memory")

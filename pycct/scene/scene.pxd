@@ -1,0 +1,85 @@
+# cython: language_level=3
+"""The scene: actors under a lock, and the immutable pictures of them that moves read."""
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from pycct.queries.scene_queries cimport View
+from pycct.runtime.lock cimport Lock
+from pycct.spatial.character_grid cimport Neighbours
+from pycct.world.broadphase cimport Part
+from pycct.shapes.primitives cimport Shape
+from pycct.geometry.vec cimport quat, vec3
+from pycct.world.candidates cimport placed
+
+
+# What one move or question sees.
+cdef class Snapshot:
+    cdef Part fixed         # static actors
+    cdef Part moving        # kinematic and dynamic actors
+
+
+# The actors of one part, and what has changed since it was last published. Held by the scene's lock.
+cdef class Stage:
+    cdef dict members       # id -> Actor, in the order of adding
+    cdef dict changed       # of these, those that look otherwise now
+    cdef dict joined        # those that are new
+    cdef dict left          # those that are gone
+    cdef bint dirty         # there is any
+    cdef bint whole         # publish everything: what has changed is not known
+    cdef Part current
+    cdef Part spare         # the one before, and what has changed from it to the current one
+    cdef dict lag
+    cdef int join(self, Actor actor) except -1
+    cdef int leave(self, Actor actor) except -1
+    cdef int change(self, Actor actor) except -1
+    cdef int publish(self) except -1
+    cdef Part _next(self, Part base, dict changed, dict joined, dict left)
+    cdef Part _whole(self)
+
+
+cdef class Actor:
+    cdef object __weakref__
+    cdef Scene scene_           # None once removed
+    cdef readonly Shape shape
+    cdef readonly int64_t id
+    cdef int body_
+    cdef uint32_t layer_
+    cdef uint32_t behavior_
+    cdef vec3 position_
+    cdef quat rotation_
+    cdef vec3 scale_
+    cdef int32_t place          # in the current part of its stage
+    cdef public object user_data
+    cdef int fill(self, placed* p) except -1
+    cdef Scene _home(self)
+    cdef int _stay(self, Scene scene) except -1
+
+
+# 'User' geometry: analytic, never too steep, not part of questions to the world.
+cdef class Obstacle(Actor):
+    pass
+
+
+cdef class Scene:
+    cdef object __weakref__
+    cdef Lock lock              # held by whoever changes or publishes
+    cdef dict actors_           # id -> Actor, in the order of adding
+    cdef Stage fixed            # the static ones
+    cdef Stage moving           # the others
+    cdef int editing            # depth of nested edits
+    cdef int64_t next_id
+    cdef readonly Neighbours neighbours     # characters that others meet
+    cdef dict characters_       # id -> weak reference to a CharacterController
+    cdef object crowds_         # weak set of Crowds
+    cdef int64_t next_character     # of controllers and crowds alike
+    cdef Snapshot current
+    cdef uint64_t changes       # of anything, so far
+    cdef uint64_t published     # those of them that the current snapshot shows at least
+    cdef readonly uint64_t timestamp    # counts changes of static actors
+    cdef int count_edits(self, int change) except -1
+    cdef Snapshot snapshot(self)
+    cdef View view(self, dict options)
+    cdef int _keep(self, Actor actor) except -1
+    cdef int _check_span(self, Actor actor) except -1
+    cdef Stage stage(self, Actor actor)
+    cdef int note(self, Actor actor) except -1
+    cdef int touch(self, Actor actor) except -1

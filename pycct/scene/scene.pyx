@@ -1,0 +1,1336 @@
+# cython: language_level=3
+"""The scene: actors under a lock, and the immutable pictures of them that moves read."""
+from weakref import WeakSet
+
+import numpy as np
+
+cimport cython
+from cpython.object cimport PyObject
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from pycct.queries.scene_queries cimport (
+    View,
+    ask_closest,
+    ask_closest_many,
+    ask_raycast,
+    ask_raycast_many,
+    ask_sweep,
+    ask_sweep_many,
+    ask_touching,
+    ask_touching_many,
+)
+from pycct.args.values cimport (
+    FARTHEST,
+    as_bits,
+    as_place,
+    as_quat,
+    as_vec3,
+    from_quat,
+    from_vec3,
+)
+from pycct.shapes.cooked_file cimport path_of, read_cooked, write_cooked
+from pycct.runtime.fenv cimport fp_enter, fp_leave
+from pycct.convex.hull cimport HullTables
+from pycct.runtime.lock cimport Lock
+from pycct.spatial.character_grid cimport Neighbours
+from pycct.world.broadphase cimport Part, part_for, part_is_idle
+from pycct.shapes.primitives cimport Box, Capsule, ConvexHull, Shape
+from pycct.geometry.types cimport (
+    BODY_DYNAMIC,
+    BODY_KINEMATIC,
+    BODY_STATIC,
+    SHAPE_BOX,
+    SHAPE_CAPSULE,
+    SHAPE_HULL,
+    SHAPE_PLANE,
+    SHAPE_SPHERE,
+)
+from pycct.geometry.vec cimport (
+    aabb,
+    box_centre,
+    box_grow,
+    box_half,
+    box_of,
+    q_is_identity,
+    q_matrix,
+    q_rotate,
+    quat,
+    v3,
+    v3_abs,
+    v3_add,
+    v3_dot,
+    v3_load,
+    v3_max,
+    v3_max_abs,
+    v3_neg,
+    v3_scale,
+    v3_sub,
+)
+from pycct.world.candidates cimport capsule_bounds, place_point, placed
+
+from pycct.runtime.enums import Behavior
+
+BODIES = {"static": BODY_STATIC, "kinematic": BODY_KINEMATIC, "dynamic": BODY_DYNAMIC}
+INCLUDES = ("actors", "characters", "all")
+BODY_NAMES = {number: name for name, number in BODIES.items()}
+
+
+# What is pointed to without a look must not vanish first when a cycle is collected; dicts and actors are in each.
+@cython.final
+@cython.no_gc_clear
+cdef class Stage:
+    def __cinit__(self):
+        self.members = {}
+        self.changed = {}
+        self.joined = {}
+        self.left = {}
+        self.lag = {}
+        # The first publish is a whole one, and there is one even without actors.
+        self.dirty = self.whole = True
+
+    cdef int join(self, Actor actor) except -1:
+        self.members[actor.id] = actor
+        self.joined[actor.id] = actor
+        self.dirty = True
+        return 0
+
+    cdef int leave(self, Actor actor) except -1:
+        del self.members[actor.id]
+        self.changed.pop(actor.id, None)
+        if self.joined.pop(actor.id, None) is None:
+            self.left[actor.id] = actor
+        self.dirty = True
+        return 0
+
+    cdef int change(self, Actor actor) except -1:
+        self.changed[actor.id] = actor
+        self.dirty = True
+        return 0
+
+    cdef int publish(self) except -1:
+        """Make the members as they are now the current part.
+
+        Whatever allocates may run a finalizer, and that may change the scene: marks are taken
+        before anything is looked at, so that such a change is seen next time; should it publish,
+        all is done again.
+        """
+        cdef Part base, part
+        cdef dict changed, joined, left
+        while True:
+            base = self.current
+            changed, joined, left = self.changed, self.joined, self.left
+            self.changed, self.joined, self.left = {}, {}, {}
+            self.dirty = False
+            try:
+                part = self._next(base, changed, joined, left)
+            except BaseException:
+                self.whole = self.dirty = True
+                raise
+            if self.current is base:
+                break
+            self.whole = True
+        self.current = part
+        return 0
+
+    cdef Part _next(self, Part base, dict changed, dict joined, dict left):
+        cdef Part part, spare
+        cdef Actor actor
+        cdef list places, gone, owners
+        cdef int32_t i, n
+        cdef bint idle = self.spare is not None and part_is_idle(<PyObject*>self.spare)
+        spare = self.spare
+        self.spare = None
+        lag = self.lag
+        self.lag = {}
+        if base is None or self.whole or 8 * (len(joined) + len(left)) > len(base.owners) + 64:
+            return self._whole()
+        for actor in left.values():
+            if not _stands_in(base, actor):
+                return self._whole()
+        if joined or left:
+            gone = sorted([(<Actor>actor).place for actor in left.values()])
+            owners = base.owners.copy()
+            for i in reversed(gone):
+                del owners[i]
+            n = <int32_t>len(owners)
+            owners.extend(joined.values())
+            for i in range(max(n, 1), len(owners)):
+                if (<Actor>owners[i]).id <= (<Actor>owners[i - 1]).id:
+                    return self._whole()
+            part = base.twin(gone, len(joined), owners)
+            for i in range(gone[0] if gone else n, len(owners)):
+                (<Actor>owners[i]).place = i
+            places = list(range(n, len(owners)))
+        else:
+            # Only places and looks: the part before the last one will do, when nobody has it any more.
+            n = base.data.n
+            if idle:
+                part = spare
+                lag.update(changed)
+            else:
+                part = base.twin([], 0, base.owners)
+                lag = changed
+            self.spare = base
+            self.lag = changed
+            changed = lag
+            places = []
+        for id, actor in changed.items():
+            if id in joined:
+                continue
+            if not _stands_in(part, actor):
+                return self._whole()
+            places.append(actor.place)
+        for i in places:
+            (<Actor>part.owners[i]).fill(&part.data.items[i])
+        part.settle(places, n)
+        return part
+
+    cdef Part _whole(self):
+        cdef Part part = part_for(list(self.members.values()))
+        cdef Actor actor
+        cdef int32_t i = 0
+        self.whole = False
+        self.spare = None
+        self.lag = {}
+        for actor in part.owners:
+            actor.place = i
+            actor.fill(&part.data.items[i])
+            i += 1
+        part.build()
+        return part
+
+
+cdef inline bint _stands_in(Part part, Actor actor):
+    return 0 <= actor.place < part.data.n and part.owners[actor.place] is actor
+
+
+cdef void _fill_capsule(placed* p, int64_t id, uint32_t layer, double radius, vec3 p0, vec3 p1) noexcept nogil:
+    """A character as the capsule it is."""
+    memset(p, 0, sizeof(placed))
+    p.kind = SHAPE_CAPSULE
+    p.body = BODY_KINEMATIC
+    p.layer = layer
+    p.id = id
+    p.radius = radius
+    p.position = v3_scale(v3_add(p0, p1), 0.5)
+    p.rotation.w = 1.0
+    p.matrix = q_matrix(p.rotation)
+    p.scale = v3(1.0, 1.0, 1.0)
+    p.a = p0
+    p.b = p1
+    p.bounds = capsule_bounds(p.a, p.b, p.radius)
+    p.bounds = box_grow(p.bounds, 1e-9 * f_span(p.bounds))
+
+
+@cython.final
+cdef class CharacterOwners:
+    """Who is who among the characters that a question sees: controllers, then members of crowds."""
+
+    cdef list controllers
+    cdef list crowds            # (first item, ids, crowd)
+
+    def __getitem__(self, item):
+        if item < len(self.controllers):
+            return self.controllers[item]
+        for first, ids, crowd in reversed(self.crowds):
+            if item >= first:
+                return crowd._member_of(int(ids[item - first]))
+        raise IndexError(item)
+
+
+cdef Part _publish_characters(list characters, list crowds, CharacterOwners owners):
+    """Freeze controllers and members of crowds into a part, as the capsules they are now."""
+    cdef Part part
+    cdef vec3 centre, half
+    cdef double[:, ::1] ends
+    cdef double[::1] radii
+    cdef uint32_t[::1] layers
+    cdef int64_t[::1] ids
+    cdef int32_t i, n = <int32_t>len(characters)
+    cdef Py_ssize_t k
+    rows = [crowd._capsules() for crowd in crowds]
+    part = part_for(characters + [None] * sum([len(row[0]) for row in rows]))
+    owners.controllers = characters
+    owners.crowds = []
+    for i in range(n):
+        who = characters[i]
+        centre = as_vec3(who.position, "position")
+        half = v3_scale(as_vec3(who.up, "up"), 0.5 * <double>who.height)
+        _fill_capsule(&part.data.items[i], who.id, who.layer, who.radius, v3_sub(centre, half), v3_add(centre, half))
+    for crowd, row in zip(crowds, rows):
+        ids, layers, radii, ends = row
+        owners.crowds.append((n, row[0], crowd))
+        for k in range(ids.shape[0]):
+            _fill_capsule(&part.data.items[n + k], ids[k], layers[k], radii[k], v3_load(&ends[k, 0]),
+                          v3_load(&ends[k, 3]))
+        n += <int32_t>ids.shape[0]
+    part.build()
+    return part
+
+
+@cython.final
+cdef class Snapshot:
+    pass
+
+
+cdef class Actor:
+    """A shape placed in a scene; made by `Scene.add`.
+
+    Attributes
+    ----------
+    id : int
+        Its number in the scene, counted up and never used again.
+    shape : Shape
+        What was placed.
+    """
+
+    def __init__(self):
+        raise TypeError("an Actor is made by Scene.add")
+
+    @property
+    def scene(self):
+        """The scene, or None once the actor has been removed."""
+        with cython.critical_section(self):
+            return self.scene_
+
+    @property
+    def position(self):
+        """Where the shape's origin is, metres."""
+        with cython.critical_section(self):
+            return from_vec3(self.position_)
+
+    @property
+    def rotation(self):
+        """Unit quaternion (x, y, z, w)."""
+        with cython.critical_section(self):
+            return from_quat(self.rotation_)
+
+    @property
+    def scale(self):
+        """Factors along the shape's own axes."""
+        return from_vec3(self.scale_)
+
+    @property
+    def body(self):
+        """'static', 'kinematic' or 'dynamic'."""
+        return BODY_NAMES[self.body_]
+
+    @property
+    def behavior(self):
+        """What characters may do on it (Behavior); settable."""
+        cdef uint32_t bits
+        with cython.critical_section(self):
+            bits = self.behavior_
+        return Behavior(bits)
+
+    @behavior.setter
+    def behavior(self, value):
+        cdef uint32_t bits = as_bits(value, "behavior")
+        cdef Scene scene = self._home()
+        with scene.lock:
+            self._stay(scene)
+            with cython.critical_section(self):
+                self.behavior_ = bits
+            scene.touch(self)
+
+    @property
+    def layer(self):
+        """Bit set; a character sees the actor when it meets the character's mask. Settable."""
+        with cython.critical_section(self):
+            return self.layer_
+
+    @layer.setter
+    def layer(self, value):
+        cdef uint32_t bits = as_bits(value, "layer")
+        cdef Scene scene = self._home()
+        with scene.lock:
+            self._stay(scene)
+            with cython.critical_section(self):
+                self.layer_ = bits
+            scene.touch(self)
+
+    @property
+    def bounds(self):
+        """Corners (lo, hi) of the bounding box in the world, metres."""
+        cdef placed p
+        if self.shape is None:
+            raise RuntimeError("an Actor is made by Scene.add")
+        with cython.critical_section(self):
+            self.fill(&p)
+        return from_vec3(p.bounds.lo), from_vec3(p.bounds.hi)
+
+    def move_to(self, position, rotation=None):
+        """Put the actor elsewhere; moves and questions that begin later see it there.
+
+        Parameters
+        ----------
+        position : (3,) floats
+            Metres.
+        rotation : (4,) floats, optional
+            Unit quaternion (x, y, z, w); the default keeps the rotation.
+        """
+        cdef vec3 p = as_place(position, "position")
+        cdef quat q
+        cdef Scene scene = self._home()
+        if rotation is not None:
+            q = as_quat(rotation, "rotation")
+        with scene.lock:
+            self._stay(scene)
+            # Readers of the attributes do not take the lock.
+            with cython.critical_section(self):
+                self.position_ = p
+                if rotation is not None:
+                    self.rotation_ = q
+            scene.touch(self)
+
+    cdef Scene _home(self):
+        """The scene, to be locked; RuntimeError once removed."""
+        cdef Scene scene
+        with cython.critical_section(self):
+            scene = self.scene_
+        if scene is None:
+            raise RuntimeError(f"actor {self.id} has been removed from its scene")
+        return scene
+
+    cdef int _stay(self, Scene scene) except -1:
+        """With the lock held: it may have been removed while this thread waited."""
+        if self.scene_ is not scene:
+            raise RuntimeError(f"actor {self.id} has been removed from its scene")
+        return 0
+
+    def __reduce__(self):
+        # By its number: the scene goes along, once with all that is of it.
+        scene = self.scene
+        if scene is None:
+            raise TypeError(f"actor {self.id} has been removed from its scene: it cannot be pickled or copied")
+        return _actor_of, (scene, self.id)
+
+    def __repr__(self):
+        where = "removed" if self.scene_ is None else f"at {self.position}"
+        return f"<{type(self).__name__} {self.id}: {self.shape!r}, {self.body}, {where}>"
+
+    cdef int fill(self, placed* p) except -1:
+        """Write the record that moves read."""
+        cdef Shape s = self.shape
+        cdef vec3 half, centre, k
+        cdef aabb b = s.bounds_
+        memset(p, 0, sizeof(placed))
+        p.kind = s.kind
+        p.body = self.body_
+        p.layer = self.layer_
+        p.behavior = self.behavior_
+        p.id = self.id
+        p.obstacle = isinstance(self, Obstacle)
+        p.position = self.position_
+        p.rotation = self.rotation_
+        # A box is its own mirror image.
+        p.scale = v3_abs(self.scale_) if s.kind == SHAPE_BOX else self.scale_
+        p.matrix = q_matrix(self.rotation_)
+        p.plain = q_is_identity(self.rotation_) and p.scale.x == 1.0 and p.scale.y == 1.0 and p.scale.z == 1.0
+        p.mirrored = p.scale.x * p.scale.y * p.scale.z < 0.0
+        p.mesh = s.mesh()
+        p.field = s.field()
+        p.hull = s.hull()
+        p.a = s.a
+        p.b = s.b
+        p.c = s.c
+        p.hull_scale = v3(1.0, 1.0, 1.0)
+        if s.kind == SHAPE_HULL:
+            p.hull_scale = (<ConvexHull>s).scale_
+            p.extra = &(<HullTables>(<ConvexHull>s).tables).extra
+            k = p.hull_scale
+            if k.x * k.y * k.z < 0.0:
+                p.mirrored = not p.mirrored
+        if s.kind == SHAPE_PLANE:
+            p.a = q_rotate(self.rotation_, s.a)
+            p.offset = s.height_ + v3_dot(p.a, self.position_)
+            p.bounds = b
+            return 0
+        if s.kind == SHAPE_SPHERE or s.kind == SHAPE_CAPSULE:
+            p.radius = s.radius_ * self.scale_.x
+            half = v3_scale(q_rotate(self.rotation_, v3(0.0, 0.0, 1.0)), 0.5 * s.height_ * self.scale_.x)
+            p.a = v3_sub(self.position_, half)
+            p.b = v3_add(self.position_, half)
+            p.bounds = capsule_bounds(p.a, p.b, p.radius)
+        elif p.plain:
+            p.bounds = box_of(v3_add(b.lo, p.position), v3_add(b.hi, p.position))
+        else:
+            centre = place_point(p, box_centre(b))
+            half = box_half(b)
+            half = v3(half.x * fabs(p.scale.x), half.y * fabs(p.scale.y), half.z * fabs(p.scale.z))
+            half = v3(v3_dot(v3_abs(p.matrix.r0), half), v3_dot(v3_abs(p.matrix.r1), half),
+                      v3_dot(v3_abs(p.matrix.r2), half))
+            p.bounds = box_of(v3_sub(centre, half), v3_add(centre, half))
+        # Rounding on the way to the world.
+        p.bounds = box_grow(p.bounds, 1e-9 * f_span(p.bounds))
+        return 0
+
+
+@cython.final
+cdef class Obstacle(Actor):
+    """A box or capsule that only characters meet; made by `Scene.add_obstacle`."""
+
+
+cdef double f_span(aabb b) noexcept nogil:
+    return v3_max_abs(v3_max(v3_abs(b.lo), v3_abs(b.hi)))
+
+
+@cython.final
+cdef class Edit:
+    """Several changes of a scene as one; made by `Scene.edit`."""
+
+    cdef Scene scene
+    cdef int depth              # how often it has been entered
+
+    def __init__(self):
+        raise TypeError("an Edit is made by Scene.edit")
+
+    def __enter__(self):
+        if self.scene is None:
+            raise RuntimeError("an Edit is made by Scene.edit")
+        self.scene.lock.take()
+        try:
+            if self.scene.editing == 0:
+                self.scene.snapshot()
+            self.scene.count_edits(1)
+            self.depth += 1
+        except BaseException:
+            self.scene.lock.give(1)
+            raise
+        return self.scene
+
+    def __exit__(self, *problem):
+        if self.depth == 0:
+            raise RuntimeError("the edit has not been entered")
+        if not self.scene.lock.mine():
+            raise RuntimeError("the edit has been entered in another thread")
+        self._end(1)
+        return False
+
+    def __del__(self):
+        # Forgotten: it must not hold the scene for ever.
+        if self.scene is not None and self.depth > 0:
+            self._end(self.depth)
+
+    cdef int _end(self, int times) except -1:
+        self.depth -= times
+        self.scene.count_edits(-times)
+        self.scene.lock.give(times)
+        return 0
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class Scene:
+    """Shapes placed in a world.
+
+    Thread safety: may be read and changed from any thread at any time; a move or
+    question in flight goes on with the world as it was when it began.
+
+    Lifetimes: a scene keeps its actors, an actor its shape and its scene, a controller its
+    scene; all go when nobody needs them any more. A shape may stand in any number of scenes
+    and threads. A removed actor stays readable, its ``scene`` is None and it cannot be moved;
+    a character that stood on it falls in its next move. A question or move in flight keeps
+    the world that it began with.
+
+    Adding thousands of actors with questions in between publishes the world each time: put
+    such changes into one `edit`.
+
+    Attributes
+    ----------
+    timestamp : int
+        Counts the changes of static actors; caches of characters are good for one value of it.
+
+    Examples
+    --------
+    >>> from pycct import Box, Plane, Scene, Sphere
+    >>> scene = Scene()
+    >>> ground = scene.add(Plane((0, 0, 1)))
+    >>> crate = scene.add(Box((0.5, 0.5, 0.5)), position=(2, 0, 0.5), user_data="crate")
+    >>> hit = scene.sweep(Sphere(0.3), (0, 0, 0.5), (1, 0, 0), 10)
+    >>> hit.actor.user_data, round(hit.distance, 6), hit.normal
+    ('crate', 1.2, (-1.0, 0.0, 0.0))
+    >>> scene.remove(crate)
+    >>> len(scene)
+    1
+    """
+
+    def __cinit__(self):
+        self.lock = Lock()
+        self.actors_ = {}
+        self.fixed = Stage()
+        self.moving = Stage()
+        self.editing = 0
+        self.neighbours = Neighbours()
+        self.characters_ = {}
+        self.crowds_ = WeakSet()
+        self.next_character = 0
+        self.next_id = 0
+        self.current = None
+        self.changes = 1
+        self.published = 0
+        self.timestamp = 0
+
+    cdef Stage stage(self, Actor actor):
+        return self.fixed if actor.body_ == BODY_STATIC else self.moving
+
+    cdef int note(self, Actor actor) except -1:
+        """Count a change. The lock is held; who only looks for changes does not take it."""
+        with cython.critical_section(self):
+            self.changes += 1
+            if actor.body_ == BODY_STATIC and not self.editing:
+                self.timestamp += 1
+        return 0
+
+    cdef int touch(self, Actor actor) except -1:
+        """Note that an actor looks otherwise."""
+        self.stage(actor).change(actor)
+        return self.note(actor)
+
+    cdef int count_edits(self, int change) except -1:
+        """An edit begins or ends; with the lock held."""
+        with cython.critical_section(self):
+            self.editing += change
+            if self.editing == 0 and change < 0 and self.fixed.dirty:
+                self.timestamp += 1
+        return 0
+
+    cdef Snapshot snapshot(self):
+        """The world as it is now; published by the first reader after a change, while others wait for it."""
+        cdef Snapshot fresh
+        cdef uint64_t count, now
+        cdef unsigned long long env
+        cdef bint good
+        # Critical sections cost nothing under the GIL. Without it, whoever replaced the picture would otherwise free
+        # it between another thread's reading of the pointer and its taking of a reference.
+        with cython.critical_section(self):
+            fresh = self.current
+            good = self.editing != 0 or self.published == self.changes
+        if good:
+            return fresh
+        with self.lock:
+            # With the lock nobody else writes what follows. A finalizer may ask for the first picture while it is made.
+            if self.current is not None and (self.editing or self.published == self.changes):
+                return self.current
+            count, now = self.changes, self.timestamp
+            # Whoever happens to be the first reader, the world is the same to the bit.
+            env = fp_enter()
+            try:
+                if self.fixed.dirty or self.fixed.current is None:
+                    self.fixed.publish()
+                    self.fixed.current.data.timestamp = now
+                if self.moving.dirty or self.moving.current is None:
+                    self.moving.publish()
+            finally:
+                fp_leave(env)
+            fresh = Snapshot.__new__(Snapshot)
+            fresh.fixed = self.fixed.current
+            fresh.moving = self.moving.current
+            with cython.critical_section(self):
+                self.current = fresh
+                # A finalizer may have published more.
+                if count > self.published:
+                    self.published = count
+            return fresh
+
+    cdef View view(self, dict options):
+        """What a question sees."""
+        cdef View v = View.__new__(View)
+        cdef Snapshot snap
+        cdef Part part
+        # The word is a keyword of Cython, so no parameter can have that name.
+        what = options.get("include", "actors")
+        if len(options) > (1 if "include" in options else 0):
+            raise TypeError(f"unexpected keyword argument {next(k for k in options if k != 'include')!r}")
+        if not isinstance(what, str) or what not in INCLUDES:
+            raise ValueError(f"include must be 'actors', 'characters' or 'all', not {what!r}")
+        if what != "characters":
+            snap = self.snapshot()
+            v.fixed = &snap.fixed.data
+            v.moving = &snap.moving.data
+            v.fixed_owners = snap.fixed.owners
+            v.moving_owners = snap.moving.owners
+            v.keep = snap
+        if what != "actors":
+            owners = CharacterOwners.__new__(CharacterOwners)
+            part = _publish_characters(self.characters, self.crowds, owners)
+            v.characters = &part.data
+            v.character_owners = owners
+            v.keep = (v.keep, part)
+        return v
+
+    def edit(self):
+        """Make several changes one.
+
+        ``with scene.edit(): ...`` holds the scene: until the block ends, moves and questions
+        (of any thread, this one included) see the world as it was before it, and other
+        threads' changes wait; then all changes show at once and count as one in `timestamp`.
+        Changes made before an exception stay. An edit that is forgotten (entered by hand, or by a
+        generator that nobody runs on) ends when it is collected.
+
+        Returns
+        -------
+        context manager
+        """
+        cdef Edit edit = Edit.__new__(Edit)
+        edit.scene = self
+        return edit
+
+    def add(self, shape, position=(0.0, 0.0, 0.0), rotation=(0.0, 0.0, 0.0, 1.0), scale=(1.0, 1.0, 1.0), *,
+            body="static", layer=1, behavior=0, user_data=None):
+        """Place a shape in the scene.
+
+        Parameters
+        ----------
+        shape : Shape
+            Mesh, Heightfield, Box, Sphere, Capsule, ConvexHull, Plane or Triangle; may be shared.
+        position : (3,) floats
+            Where the shape's origin goes, metres.
+        rotation : (4,) floats
+            Unit quaternion (x, y, z, w); normalised when nearly one, else refused.
+        scale : (3,) floats
+            Factors along the shape's own axes, not zero; negative ones mirror. Spheres
+            and capsules take one positive factor three times, planes none.
+        body : {'static', 'kinematic', 'dynamic'}
+            Kinematic actors carry characters up and down, and with
+            ``behavior=Behavior.CAN_RIDE`` aside as well; overlap recovery never pushes a character
+            out of a dynamic one.
+        layer : int
+            Bit set, 32 bits; a character sees the actor when it meets the character's mask.
+        behavior : Behavior
+            What characters may do on it.
+        user_data : object
+            Yours.
+
+        Returns
+        -------
+        Actor
+        """
+        cdef Actor actor
+        cdef vec3 p, s
+        cdef quat q
+        if not isinstance(shape, Shape):
+            raise TypeError(f"shape must be a shape, not {type(shape).__name__}")
+        if (<Shape>shape).kind < 0:
+            raise ValueError(f"shape was not initialised: call {type(shape).__name__}.__init__")
+        p = as_place(position, "position")
+        q = as_quat(rotation, "rotation")
+        s = as_vec3(scale, "scale")
+        _check_scale(shape, s)
+        if not isinstance(body, str) or body not in BODIES:
+            raise ValueError(f"body must be 'static', 'kinematic' or 'dynamic', not {body!r}")
+        actor = Actor.__new__(Actor)
+        actor.shape = shape
+        actor.position_ = p
+        actor.rotation_ = q
+        actor.scale_ = s
+        actor.body_ = BODIES[body]
+        actor.layer_ = as_bits(layer, "layer")
+        actor.behavior_ = as_bits(behavior, "behavior")
+        actor.user_data = user_data
+        self._check_span(actor)
+        with self.lock:
+            actor.id = self.next_id
+            self.next_id += 1
+            actor.scene_ = self
+            self._keep(actor)
+        return actor
+
+    def add_obstacle(self, shape, position=(0.0, 0.0, 0.0), rotation=(0.0, 0.0, 0.0, 1.0), *, layer=1,
+                     behavior=Behavior.CAN_RIDE, user_data=None):
+        """Place an obstacle: geometry for characters only (RULES 2 and 8).
+
+        It is analytic, so never too steep; it carries who stands on it; overlaps with it
+        are ignored; questions to the world do not see it.
+
+        Parameters
+        ----------
+        shape : Box or Capsule
+        position, rotation
+            Its pose.
+        layer : int
+            Bit set; a character sees it when it meets the character's mask.
+        behavior : Behavior
+            What characters may do on it.
+        user_data : object
+            Yours.
+
+        Returns
+        -------
+        Obstacle
+            Move it with ``move_to``, take it away with `Scene.remove`.
+        """
+        cdef Obstacle obstacle
+        if not isinstance(shape, (Box, Capsule)):
+            raise TypeError(f"shape of an obstacle must be a Box or Capsule, not {type(shape).__name__}")
+        if (<Shape>shape).kind < 0:
+            raise ValueError(f"shape was not initialised: call {type(shape).__name__}.__init__")
+        obstacle = Obstacle.__new__(Obstacle)
+        obstacle.shape = shape
+        obstacle.position_ = as_place(position, "position")
+        obstacle.rotation_ = as_quat(rotation, "rotation")
+        obstacle.scale_ = v3(1.0, 1.0, 1.0)
+        obstacle.body_ = BODY_KINEMATIC
+        obstacle.layer_ = as_bits(layer, "layer")
+        obstacle.behavior_ = as_bits(behavior, "behavior")
+        obstacle.user_data = user_data
+        self._check_span(obstacle)
+        with self.lock:
+            obstacle.id = self.next_id
+            self.next_id += 1
+            obstacle.scene_ = self
+            self._keep(obstacle)
+        return obstacle
+
+    cdef int _keep(self, Actor actor) except -1:
+        self.actors_[actor.id] = actor
+        self.stage(actor).join(actor)
+        return self.note(actor)
+
+    cdef int _check_span(self, Actor actor) except -1:
+        cdef placed p
+        actor.fill(&p)
+        if p.kind == SHAPE_PLANE:
+            if not fabs(p.offset) <= 2.0 * FARTHEST:
+                raise ValueError(f"shape must pass within {2.0 * FARTHEST:g} m of the origin once placed")
+        elif not f_span(p.bounds) <= 2.0 * FARTHEST:
+            raise ValueError(f"shape must lie within {2.0 * FARTHEST:g} m of the origin once placed")
+        return 0
+
+    def remove(self, actor):
+        """Take an actor out of the scene; characters that stand on it fall in their next move."""
+        if not isinstance(actor, Actor):
+            raise TypeError(f"actor must be an Actor, not {type(actor).__name__}")
+        with self.lock:
+            if (<Actor>actor).scene_ is not self:
+                raise ValueError("actor is not in this scene")
+            del self.actors_[(<Actor>actor).id]
+            self.stage(actor).leave(actor)
+            with cython.critical_section(actor):
+                (<Actor>actor).scene_ = None
+            self.note(actor)
+
+    @property
+    def actors(self):
+        """All actors, in the order of adding; obstacles are not among them."""
+        return [a for a in list(self.actors_.values()) if not isinstance(a, Obstacle)]
+
+    @property
+    def obstacles(self):
+        """All obstacles, in the order of adding."""
+        return [a for a in list(self.actors_.values()) if isinstance(a, Obstacle)]
+
+    @property
+    def characters(self):
+        """The living controllers of this scene, in the order of their making; not those of crowds."""
+        found = [r() for r in list(self.characters_.values())]
+        return [c for c in found if c is not None]
+
+    def character(self, id):
+        """The living controller or member of a crowd of that id, or None."""
+        r = self.characters_.get(id)
+        if r is not None:
+            return r()
+        for crowd in list(self.crowds_):
+            member = crowd.member(id)
+            if member is not None:
+                return member
+        return None
+
+    @property
+    def crowds(self):
+        """The living crowds of this scene."""
+        return list(self.crowds_)
+
+    def actor(self, id):
+        """The actor or obstacle of that id, or None."""
+        return self.actors_.get(id)
+
+    def __reduce__(self):
+        # Characters are not in it: each takes its scene along, and pickle keeps them one. user_data is state, not
+        # an argument, so that it may refer to the scene, and to characters that look for their proxy in it.
+        with self.lock:
+            return (_scene_again, ([_record_of(a) for a in self.actors_.values()], self.next_id),
+                    {a.id: a.user_data for a in self.actors_.values()})
+
+    def __setstate__(self, state):
+        """Give actors their user_data, by id."""
+        for id, user_data in state.items():
+            if id not in self.actors_:
+                raise ValueError("state is damaged: its ids make no sense")
+            self.actors_[id].user_data = user_data
+
+    def save(self, path, *, user_data=True):
+        """Write the scene to a file that `load` opens at once, however large its meshes are.
+
+        Everything is kept that moves and questions can see: actors and obstacles with their
+        ids, shapes with their trees, triangle data and masks. Characters are not in it, nor
+        are their proxies (`CharacterController.save` and ``add_proxy`` bring them back).
+
+        The file is written under another name in the same folder, brought to the disk and
+        renamed: whoever has loaded what was there before keeps it unchanged, and no one ever
+        opens half a file. (Windows refuses to rename over a file that is in use.)
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to.
+        user_data : bool
+            Whether to save the ``user_data`` of actors too. It must then be made of None,
+            bool, int, float, str, lists, and dicts with str keys: anything else is a TypeError,
+            and nothing is written. False leaves it out.
+
+        Raises
+        ------
+        OSError
+            From the system.
+        TypeError, ValueError
+            When ``user_data`` cannot be saved, or ``path`` is no place for a file.
+
+        Notes
+        -----
+        The file is for machines of this byte order and word size and for this results version.
+        """
+        cdef str name = path_of(path)
+        if not isinstance(user_data, bool):
+            raise TypeError(f"user_data must be True or False, not {type(user_data).__name__}")
+        with self.lock:
+            proxies = [id(c.proxy) for c in self.characters]
+            kept = [a for a in self.actors_.values() if id(a) not in proxies]
+            records = [_record_of(a) for a in kept]
+            following = self.next_id
+        write_cooked(name, records, following, {a.id: a.user_data for a in kept} if user_data else {})
+
+    @staticmethod
+    def load(path, verify=False):
+        """The scene of a file written by `save`; opened by memory mapping.
+
+        Meshes and heightfields stay in the file: only the pages that moves and questions touch
+        are read, and processes that load the same file share them. Otherwise it is a scene
+        like any other: moves and questions give the same bits as in the scene that was saved,
+        it may be changed, pickled and saved. The file stays mapped as long as a mesh or
+        heightfield of it is used anywhere; it must not be changed in its place (`save` never
+        does), nor be cut: reading beyond its end stops a process.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        verify : bool
+            Read everything, compare all checksums and look at every index. Otherwise only what
+            says how the file is made up is checked; where geometry has been damaged on the disk,
+            moves and questions then give wrong answers or raise FloatingPointError, nothing worse.
+
+        Returns
+        -------
+        Scene
+
+        Raises
+        ------
+        OSError
+            From the system: there is no such file, it is a folder, ...
+        ValueError
+            Naming the path: not such a file, cut short, damaged, or of a machine of another byte
+            order or word size, another format or results version.
+        """
+        cdef str name = path_of(path)
+        if not isinstance(verify, bool):
+            raise TypeError(f"verify must be True or False, not {type(verify).__name__}")
+        records, following, user_data = read_cooked(name, verify)
+        try:
+            scene = _scene_again(records, following)
+            scene.__setstate__(user_data)
+        except (ValueError, TypeError, OverflowError) as problem:
+            raise ValueError(f"{name}: damaged: {problem}") from problem
+        return scene
+
+    def __len__(self):
+        return len(self.actors_)
+
+    def __repr__(self):
+        return f"<Scene: {len(self.actors_)} actors>"
+
+    def move_actors(self, ids, positions, rotations=None):
+        """Put many actors elsewhere at once.
+
+        Parameters
+        ----------
+        ids : (n,) array of integers
+            Ids of actors or obstacles of this scene, each once.
+        positions : (n, 3) array of floats
+            Metres.
+        rotations : (n, 4) array of floats or (4,) floats, optional
+            Unit quaternions (x, y, z, w), or one for all; the default keeps each rotation.
+        """
+        cdef double[:, ::1] p
+        cdef Actor actor
+        cdef list actors
+        cdef Py_ssize_t i
+        given = np.asarray(ids)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise TypeError("ids must be a one-dimensional array of integers")
+        try:
+            places = np.array(positions, dtype=np.float64, order="C", copy=True)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError("positions must be an array of finite numbers of shape (n, 3)") from None
+        if places.shape != (given.shape[0], 3):
+            raise ValueError(f"positions must have shape ({given.shape[0]}, 3), got {places.shape}")
+        if not np.isfinite(places).all() or (places.size and np.abs(places).max() > FARTHEST):
+            raise ValueError(f"positions must be finite and lie within {FARTHEST:g} m of the origin")
+        turns = None
+        if rotations is not None:
+            try:
+                turns = np.asarray(rotations, dtype=np.float64)
+            except (TypeError, ValueError, OverflowError):
+                raise TypeError("rotations must be an array of finite numbers of shape (n, 4)") from None
+            if turns.shape == (4,):
+                turns = np.broadcast_to(turns, (given.shape[0], 4))
+            if turns.shape != (given.shape[0], 4):
+                raise ValueError(f"rotations must have shape ({given.shape[0]}, 4) or (4,), got {turns.shape}")
+            turns = [as_quat(row, "rotations") for row in turns.tolist()]
+        p = places
+        with self.lock:
+            actors = [self.actors_.get(k) for k in given.tolist()]
+            if None in actors:
+                raise ValueError(f"ids must be of actors in this scene, {given[actors.index(None)]} is not")
+            if len(set(given.tolist())) != len(actors):
+                raise ValueError("ids must be different from one another")
+            with self.edit():
+                for i in range(len(actors)):
+                    actor = actors[i]
+                    with cython.critical_section(actor):
+                        actor.position_ = v3_load(&p[i, 0])
+                        if turns is not None:
+                            actor.rotation_ = turns[i]
+                    self.touch(actor)
+
+    def shift_origin(self, offset):
+        """Move the origin of the coordinates to ``offset``; the world stays where it is.
+
+        Subtracts the offset from the position of every actor, obstacle and character of the
+        scene, so that a world that has walked far out keeps its digits. Controllers keep what
+        they stand on. Not for a scene whose characters move at the same time in other threads.
+
+        Parameters
+        ----------
+        offset : (3,) floats
+            The new origin in the old coordinates, metres.
+        """
+        cdef vec3 o = as_place(offset, "offset"), p
+        cdef Actor actor
+        with self.lock:
+            for actor in self.actors_.values():
+                if v3_max_abs(v3_sub(actor.position_, o)) > FARTHEST:
+                    raise ValueError(f"offset must leave every actor within {FARTHEST:g} m of the origin")
+            followers = self.characters
+            for follower in followers:
+                p = v3_sub(as_vec3(follower.position, "position"), o)
+                if v3_max_abs(p) > FARTHEST:
+                    raise ValueError(f"offset must leave every character within {FARTHEST:g} m of the origin")
+            crowds = self.crowds
+            for crowd in crowds:
+                crowd._check_shift(from_vec3(o))
+            followers += crowds
+            shifted = []
+            try:
+                for follower in followers:
+                    follower._shift_origin(from_vec3(o))
+                    shifted.append(follower)
+            except BaseException:
+                for follower in shifted:
+                    follower._shift_origin(from_vec3(v3_neg(o)))
+                raise
+            with self.edit():
+                for actor in self.actors_.values():
+                    with cython.critical_section(actor):
+                        actor.position_ = v3_sub(actor.position_, o)
+                    self.touch(actor)
+
+    @property
+    def triangle_count(self):
+        """Triangles of all meshes and heightfields placed in the scene, each placing counted."""
+        return sum(a.shape.triangle_count for a in self.actors if hasattr(a.shape, "triangle_count"))
+
+    def raycast(self, origin, direction, distance, mask=0xFFFFFFFF, filter=None, **options):
+        """First thing met by a ray.
+
+        Solids (box, sphere, capsule, hull, plane) are solid: a ray that starts inside meets
+        them at distance 0. Triangles are met from their front, those of two-sided meshes from
+        both sides; a ray cannot slip through between two that share an edge.
+
+        Parameters
+        ----------
+        origin : (3,) floats
+            Metres.
+        direction : (3,) floats
+            Any length but zero.
+        distance : float
+            How far to look, metres, >= 0.
+        mask : int
+            Layers to see: of actors, and of triangles that have a mask (SWEEP 3.2).
+        filter : callable, optional
+            ``filter(actor) -> bool``, asked once about each actor whose bounds the question
+            comes near to; those for which it is false are passed over.
+        include : {'actors', 'characters', 'all'}
+            What to see; those of crowds are told as `CrowdMember`. Obstacles are never seen.
+
+        Returns
+        -------
+        SceneHit or None
+        """
+        return ask_raycast(self.view(options), origin, direction, distance, mask, filter)
+
+    def raycast_many(self, origins, directions, distances, mask=0xFFFFFFFF, filter=None, **options):
+        """`raycast` for many rays; the GIL is released once.
+
+        Parameters
+        ----------
+        origins : (n, 3) array of floats
+        directions : (n, 3) array of floats or (3,) floats
+        distances : float or (n,) array of floats
+        mask, filter, include
+            As for `raycast`; a filter is asked once about each actor for the whole batch.
+
+        Returns
+        -------
+        HitArrays
+        """
+        return ask_raycast_many(self.view(options), origins, directions, distances, mask, filter)
+
+    def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
+              **options):
+        """First thing met by a shape that moves along a straight line.
+
+        Solids are solid: a start inside gives distance 0 (RULES 7.6). Triangles are met from
+        their front, those of two-sided meshes from both sides. Exact for every pair of shapes:
+        no iteration, and no more than rounding (some 1e-14 of the size; see _polycast for
+        boxes, hulls and triangles).
+
+        Parameters
+        ----------
+        shape : Sphere, Capsule, Box, ConvexHull, Triangle or Plane
+            A mesh or heightfield cannot ask.
+        position : (3,) floats
+            Where the shape's origin starts, metres.
+        direction : (3,) floats
+            Any length but zero.
+        distance : float
+            How far to look, metres, >= 0.
+        rotation : (4,) floats
+            Unit quaternion; a capsule's axis is its z.
+        mask, filter, include
+            As for `raycast`.
+
+        Returns
+        -------
+        SceneHit or None
+        """
+        return ask_sweep(self.view(options), shape, position, direction, distance, rotation, mask, filter)
+
+    def sweep_many(self, shape, positions, directions, distances, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF,
+                   filter=None, **options):
+        """`sweep` for many motions of one shape; the GIL is released once.
+
+        Parameters
+        ----------
+        shape
+            As for `sweep`.
+        positions : (n, 3) array of floats
+        directions : (n, 3) array of floats or (3,) floats
+        distances : float or (n,) array of floats
+        rotations : (n, 4) array of floats or (4,) floats
+        mask, filter, include
+            As for `raycast_many`.
+
+        Returns
+        -------
+        HitArrays
+        """
+        return ask_sweep_many(self.view(options), shape, positions, directions, distances, rotations, mask, filter)
+
+    def overlap(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
+        """Actors that a shape touches; triangles count from both sides (RULES 7.6).
+
+        Parameters
+        ----------
+        shape
+            As for `sweep`.
+        position, rotation
+            Pose of the shape.
+        mask, filter, include
+            As for `raycast`.
+
+        Returns
+        -------
+        list of Actor
+            In the order of their ids; characters after them.
+        """
+        return ask_touching(self.view(options), shape, position, rotation, mask, filter, False)
+
+    def overlap_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
+        """`overlap` for many poses of one shape; the GIL is released once.
+
+        Parameters
+        ----------
+        shape
+            As for `sweep`.
+        positions : (n, 3) array of floats
+        rotations : (n, 4) array of floats or (4,) floats
+        mask, filter, include
+            As for `raycast_many`.
+
+        Returns
+        -------
+        TouchArrays
+        """
+        return ask_touching_many(self.view(options), shape, positions, rotations, mask, filter, False)
+
+    def penetration(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
+        """Actors that a shape enters, and the shortest way out of each.
+
+        Out of a mesh, heightfield or triangle up to four pushes are added up, each out of the
+        triangle that is entered deepest among those on whose front the shape's centre is
+        (RULES 7.5): such a way out is short, but may leave a rest when several triangles are
+        left at once.
+
+        Parameters
+        ----------
+        shape
+            As for `sweep`.
+        position, rotation
+            Pose of the shape.
+        mask, filter, include
+            As for `raycast`.
+
+        Returns
+        -------
+        list of Penetration
+            actor, direction (moves the shape out), depth in metres; in the order of ids.
+        """
+        return ask_touching(self.view(options), shape, position, rotation, mask, filter, True)
+
+    def penetration_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
+                         **options):
+        """`penetration` for many poses of one shape; the GIL is released once.
+
+        Parameters
+        ----------
+        shape
+            As for `sweep`.
+        positions : (n, 3) array of floats
+        rotations : (n, 4) array of floats or (4,) floats
+        mask, filter, include
+            As for `raycast_many`.
+
+        Returns
+        -------
+        TouchArrays
+        """
+        return ask_touching_many(self.view(options), shape, positions, rotations, mask, filter, True)
+
+    def closest_points(self, shape, position, max_distance=float("inf"), rotation=(0.0, 0.0, 0.0, 1.0),
+                       mask=0xFFFFFFFF, filter=None, **options):
+        """The nearest pair of points of a shape and the world (SWEEP 2.3).
+
+        Parameters
+        ----------
+        shape
+            As for `sweep`.
+        position, rotation
+            Pose of the shape.
+        max_distance : float
+            Nothing farther is found, metres, >= 0.
+        mask, filter, include
+            As for `raycast`.
+
+        Returns
+        -------
+        ClosestPoints or None
+            Its distance is negative when the shape enters what is nearest; of several such
+            the one it enters deepest.
+        """
+        return ask_closest(self.view(options), shape, position, max_distance, rotation, mask, filter)
+
+    def closest_points_many(self, shape, positions, max_distance=float("inf"), rotations=(0.0, 0.0, 0.0, 1.0),
+                            mask=0xFFFFFFFF, filter=None, **options):
+        """`closest_points` for many poses of one shape; the GIL is released once.
+
+        Parameters
+        ----------
+        shape
+            As for `sweep`.
+        positions : (n, 3) array of floats
+        max_distance : float or (n,) array of floats
+        rotations : (n, 4) array of floats or (4,) floats
+        mask, filter, include
+            As for `raycast_many`.
+
+        Returns
+        -------
+        ClosestArrays
+        """
+        return ask_closest_many(self.view(options), shape, positions, max_distance, rotations, mask, filter)
+
+
+cdef int _check_scale(Shape shape, vec3 s) except -1:
+    if s.x == 0.0 or s.y == 0.0 or s.z == 0.0:
+        raise ValueError(f"scale must not be zero on any axis, got {from_vec3(s)}")
+    if shape.kind in (SHAPE_SPHERE, SHAPE_CAPSULE) and not (s.x == s.y == s.z and s.x > 0.0):
+        raise ValueError(f"scale of a sphere or capsule must be the same positive factor three times, "
+                         f"got {from_vec3(s)}")
+    if shape.kind == SHAPE_PLANE and not (s.x == s.y == s.z == 1.0):
+        raise ValueError(f"scale of a plane must be (1, 1, 1), got {from_vec3(s)}")
+    return 0
+
+
+cdef tuple _record_of(Actor a):
+    """What makes an actor again."""
+    return (a.id, isinstance(a, Obstacle), a.shape, from_vec3(a.position_), from_quat(a.rotation_),
+            from_vec3(a.scale_), a.body_, a.layer_, a.behavior_)
+
+
+def _actor_of(Scene scene not None, id):
+    """A pickled or copied actor."""
+    actor = scene.actor(id)
+    if actor is None:
+        raise ValueError(f"state is damaged: the scene has no actor {id}")
+    return actor
+
+
+def _scene_again(records, next_id):
+    """A pickled or copied scene; its actors keep their ids and, to the bit, their places."""
+    cdef Scene scene = Scene()
+    cdef list actors = [_actor_again(r) for r in records]
+    ids = [(<Actor>a).id for a in actors]
+    if sorted(set(ids)) != ids or ids and not 0 <= min(ids) <= max(ids) < next_id:
+        raise ValueError("state is damaged: its ids make no sense")
+    for actor in actors:
+        scene._check_span(actor)
+    with scene.lock:
+        for actor in actors:
+            (<Actor>actor).scene_ = scene
+            scene._keep(actor)
+        scene.next_id = next_id
+    return scene
+
+
+cdef Actor _actor_again(record):
+    id, obstacle, shape, position, rotation, scale, body, layer, behavior = record
+    cdef Actor actor = Obstacle.__new__(Obstacle) if obstacle else Actor.__new__(Actor)
+    cdef vec3 k = as_vec3(scale, "scale")
+    if (not isinstance(shape, Shape) or (<Shape>shape).kind < 0 or body not in BODY_NAMES
+            or obstacle and not isinstance(shape, (Box, Capsule))):
+        raise ValueError("state is damaged: it is not that of a scene")
+    _check_scale(shape, k)
+    as_quat(rotation, "rotation")
+    actor.shape = shape
+    actor.position_ = as_place(position, "position")
+    actor.rotation_.x, actor.rotation_.y, actor.rotation_.z, actor.rotation_.w = rotation
+    actor.scale_ = k
+    actor.body_ = body
+    actor.layer_ = as_bits(layer, "layer")
+    actor.behavior_ = as_bits(behavior, "behavior")
+    actor.id = id
+    return actor

@@ -1,0 +1,126 @@
+# cython: language_level=3
+"""Triangles of a grid of heights. See the header."""
+from libc.math cimport floor
+from libc.stdlib cimport free, malloc
+
+from pycct.spatial.bvh cimport box32, box32_around, bvh_build
+from pycct.geometry.types cimport STATUS_NO_MEMORY
+from pycct.geometry.vec cimport box_of, box_union, v3, v3_lex, v3_max, v3_min
+
+# A cell is looked at when the box comes this near to it, in shares of a cell: the
+# division by the step may round either way.
+cdef double CELL_MARGIN = 1e-6
+
+
+cdef vec3 field_point(const field_data* f, int32_t i, int32_t j) noexcept nogil:
+    cdef double h = f.heights[<Py_ssize_t>i * f.columns + j]
+    if f.rows_along_y:
+        return v3(j * f.column_step, i * f.row_step, h)
+    return v3(i * f.row_step, j * f.column_step, h)
+
+
+cdef inline bint _inside(const field_data* f, double height) noexcept nogil:
+    return f.bounds.lo.z <= height <= f.bounds.hi.z
+
+
+cdef bint field_check_tile(const void* field, int32_t place) noexcept nogil:
+    cdef const field_data* f = <const field_data*>field
+    return 0 <= f.tree.order[place] < f.tree.n_items
+
+
+cdef bint field_triangle(const field_data* f, int32_t i, int32_t j, int which, vec3* a, vec3* b,
+                         vec3* c) noexcept nogil:
+    cdef uint8_t cell = f.diagonal if f.cells == NULL else f.cells[<Py_ssize_t>i * (f.columns - 1) + j]
+    cdef vec3 p, q, r, t
+    if cell & 2:
+        return False
+    # Counter-clockwise from above when rows run along x and columns along y.
+    if cell & 1:
+        if which == 0:
+            p, q, r = field_point(f, i, j), field_point(f, i + 1, j), field_point(f, i, j + 1)
+        else:
+            p, q, r = field_point(f, i + 1, j), field_point(f, i + 1, j + 1), field_point(f, i, j + 1)
+    elif which == 0:
+        p, q, r = field_point(f, i, j), field_point(f, i + 1, j), field_point(f, i + 1, j + 1)
+    else:
+        p, q, r = field_point(f, i, j), field_point(f, i + 1, j + 1), field_point(f, i, j + 1)
+    if f.checked and not (_inside(f, p.z) and _inside(f, q.z) and _inside(f, r.z)):
+        return False
+    if f.rows_along_y:
+        t = q
+        q = r
+        r = t
+    if v3_lex(q, p) < 0 and v3_lex(q, r) <= 0:
+        t = p
+        p = q
+        q = r
+        r = t
+    elif v3_lex(r, p) < 0:
+        t = r
+        r = q
+        q = p
+        p = t
+    a[0], b[0], c[0] = p, q, r
+    return True
+
+
+cdef inline bint _range(double lo, double hi, double step, int32_t cells, int32_t* first, int32_t* last) noexcept nogil:
+    cdef double x = floor(lo / step - CELL_MARGIN), y = floor(hi / step + CELL_MARGIN)
+    if not (y >= 0.0 and x < cells):
+        return False
+    first[0] = <int32_t>x if x > 0.0 else 0
+    last[0] = <int32_t>y if y < cells - 1 else cells - 1
+    return True
+
+
+cdef bint field_cells(const field_data* f, aabb box, int32_t* i0, int32_t* i1, int32_t* j0,
+                      int32_t* j1) noexcept nogil:
+    if box.lo.z > f.bounds.hi.z or box.hi.z < f.bounds.lo.z:
+        return False
+    if f.rows_along_y:
+        return (_range(box.lo.y, box.hi.y, f.row_step, f.rows - 1, i0, i1)
+                and _range(box.lo.x, box.hi.x, f.column_step, f.columns - 1, j0, j1))
+    return (_range(box.lo.x, box.hi.x, f.row_step, f.rows - 1, i0, i1)
+            and _range(box.lo.y, box.hi.y, f.column_step, f.columns - 1, j0, j1))
+
+
+cdef void field_tile(const field_data* f, int32_t tile, int32_t* i0, int32_t* i1, int32_t* j0,
+                     int32_t* j1) noexcept nogil:
+    i0[0] = tile // f.tile_columns * FIELD_TILE
+    j0[0] = tile % f.tile_columns * FIELD_TILE
+    i1[0] = i0[0] + FIELD_TILE - 1
+    j1[0] = j0[0] + FIELD_TILE - 1
+    if i1[0] > f.rows - 2:
+        i1[0] = f.rows - 2
+    if j1[0] > f.columns - 2:
+        j1[0] = f.columns - 2
+
+
+cdef int field_build(field_data* f) noexcept nogil:
+    cdef int32_t tile_rows = field_tile_columns(f.rows)
+    cdef int32_t n, tile, i, j, i0, i1, j0, j1
+    cdef box32* boxes
+    cdef aabb box
+    cdef vec3 p
+    cdef int status
+    f.tile_columns = field_tile_columns(f.columns)
+    f.checked = False
+    n = tile_rows * f.tile_columns
+    boxes = <box32*>malloc(<size_t>n * sizeof(box32))
+    if boxes == NULL:
+        return STATUS_NO_MEMORY
+    f.bounds = box_of(field_point(f, 0, 0), field_point(f, f.rows - 1, f.columns - 1))
+    f.bounds = box_of(v3_min(f.bounds.lo, f.bounds.hi), v3_max(f.bounds.lo, f.bounds.hi))
+    for tile in range(n):
+        field_tile(f, tile, &i0, &i1, &j0, &j1)
+        p = field_point(f, i0, j0)
+        box = box_of(p, p)
+        for i in range(i0, i1 + 2):
+            for j in range(j0, j1 + 2):
+                p = field_point(f, i, j)
+                box = box_union(box, box_of(p, p))
+        f.bounds = box_union(f.bounds, box)
+        boxes[tile] = box32_around(box)
+    status = bvh_build(&f.tree, boxes, n)
+    free(boxes)
+    return status

@@ -1,0 +1,114 @@
+# cython: language_level=3
+"""Shapes: immutable values that own what a scene needs of them."""
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+from pycct.spatial.bvh cimport bvh
+from pycct.shapes.heightfield_cells cimport field_data
+from pycct.convex.hull cimport HullTables
+from pycct.geometry.types cimport hull_data
+from pycct.geometry.vec cimport aabb, vec3
+
+
+# A triangle mesh in its own frame. Triangles stand in the order of the tree's
+# leaves, each rotated so that its lexicographically smallest vertex comes first;
+# degenerate ones are left out.
+cdef struct mesh_data:
+    int32_t n_vertices
+    int32_t n_triangles         # those kept
+    int32_t n_given             # those the user gave
+    bint two_sided
+    const double* vertices      # (n_vertices, 3)
+    const int32_t* triangles    # (n_triangles, 3)
+    const double* normals       # (n_triangles, 3) unit
+    const int32_t* source       # (n_triangles) the index the user gave
+    const int64_t* data         # one per triangle of the user, or NULL
+    const uint32_t* mask        # one per triangle of the user, or NULL: layers it is on
+    bvh tree                    # with a check when all the arrays come from a file
+    aabb bounds
+
+
+# Whether triangle k (in the order of the leaves) can be used. What a walk of the tree
+# gives has been asked; who counts through all triangles asks.
+cdef inline bint mesh_usable(const mesh_data* m, int32_t k) noexcept nogil:
+    return m.tree.check == NULL or m.tree.check(m.tree.owner, k)
+
+
+# No vertex of a mesh or heightfield may lie farther out.
+cdef double FARTHEST_VERTEX
+
+
+cdef class Shape:
+    cdef readonly int kind      # shape_kind
+    cdef vec3 a                 # box: half extents; triangle: first vertex; plane: normal
+    cdef vec3 b
+    cdef vec3 c
+    cdef double radius_
+    cdef double height_         # capsule; plane: offset
+    cdef aabb bounds_           # in the shape's own frame; huge for a plane
+    cdef int fresh(self) except -1
+    cdef const hull_data* hull(self) noexcept
+    cdef const mesh_data* mesh(self) noexcept
+    cdef const field_data* field(self) noexcept
+
+
+cdef class Sphere(Shape):
+    pass
+
+
+cdef class Capsule(Shape):
+    pass
+
+
+cdef class Box(Shape):
+    pass
+
+
+cdef class Triangle(Shape):
+    pass
+
+
+cdef class Plane(Shape):
+    cdef int _set(self, vec3 normal, double offset) except -1
+
+
+cdef class ConvexHull(Shape):
+    cdef readonly object tables     # HullTables, shared by scaled copies
+    cdef vec3 scale_
+    cdef int _set(self, HullTables tables, vec3 scale) except -1
+    cdef const hull_data* _tables(self) except NULL
+
+
+cdef class Mesh(Shape):
+    cdef mesh_data data_
+    cdef object vertices_       # the arrays that data_ points into
+    cdef object data_array
+    cdef object mask_array
+    cdef object nodes_          # the array that the tree points into, when it is not the mesh's own
+    cdef bint borrowed          # there is such an array
+
+
+cdef class Heightfield(Shape):
+    cdef field_data data_
+    cdef object heights_        # the arrays that data_ points into
+    cdef object cells_
+    cdef object data_array
+    cdef object mask_array
+    cdef object nodes_          # as in Mesh
+    cdef object order_
+    cdef bint borrowed
+
+
+# For files. A shape over arrays that are not its own and may hold anything: their shapes and types
+# must be right, the bounds finite.
+cdef Mesh mesh_over(tuple arrays, object nodes, object data, object mask, bint two_sided, aabb bounds)
+cdef Heightfield field_over(object heights, object cells, object nodes, object order, object data, object mask,
+                            field_data field)
+# Bytes of a tree's nodes, and its order, as read-only arrays that live as long as the shape.
+cdef object tree_nodes(Shape shape)
+cdef object tree_order(Heightfield shape)
+# Whether all indices and numbers of such a shape make sense; reads everything.
+cdef bint mesh_sound(Mesh mesh) except -1
+cdef bint field_sound(Heightfield field) except -1
+# The unit normal keeps its bits.
+cdef Plane plane_over(vec3 normal, double offset)
+cdef ConvexHull hull_over(HullTables tables, vec3 scale)

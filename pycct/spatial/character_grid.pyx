@@ -1,0 +1,379 @@
+# cython: language_level=3
+"""Characters among characters. See the header."""
+from libc.math cimport sqrt
+from libc.stdint cimport int32_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy
+
+cimport cython
+
+from pycct.runtime.atomic cimport spin_lock, spin_unlock
+from pycct.geometry.closest cimport segment_segment
+from pycct.runtime.prefetch cimport prefetch
+from pycct.geometry.types cimport STATUS_NO_MEMORY, STATUS_OK
+from pycct.geometry.vec cimport (
+    box_grow,
+    box_of,
+    box_overlap,
+    f_min,
+    v3,
+    v3_abs,
+    v3_across,
+    v3_add,
+    v3_is_zero,
+    v3_madd,
+    v3_max,
+    v3_min,
+    v3_neg,
+    v3_reject,
+    v3_scale,
+    v3_sub,
+    v3_unit,
+)
+
+# Cells are no smaller than this, metres.
+cdef double SMALLEST_CELL = 2.0
+# A query over more cells than this looks at every character instead.
+cdef double MANY_CELLS = 4096.0
+# So many cells are fetched at a time.
+cdef enum:
+    AT_ONCE = 32
+
+
+cdef void grid_init(neighbour_grid* g) noexcept nogil:
+    g.slots = NULL
+    g.heads = NULL
+    g.n_slots = g.room = g.count = g.n_heads = 0
+    g.free_slot = -1
+    g.cell_size = v3(SMALLEST_CELL, SMALLEST_CELL, SMALLEST_CELL)
+    g.largest = v3(0.0, 0.0, 0.0)
+
+
+cdef void grid_free(neighbour_grid* g) noexcept nogil:
+    free(g.slots)
+    free(g.heads)
+    grid_init(g)
+
+
+cdef inline int32_t _floor_cell(double x, double size) noexcept nogil:
+    cdef double q = x / size
+    cdef int32_t i
+    # Far out all characters share the outermost cells; the box test decides.
+    if q > 1e9:
+        q = 1e9
+    elif q < -1e9:
+        q = -1e9
+    i = <int32_t>q
+    return i - 1 if q < <double>i else i
+
+
+cdef inline cell_place _place_of(const neighbour_grid* g, vec3 p) noexcept nogil:
+    cdef cell_place c
+    c.x = _floor_cell(p.x, g.cell_size.x)
+    c.y = _floor_cell(p.y, g.cell_size.y)
+    c.z = _floor_cell(p.z, g.cell_size.z)
+    return c
+
+
+cdef inline bint _same_place(cell_place a, cell_place b) noexcept nogil:
+    return a.x == b.x and a.y == b.y and a.z == b.z
+
+
+cdef inline int32_t _bucket(cell_place c, int32_t group, int32_t n) noexcept nogil:
+    """Each group has cells of its own: thousands may stand in one place."""
+    cdef uint64_t h = <uint64_t>group * 0x9E3779B97F4A7C15u
+    h ^= <uint64_t>c.x * 73856093u
+    h ^= <uint64_t>c.y * 19349663u
+    h ^= <uint64_t>c.z * 83492791u
+    h ^= h >> 17
+    return <int32_t>(h & <uint64_t>(n - 1))
+
+
+cdef inline aabb _bounds(const character* c) noexcept nogil:
+    return box_grow(box_of(v3_min(c.p0, c.p1), v3_max(c.p0, c.p1)), c.radius)
+
+
+cdef inline cell_place _cell_of(const neighbour_grid* g, const character* c) noexcept nogil:
+    return _place_of(g, v3_scale(v3_add(c.p0, c.p1), 0.5))
+
+
+cdef inline void _link(neighbour_grid* g, int32_t slot) noexcept nogil:
+    cdef cell_place place = _cell_of(g, &g.slots[slot].who)
+    cdef int32_t cell = _bucket(place, g.slots[slot].who.group, g.n_heads)
+    cdef int32_t first = g.heads[cell]
+    g.slots[slot].place = place
+    g.slots[slot].cell = cell
+    g.slots[slot].next = first
+    g.slots[slot].previous = -1
+    if first >= 0:
+        g.slots[first].previous = slot
+    g.heads[cell] = slot
+
+
+cdef inline void _unlink(neighbour_grid* g, int32_t slot) noexcept nogil:
+    cdef int32_t before = g.slots[slot].previous
+    cdef int32_t after = g.slots[slot].next
+    if before >= 0:
+        g.slots[before].next = after
+    else:
+        g.heads[g.slots[slot].cell] = after
+    if after >= 0:
+        g.slots[after].previous = before
+
+
+cdef void _relink(neighbour_grid* g) noexcept nogil:
+    cdef int32_t i
+    for i in range(g.n_heads):
+        g.heads[i] = -1
+    for i in range(g.n_slots):
+        if g.slots[i].cell >= 0:
+            _link(g, i)
+
+
+cdef inline bint _fit_axis(double half, double* size, double* largest) noexcept nogil:
+    """Make cells large enough along one axis; True when they have changed."""
+    if half > largest[0]:
+        largest[0] = half
+        if size[0] < 3.0 * half:
+            size[0] = 4.0 * half
+            return True
+    return False
+
+
+cdef void _fit(neighbour_grid* g, const character* who) noexcept nogil:
+    """Make the cells large enough for a character."""
+    cdef vec3 half = v3_scale(v3_abs(v3_sub(who.p1, who.p0)), 0.5)
+    cdef bint x = _fit_axis(half.x + who.radius, &g.cell_size.x, &g.largest.x)
+    cdef bint y = _fit_axis(half.y + who.radius, &g.cell_size.y, &g.largest.y)
+    cdef bint z = _fit_axis(half.z + who.radius, &g.cell_size.z, &g.largest.z)
+    if x or y or z:
+        _relink(g)
+
+
+cdef int32_t grid_add(neighbour_grid* g, const character* who) noexcept nogil:
+    cdef int32_t slot, room
+    cdef void* p
+    if g.free_slot < 0:
+        if g.n_slots == g.room:
+            room = 2 * g.room + 64
+            p = realloc(g.slots, <size_t>room * sizeof(neighbour_slot))
+            if p == NULL:
+                return STATUS_NO_MEMORY
+            g.slots = <neighbour_slot*>p
+            g.room = room
+        if g.n_slots + 1 > g.n_heads:
+            room = 4 * g.n_heads if g.n_heads > 0 else 64
+            p = malloc(<size_t>room * sizeof(int32_t))
+            if p == NULL:
+                return STATUS_NO_MEMORY
+            free(g.heads)
+            g.heads = <int32_t*>p
+            g.n_heads = room
+            _relink(g)
+        slot = g.n_slots
+        g.n_slots += 1
+    else:
+        slot = g.free_slot
+        g.free_slot = g.slots[slot].next
+    g.slots[slot].who = who[0]
+    g.slots[slot].cell = -1
+    _fit(g, who)
+    _link(g, slot)
+    g.count += 1
+    return slot
+
+
+cdef int grid_update(neighbour_grid* g, int32_t slot, const character* who) noexcept nogil:
+    _fit(g, who)
+    if who.group == g.slots[slot].who.group and _same_place(_cell_of(g, who), g.slots[slot].place):
+        g.slots[slot].who = who[0]
+        return STATUS_OK
+    _unlink(g, slot)
+    g.slots[slot].who = who[0]
+    _link(g, slot)
+    return STATUS_OK
+
+
+cdef void grid_remove(neighbour_grid* g, int32_t slot) noexcept nogil:
+    _unlink(g, slot)
+    g.slots[slot].cell = -1
+    g.slots[slot].next = g.free_slot
+    g.free_slot = slot
+    g.count -= 1
+
+
+cdef int grid_copy(neighbour_grid* to, const neighbour_grid* g) noexcept nogil:
+    cdef void* p
+    if to.room < g.n_slots:
+        p = realloc(to.slots, <size_t>g.room * sizeof(neighbour_slot))
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        to.slots = <neighbour_slot*>p
+        to.room = g.room
+    if to.n_heads != g.n_heads:
+        p = malloc(<size_t>g.n_heads * sizeof(int32_t)) if g.n_heads > 0 else NULL
+        if p == NULL and g.n_heads > 0:
+            return STATUS_NO_MEMORY
+        free(to.heads)
+        to.heads = <int32_t*>p
+        to.n_heads = g.n_heads
+    if g.n_slots > 0:
+        memcpy(to.slots, g.slots, <size_t>g.n_slots * sizeof(neighbour_slot))
+        memcpy(to.heads, g.heads, <size_t>g.n_heads * sizeof(int32_t))
+    to.n_slots = g.n_slots
+    to.free_slot = g.free_slot
+    to.count = g.count
+    to.cell_size = g.cell_size
+    to.largest = g.largest
+    return STATUS_OK
+
+
+cdef bint characters_meet(const character* a, const character* b) noexcept nogil:
+    """Each one's layer meets the other's mask; same group; not the same one."""
+    return a.id != b.id and a.group == b.group and (a.layer & b.mask) != 0 and (b.layer & a.mask) != 0
+
+
+cdef vec3 separation(const character* self, const character* others, int32_t n, vec3 up, double limit) noexcept nogil:
+    cdef vec3 total = v3(0.0, 0.0, 0.0), away
+    cdef double overlap, distance, share
+    cdef const character* c
+    cdef int32_t i
+    for i in range(n):
+        c = &others[i]
+        overlap = self.radius + c.radius
+        distance = segment_segment(self.p0, self.p1, c.p0, c.p1).dist2
+        if distance >= overlap * overlap:
+            continue
+        overlap -= sqrt(distance)
+        away = v3_unit(v3_reject(v3_sub(v3_add(self.p0, self.p1), v3_add(c.p0, c.p1)), up))
+        if v3_is_zero(away):
+            # One over the other: a fixed direction, the lower id one way, the higher the other.
+            away = v3_across(up)
+            if self.id > c.id:
+                away = v3_neg(away)
+        share = f_min(0.5 * overlap, limit)
+        total = v3_madd(total, away, share)
+    return total
+
+
+cdef inline int32_t _take(const character* c, aabb box, const character* self, character* out, int32_t found,
+                          int32_t room) noexcept nogil:
+    cdef int32_t i
+    if not characters_meet(c, self) or not box_overlap(_bounds(c), box):
+        return found
+    if found < room:
+        # Kept in the order of ids: few at a time.
+        i = found
+        while i > 0 and out[i - 1].id > c.id:
+            out[i] = out[i - 1]
+            i -= 1
+        out[i] = c[0]
+    return found + 1
+
+
+cdef inline int32_t _take_cell(const neighbour_grid* g, int32_t slot, cell_place c, aabb box, const character* self,
+                               character* out, int32_t found, int32_t room) noexcept nogil:
+    while slot >= 0:
+        # Two cells may share a bucket: take each character in its own cell only.
+        if _same_place(g.slots[slot].place, c):
+            found = _take(&g.slots[slot].who, box, self, out, found, room)
+        slot = g.slots[slot].next
+    return found
+
+
+cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* self, character* out,
+                          int32_t room) noexcept nogil:
+    cdef int32_t found = 0, slot, n = 0, k
+    cdef cell_place c, lo, hi
+    cdef cell_place[AT_ONCE] places
+    cdef int32_t[AT_ONCE] firsts
+    cdef double cells
+    if g.count == 0:
+        return 0
+    lo = _place_of(g, v3_sub(box.lo, g.largest))
+    hi = _place_of(g, v3_add(box.hi, g.largest))
+    cells = (<double>hi.x - lo.x + 1.0) * (<double>hi.y - lo.y + 1.0) * (<double>hi.z - lo.z + 1.0)
+    if cells > MANY_CELLS or cells > 2.0 * g.n_slots + 64.0:
+        for slot in range(g.n_slots):
+            if g.slots[slot].cell >= 0:
+                found = _take(&g.slots[slot].who, box, self, out, found, room)
+        return found
+    for c.z in range(lo.z, hi.z + 1):
+        for c.y in range(lo.y, hi.y + 1):
+            for c.x in range(lo.x, hi.x + 1):
+                slot = g.heads[_bucket(c, self.group, g.n_heads)]
+                if slot < 0:
+                    continue
+                # All are fetched before the first is waited for.
+                prefetch(&g.slots[slot], sizeof(neighbour_slot))
+                places[n] = c
+                firsts[n] = slot
+                n += 1
+                if n == AT_ONCE:
+                    for k in range(n):
+                        found = _take_cell(g, firsts[k], places[k], box, self, out, found, room)
+                    n = 0
+    for k in range(n):
+        found = _take_cell(g, firsts[k], places[k], box, self, out, found, room)
+    return found
+
+
+cdef int32_t shared_add(shared_grid* g, const character* who) noexcept nogil:
+    cdef int32_t r
+    spin_lock(&g.lock)
+    g.version += 1
+    r = grid_add(&g.grid, who)
+    spin_unlock(&g.lock)
+    return r
+
+
+cdef int shared_update(shared_grid* g, int32_t slot, const character* who) noexcept nogil:
+    cdef int r
+    spin_lock(&g.lock)
+    g.version += 1
+    r = grid_update(&g.grid, slot, who)
+    spin_unlock(&g.lock)
+    return r
+
+
+cdef void shared_remove(shared_grid* g, int32_t slot) noexcept nogil:
+    spin_lock(&g.lock)
+    g.version += 1
+    grid_remove(&g.grid, slot)
+    spin_unlock(&g.lock)
+
+
+cdef int32_t shared_collect(shared_grid* g, aabb box, const character* self, character* out,
+                            int32_t room) noexcept nogil:
+    cdef int32_t r
+    if g.frozen:
+        return grid_collect(&g.grid, box, self, out, room)
+    spin_lock(&g.lock)
+    r = grid_collect(&g.grid, box, self, out, room)
+    spin_unlock(&g.lock)
+    return r
+
+
+cdef int shared_freeze(shared_grid* to, shared_grid* g) noexcept nogil:
+    cdef int status = STATUS_OK
+    spin_lock(&g.lock)
+    if not to.frozen or to.version != g.version:
+        to.frozen = True
+        to.version = g.version
+        status = grid_copy(&to.grid, &g.grid)
+        if status != STATUS_OK:
+            to.frozen = False
+    spin_unlock(&g.lock)
+    return status
+
+
+@cython.final
+cdef class Neighbours:
+    def __cinit__(self):
+        grid_init(&self.shared.grid)
+        self.shared.lock = 0
+        self.shared.version = 0
+        self.shared.frozen = False
+
+    def __dealloc__(self):
+        grid_free(&self.shared.grid)

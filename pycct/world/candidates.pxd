@@ -1,0 +1,283 @@
+# cython: language_level=3
+"""What a move sees: shapes placed in the world, the candidates near a capsule, the
+nearest hit among them. C structs only; whoever calls keeps the shapes alive.
+"""
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from pycct.spatial.bvh cimport bvh
+from pycct.shapes.heightfield_cells cimport field_data
+from pycct.convex.hull cimport hull_extra
+from pycct.geometry.aabb4 cimport LANES, lanes_place
+from pycct.spatial.character_grid cimport character
+from pycct.geometry.overlap cimport push_out
+from pycct.shapes.primitives cimport mesh_data
+from pycct.geometry.sweep cimport capsule_cast, touched_triangle, triangle_aid
+from pycct.geometry.types cimport hull_data, sweep_hit, triangle
+from pycct.geometry.vec cimport aabb, f_max, mat3, quat, vec3
+
+
+# One shape in the world.
+cdef struct placed:
+    int32_t kind            # shape_kind
+    int32_t body            # body_kind
+    uint32_t layer
+    uint32_t behavior
+    int64_t id
+    vec3 position
+    quat rotation
+    vec3 scale
+    mat3 matrix             # of the rotation
+    bint obstacle           # 'user' geometry: analytic, no triangles
+    bint plain              # no rotation, no scale: only moved
+    bint mirrored           # the scale turns triangles inside out
+    aabb bounds             # in the world
+    vec3 a                  # box: half extents; triangle: corner; plane: world normal; capsule: world end of the axis
+    vec3 b                  # triangle: corner; capsule: world end of the axis
+    vec3 c                  # triangle: corner
+    double radius           # world radius of a sphere or capsule
+    double offset           # world offset of a plane
+    const mesh_data* mesh
+    const field_data* field
+    const hull_data* hull
+    const hull_extra* extra
+    vec3 hull_scale         # of the hull's own tables
+
+
+# Immutable once published.
+cdef struct world_part:
+    int32_t n
+    placed* items
+    bvh tree                # over the bounded items; ``order`` holds indices of items
+    int32_t n_endless
+    int32_t* endless        # items without bounds: always candidates
+    uint64_t version        # never used twice
+    uint64_t timestamp      # of the scene when it was published
+
+
+cdef enum group_kind:
+    GROUP_TRIANGLES = 0
+    GROUP_SPHERE = 1
+    GROUP_CAPSULE = 2
+    GROUP_PLANE = 3
+    GROUP_BOX = 4           # a box obstacle
+
+
+cdef enum owner_kind:
+    OWNER_ACTOR = 0
+    OWNER_CONTROLLER = 1
+    OWNER_OBSTACLE = 2
+
+
+# Bit of ``recovers`` for obstacles and controllers; those below are body_kinds.
+cdef enum:
+    RECOVER_USER = 3
+
+
+cdef enum question:
+    ASK_FILTER = 0          # may the character meet it?
+    ASK_BEHAVIOR = 1        # what may it do there?
+
+
+# The candidates of one shape, side by side.
+cdef struct candidate_group:
+    int64_t id              # of the actor, obstacle or controller
+    int32_t item            # index in its part, or of the character
+    int32_t part            # 0 static, 1 moving, 2 characters
+    int32_t owner           # owner_kind
+    uint32_t behavior
+    int32_t kind            # group_kind
+    int32_t body            # body_kind
+    bint closed             # the triangles bound a solid (box, hull)
+    bint two_sided
+    int32_t first           # range of triangles
+    int32_t count
+    vec3 q0                 # sphere, capsule: ends of the axis; plane: normal; box: centre
+    vec3 q1                 # box: half extents
+    double radius           # plane: offset
+    quat rotation           # box
+
+
+# How triangles too steep to walk on become invisible walls; height 0: they do not.
+cdef struct wall_rule:
+    double height
+    double slope_limit
+    vec3 up
+
+
+# What the user said about a candidate during this move.
+cdef struct answer:
+    int32_t owner           # owner_kind
+    int32_t question
+    int64_t id
+    uint32_t value
+
+
+# Answers known so far. A move that needs one it has not got notes the question,
+# ends with STATUS_NEED_ANSWER and is run again from its start.
+cdef struct answer_book:
+    answer* answers
+    int32_t n
+    int32_t room
+    bint asking
+    answer wanted
+
+
+# Scratch memory of one controller or thread: grows, never shrinks.
+cdef struct candidates:
+    candidate_group* groups
+    int32_t n_groups
+    int32_t room_groups
+    void* block             # memory of all that is of triangles
+    triangle* tris
+    int32_t* source         # index of each triangle as the user gave it, -1: invisible wall or no mesh
+    float* boxes            # of the triangles, a little larger, in blocks (see _lanes)
+    int32_t* picked         # numbers of triangles
+    # Place of each in its mesh's leaves, or number in its heightfield; of walls -1; undefined elsewhere.
+    int32_t* spot
+    triangle_aid* aids
+    touched_triangle* touched
+    double* depths
+    int32_t n_tris
+    int32_t room_tris
+    int32_t* places
+    int32_t room_places
+    int32_t* items
+    int32_t room_items
+    int64_t tested          # triangles looked at
+    uint32_t mask           # of the last gathering: layers of triangles to see
+    int32_t[4] hints        # triangle that the last cast of each kind hit, -1: none (SWEEP 10.3)
+    int32_t turn            # which of them the next cast uses: the pass of a move
+    answer_book* filter     # NULL: everything may be met
+
+
+# The triangles that hints stand for, by their places in the world.
+cdef struct hinted:
+    int32_t[4] item             # -1: none
+    int32_t[4] spot
+
+
+# The candidates of one part by number alone: what a character among many keeps from
+# move to move. One block of memory, which only grows.
+cdef struct kept_group:
+    int32_t item
+    int32_t count           # spots of a mesh or heightfield; otherwise -1: the whole item
+
+
+cdef struct kept_candidates:
+    bint whole              # False: holds nothing of use
+    int32_t n_groups
+    int32_t n_spots
+    int32_t room            # numbers that ``block`` has room for
+    int32_t* block          # the groups, then their spots
+
+
+cdef struct world_hit:
+    sweep_hit base          # base.tri: index in candidates.tris
+    int32_t group
+
+
+cdef void candidates_init(candidates* c) noexcept nogil
+cdef void candidates_free(candidates* c) noexcept nogil
+# Make room for more triangles. Status.
+cdef int candidates_room(candidates* c, int32_t more) noexcept nogil
+cdef void candidates_cut(candidates* c, int32_t n_groups, int32_t n_tris) noexcept nogil
+# What the hints stand for among the first n_tris, which are of ``part``; and hints at it again, where it is found.
+cdef hinted candidates_hinted(const candidates* c, const world_part* part, int32_t n_tris) noexcept nogil
+cdef void candidates_hint(candidates* c, const world_part* part, const hinted* what) noexcept nogil
+# Add what touches the box; mask picks layers. Returns a status.
+cdef int candidates_gather(candidates* c, const world_part* part, int32_t part_index, aabb box, uint32_t mask,
+                           const wall_rule* walls) noexcept nogil
+# Add one item, whatever its layer.
+cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t part_index, aabb box,
+                        const wall_rule* walls) noexcept nogil
+# Keep what was gathered from one part, and lay it out again: the same candidates to
+# the bit, as long as the part is the same. Candidates with invisible walls are not kept.
+cdef int candidates_keep(const candidates* c, const world_part* part, kept_candidates* kept) noexcept nogil
+cdef int candidates_lay_out(candidates* c, const world_part* part, int32_t part_index,
+                            const kept_candidates* kept) noexcept nogil
+# Fetch ahead of time what laying out will read: the triangles, or, once those have arrived, their corners.
+cdef void kept_prefetch(const kept_candidates* kept, const world_part* part, bint corners) noexcept nogil
+cdef void kept_free(kept_candidates* kept) noexcept nogil
+# Add another controller's capsule.
+cdef int candidates_add_character(candidates* c, const character* who, int32_t index) noexcept nogil
+# Looks an answer up; False, and the book asks, when it is not there.
+cdef bint book_answer(answer_book* book, int32_t question, int32_t owner, int64_t id, uint32_t* value) noexcept nogil
+cdef int book_add(answer_book* book, const answer* a) noexcept nogil
+cdef void book_free(answer_book* book) noexcept nogil
+# The nearest hit; overlaps with what is not in ``recovers`` (a bit per body_kind, bit 3:
+# obstacles and controllers) are passed over. Check c.filter.asking afterwards.
+cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil
+# The same where it is told at little cost: the face of the one-sided triangle that the last cast of its kind hit is hit
+# again, and nothing else counts. False: anything may be.
+cdef bint candidates_cast_again(candidates* c, const capsule_cast* q, world_hit* hit) noexcept nogil
+# Order of two hits by geometry, then by id: -1, 0 or 1; a triangle index of -1 stands for the group's first.
+cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tri, const candidate_group* h,
+                     int32_t h_tri) noexcept nogil
+# The shape that is overlapped deepest, of the bodies in ``recovers``; group -1: none.
+cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius, int recovers,
+                                 int32_t* group) noexcept nogil
+cdef push_out group_push(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil
+# Fetch ahead of time what a move looks at.
+cdef void candidates_prefetch(const candidates* c) noexcept nogil
+# True when the capsule touches the shape; solids are solid, triangles count from both sides.
+cdef bint group_overlaps(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil
+cdef vec3 place_point(const placed* p, vec3 local) noexcept nogil
+cdef vec3 unplace_point(const placed* p, vec3 world) noexcept nogil
+# A box in the shape's frame around a box in the world.
+cdef aabb local_box(const placed* p, aabb box) noexcept nogil
+# Triangle k of a mesh (in the order of its leaves), or a cell's triangle of a heightfield, in
+# the world; False: it has no area there, or lies in a hole.
+cdef bint mesh_triangle(const placed* p, Py_ssize_t k, triangle* t) noexcept nogil
+cdef bint heightfield_triangle(const placed* p, int32_t i, int32_t j, int which, triangle* t) noexcept nogil
+# The user's number for a triangle (as the user counts them) of a mesh or heightfield; False: none.
+cdef bint triangle_data(const placed* p, int32_t tri, int64_t* data) noexcept nogil
+# The layers of such a triangle; all when it has no mask.
+cdef uint32_t triangle_mask(const placed* p, int32_t tri) noexcept nogil
+cdef aabb capsule_bounds(vec3 p0, vec3 p1, double radius) noexcept nogil
+
+
+cdef inline bint group_recovers(const candidate_group* g, int recovers) noexcept nogil:
+    """Whether an overlap with the group counts."""
+    return (recovers >> (g.body if g.owner == OWNER_ACTOR else RECOVER_USER)) & 1
+
+
+cdef inline float float_below(double x) noexcept nogil:
+    """No larger than x, and hardly smaller."""
+    return <float>(x - fabs(x) * 1.2e-7 - 1e-37)
+
+
+cdef inline float float_above(double x) noexcept nogil:
+    return <float>(x + fabs(x) * 1.2e-7 + 1e-37)
+
+
+cdef inline double candidates_top(const candidates* c, vec3 up, double top) noexcept nogil:
+    """How high along up the boxes of the triangles reach, but no lower than ``top``."""
+    # Which corner of a box reaches highest.
+    cdef int x = 3 * LANES if up.x > 0.0 else 0
+    cdef int y = 4 * LANES if up.y > 0.0 else LANES
+    cdef int z = 5 * LANES if up.z > 0.0 else 2 * LANES
+    cdef const float* b
+    cdef int32_t i
+    for i in range(c.n_tris):
+        b = lanes_place(c.boxes, i)
+        top = f_max(top, up.x * b[x] + up.y * b[y] + up.z * b[z])
+    return top
+
+
+cdef inline bint only_triangles(const candidates* c) noexcept nogil:
+    """Whether all candidates are triangles."""
+    cdef int32_t i
+    for i in range(c.n_groups):
+        if c.groups[i].kind != GROUP_TRIANGLES:
+            return False
+    return True
+
+
+cdef inline bint only_one_sided(const candidates* c) noexcept nogil:
+    """Whether all candidates are triangles that are met from their front only."""
+    cdef int32_t i
+    for i in range(c.n_groups):
+        if c.groups[i].kind != GROUP_TRIANGLES or c.groups[i].two_sided:
+            return False
+    return True

@@ -1,0 +1,1030 @@
+# cython: language_level=3
+"""Candidates and the nearest hit among them. See the header."""
+from libc.math cimport fabs
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+from pycct.spatial.bvh cimport box32, box32_around, bvh_collect
+from pycct.shapes.heightfield_cells cimport field_cells, field_data, field_triangle
+from pycct.geometry.closest cimport point_segment, segment_segment, triangle_normal
+from pycct.geometry.aabb4 cimport BLOCK, LANES, STRIDE, lanes_box, lanes_floats, lanes_near, lanes_place, lowest_bit
+from pycct.geometry.overlap cimport (
+    overlaps_triangles,
+    push_from_capsule,
+    push_from_plane,
+    push_from_polytope,
+    push_from_sphere,
+    push_from_triangles,
+)
+from pycct.geometry.sweep cimport (
+    capsule_box,
+    cast_capsule,
+    cast_plane,
+    cast_sphere,
+    cast_selected,
+    finds_face,
+    is_alone,
+    lanes_in_reach,
+    lanes_way,
+    latest_candidate,
+    triangle_aid,
+    triangle_aid_of,
+    triangle_order,
+    triangles_in_reach,
+)
+from pycct.runtime.prefetch cimport prefetch
+from pycct.geometry.types cimport (
+    BODY_KINEMATIC,
+    SHAPE_BOX,
+    SHAPE_CAPSULE,
+    SHAPE_HEIGHTFIELD,
+    SHAPE_HULL,
+    SHAPE_MESH,
+    SHAPE_PLANE,
+    SHAPE_SPHERE,
+    STATUS_NO_MEMORY,
+    STATUS_OK,
+)
+from pycct.geometry.vec cimport (
+    box_centre,
+    box_grow,
+    box_half,
+    box_of,
+    box_overlap,
+    box_union,
+    f_max,
+    f_min,
+    m3_mul,
+    m3_tmul,
+    q_rotate,
+    v3,
+    v3_add,
+    v3_dot,
+    v3_is_zero,
+    v3_lex,
+    v3_load,
+    v3_max,
+    v3_min,
+    v3_mul,
+    v3_scale,
+    v3_sub,
+)
+
+# Depths this close count as equal (RULES 7.5).
+cdef double TIE = 1e-9
+
+# Of more candidates than this too few are looked at to fetch them all ahead of time.
+cdef enum:
+    FETCHED = 64
+
+# Corners of a box's faces, counter-clockwise from outside; bit 0 is +x, bit 1 +y, bit 2 +z.
+cdef int[6][4] BOX_FACES = [[0, 4, 6, 2], [1, 3, 7, 5], [0, 1, 5, 4], [2, 6, 7, 3], [0, 2, 3, 1], [4, 5, 7, 6]]
+
+
+cdef void candidates_init(candidates* c) noexcept nogil:
+    c.groups = NULL
+    c.block = NULL
+    c.tris = NULL
+    c.source = NULL
+    c.spot = NULL
+    c.aids = NULL
+    c.boxes = NULL
+    c.picked = NULL
+    c.touched = NULL
+    c.depths = NULL
+    c.places = NULL
+    c.items = NULL
+    c.n_groups = c.room_groups = c.n_tris = c.room_tris = c.room_places = c.room_items = 0
+    c.tested = 0
+    c.mask = 0xFFFFFFFF
+    c.hints[0] = c.hints[1] = c.hints[2] = c.hints[3] = -1
+    c.turn = 0
+    c.filter = NULL
+
+
+cdef void candidates_free(candidates* c) noexcept nogil:
+    free(c.groups)
+    free(c.block)
+    free(c.places)
+    free(c.items)
+    candidates_init(c)
+
+
+cdef void candidates_cut(candidates* c, int32_t n_groups, int32_t n_tris) noexcept nogil:
+    c.n_groups = n_groups
+    c.n_tris = n_tris
+    if n_tris == 0:
+        c.hints[0] = c.hints[1] = c.hints[2] = c.hints[3] = -1
+
+
+cdef int _room_for_groups(candidates* c, int32_t more) noexcept nogil:
+    cdef int32_t room
+    cdef void* p
+    if c.n_groups + more <= c.room_groups:
+        return STATUS_OK
+    room = 2 * c.room_groups + more + 8
+    p = realloc(c.groups, <size_t>room * sizeof(candidate_group))
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    c.groups = <candidate_group*>p
+    c.room_groups = room
+    return STATUS_OK
+
+
+cdef inline void* _carve(char** at, size_t size, const void* old, size_t kept) noexcept nogil:
+    """The next ``size`` bytes of a block; they begin with what is kept of the old ones."""
+    cdef void* p = at[0]
+    if kept > 0:
+        memcpy(p, old, kept)
+    at[0] += size
+    return p
+
+
+cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
+    cdef size_t room, n = <size_t>c.n_tris
+    cdef char* at
+    cdef void* block
+    if c.n_tris + more <= c.room_tris:
+        return STATUS_OK
+    # In whole strides, so that every part of the block is aligned as it must be.
+    room = (<size_t>c.room_tris + n + <size_t>more + STRIDE - 1) // STRIDE * STRIDE
+    # One block for all, what casts look at first in front: fewer pages to look up.
+    block = malloc(lanes_floats(<int32_t>room) * sizeof(float) + (room + 2) * sizeof(touched_triangle)
+                   + room * (sizeof(triangle) + sizeof(triangle_aid) + 3 * sizeof(int32_t) + sizeof(double)))
+    if block == NULL:
+        return STATUS_NO_MEMORY
+    at = <char*>block
+    c.boxes = <float*>_carve(&at, lanes_floats(<int32_t>room) * sizeof(float), c.boxes,
+                             lanes_floats(c.n_tris) * sizeof(float))
+    c.aids = <triangle_aid*>_carve(&at, room * sizeof(triangle_aid), c.aids, n * sizeof(triangle_aid))
+    c.source = <int32_t*>_carve(&at, room * sizeof(int32_t), c.source, n * sizeof(int32_t))
+    c.tris = <triangle*>_carve(&at, room * sizeof(triangle), c.tris, n * sizeof(triangle))
+    c.touched = <touched_triangle*>_carve(&at, (room + 2) * sizeof(touched_triangle), NULL, 0)
+    c.picked = <int32_t*>_carve(&at, room * sizeof(int32_t), NULL, 0)
+    c.spot = <int32_t*>_carve(&at, room * sizeof(int32_t), c.spot, n * sizeof(int32_t))
+    c.depths = <double*>_carve(&at, room * sizeof(double), NULL, 0)
+    free(c.block)
+    c.block = block
+    c.room_tris = <int32_t>room
+    return STATUS_OK
+
+
+cdef int _room_for_items(candidates* c, int32_t n) noexcept nogil:
+    cdef void* p
+    if n <= c.room_items:
+        return STATUS_OK
+    p = realloc(c.items, <size_t>(2 * <int64_t>n) * sizeof(int32_t))
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    c.items = <int32_t*>p
+    c.room_items = 2 * n
+    return STATUS_OK
+
+
+cdef int32_t _collect(candidates* c, const bvh* tree, const box32* box) noexcept nogil:
+    """Fill c.places; the number found, or a negative status."""
+    cdef int32_t found = bvh_collect(tree, box, c.places, c.room_places)
+    cdef void* p
+    if found > c.room_places:
+        p = realloc(c.places, <size_t>(2 * <int64_t>found) * sizeof(int32_t))
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        c.places = <int32_t*>p
+        c.room_places = 2 * found
+        found = bvh_collect(tree, box, c.places, c.room_places)
+    return found
+
+
+cdef vec3 place_point(const placed* p, vec3 local) noexcept nogil:
+    """From the shape's frame to the world: the one way a vertex gets there."""
+    if p.plain:
+        return v3_add(local, p.position)
+    return v3_add(m3_mul(p.matrix, v3_mul(local, p.scale)), p.position)
+
+
+cdef vec3 unplace_point(const placed* p, vec3 world) noexcept nogil:
+    cdef vec3 v = v3_sub(world, p.position)
+    if p.plain:
+        return v
+    v = m3_tmul(p.matrix, v)
+    return v3(v.x / p.scale.x, v.y / p.scale.y, v.z / p.scale.z)
+
+
+cdef aabb capsule_bounds(vec3 p0, vec3 p1, double radius) noexcept nogil:
+    return box_grow(box_of(v3_min(p0, p1), v3_max(p0, p1)), radius)
+
+
+cdef aabb local_box(const placed* p, aabb box) noexcept nogil:
+    """A box in the shape's frame around a box in the world."""
+    cdef vec3 centre, half, h
+    if p.plain:
+        return box_of(v3_sub(box.lo, p.position), v3_sub(box.hi, p.position))
+    centre = unplace_point(p, box_centre(box))
+    h = box_half(box)
+    half = v3(
+        (fabs(p.matrix.r0.x) * h.x + fabs(p.matrix.r1.x) * h.y + fabs(p.matrix.r2.x) * h.z) / fabs(p.scale.x),
+        (fabs(p.matrix.r0.y) * h.x + fabs(p.matrix.r1.y) * h.y + fabs(p.matrix.r2.y) * h.z) / fabs(p.scale.y),
+        (fabs(p.matrix.r0.z) * h.x + fabs(p.matrix.r1.z) * h.y + fabs(p.matrix.r2.z) * h.z) / fabs(p.scale.z))
+    # Rounding of the way there and back.
+    half = v3(half.x + 1e-9 * (fabs(centre.x) + half.x), half.y + 1e-9 * (fabs(centre.y) + half.y),
+              half.z + 1e-9 * (fabs(centre.z) + half.z))
+    return box_of(v3_sub(centre, half), v3_add(centre, half))
+
+
+cdef inline void _prepare_last(candidates* c) noexcept nogil:
+    """The box of the triangle that comes next, and what else makes casts faster."""
+    cdef const triangle* t = &c.tris[c.n_tris]
+    cdef float* b = lanes_place(c.boxes, c.n_tris)
+    c.aids[c.n_tris] = triangle_aid_of(t)
+    if c.n_tris % STRIDE == 0:
+        # The rest is looked at too, whatever comes of it.
+        memset(b, 0, STRIDE // LANES * BLOCK * sizeof(float))
+    b[0] = float_below(f_min(t.a.x, f_min(t.b.x, t.c.x)))
+    b[LANES] = float_below(f_min(t.a.y, f_min(t.b.y, t.c.y)))
+    b[2 * LANES] = float_below(f_min(t.a.z, f_min(t.b.z, t.c.z)))
+    b[3 * LANES] = float_above(f_max(t.a.x, f_max(t.b.x, t.c.x)))
+    b[4 * LANES] = float_above(f_max(t.a.y, f_max(t.b.y, t.c.y)))
+    b[5 * LANES] = float_above(f_max(t.a.z, f_max(t.b.z, t.c.z)))
+
+
+cdef inline void _store(candidates* c, vec3 a, vec3 b, vec3 d, vec3 n, int32_t source) noexcept nogil:
+    cdef triangle* t = &c.tris[c.n_tris]
+    t.a = a
+    t.b = b
+    t.c = d
+    t.n = n
+    t.d = v3_dot(n, a)
+    c.source[c.n_tris] = source
+    _prepare_last(c)
+    c.n_tris += 1
+
+
+cdef inline bint _near(vec3 a, vec3 b, vec3 c, aabb box) noexcept nogil:
+    return box_overlap(box_of(v3_min(a, v3_min(b, c)), v3_max(a, v3_max(b, c))), box)
+
+
+cdef inline void _store_if_near(candidates* c, vec3 a, vec3 b, vec3 d, aabb box, int32_t source) noexcept nogil:
+    cdef vec3 n
+    if not _near(a, b, d, box):
+        return
+    n = triangle_normal(a, b, d)
+    if not v3_is_zero(n):
+        c.spot[c.n_tris] = -1
+        _store(c, a, b, d, n, source)
+
+
+cdef void _store_walls(candidates* c, vec3 a, vec3 b, vec3 d, aabb box, const wall_rule* walls) noexcept nogil:
+    """A triangle's edges, extruded upwards, facing outwards (MOVE has none; RULES 2)."""
+    cdef vec3[3] v
+    cdef vec3 rise = v3_scale(walls.up, walls.height)
+    cdef vec3 p, q
+    cdef int i
+    v[0], v[1], v[2] = a, b, d
+    for i in range(3):
+        p = v[i]
+        q = v[(i + 1) % 3]
+        _store_if_near(c, p, q, v3_add(q, rise), box, -1)
+        _store_if_near(c, p, v3_add(q, rise), v3_add(p, rise), box, -1)
+
+
+cdef inline bint _face_of(const placed* p, vec3 a, vec3 b, vec3 c, vec3 n, triangle* t) noexcept nogil:
+    """Corners and normal in the shape's frame to a triangle in the world."""
+    t.a = place_point(p, a)
+    t.b = place_point(p, c if p.mirrored else b)
+    t.c = place_point(p, b if p.mirrored else c)
+    t.n = n if p.plain else triangle_normal(t.a, t.b, t.c)
+    t.d = v3_dot(t.n, t.a)
+    return not v3_is_zero(t.n)
+
+
+cdef bint mesh_triangle(const placed* p, Py_ssize_t k, triangle* t) noexcept nogil:
+    cdef const mesh_data* m = p.mesh
+    cdef const int32_t* v = m.triangles + 3 * k
+    return _face_of(p, v3_load(m.vertices + 3 * <Py_ssize_t>v[0]), v3_load(m.vertices + 3 * <Py_ssize_t>v[1]),
+                    v3_load(m.vertices + 3 * <Py_ssize_t>v[2]), v3_load(m.normals + 3 * k), t)
+
+
+cdef bint heightfield_triangle(const placed* p, int32_t i, int32_t j, int which, triangle* t) noexcept nogil:
+    cdef vec3 a, b, c
+    if not field_triangle(p.field, i, j, which, &a, &b, &c):
+        return False
+    return _face_of(p, a, b, c, triangle_normal(a, b, c), t)
+
+
+cdef bint triangle_data(const placed* p, int32_t tri, int64_t* data) noexcept nogil:
+    if tri >= 0 and p.kind == SHAPE_MESH and p.mesh.data != NULL:
+        data[0] = p.mesh.data[tri]
+        return True
+    if tri >= 0 and p.kind == SHAPE_HEIGHTFIELD and p.field.data != NULL:
+        data[0] = p.field.data[tri]
+        return True
+    return False
+
+
+cdef uint32_t triangle_mask(const placed* p, int32_t tri) noexcept nogil:
+    if tri >= 0 and p.kind == SHAPE_MESH and p.mesh.mask != NULL:
+        return p.mesh.mask[tri]
+    if tri >= 0 and p.kind == SHAPE_HEIGHTFIELD and p.field.mask != NULL:
+        return p.field.mask[tri]
+    return 0xFFFFFFFF
+
+
+cdef aabb _reach(aabb box, const wall_rule* walls) noexcept nogil:
+    """The box, and what lies so far below it that a wall on it may reach into it."""
+    cdef vec3 drop
+    if walls == NULL or walls.height <= 0.0:
+        return box
+    drop = v3_scale(walls.up, -walls.height)
+    return box_union(box, box_of(v3_add(box.lo, drop), v3_add(box.hi, drop)))
+
+
+cdef inline void _add_surface(candidates* c, const triangle* t, bint two_sided, aabb box, aabb reach,
+                              const wall_rule* walls, int32_t source) noexcept nogil:
+    """One triangle of a mesh or heightfield, or the walls that replace it."""
+    cdef double rise
+    if not _near(t.a, t.b, t.c, reach):
+        return
+    if walls != NULL and walls.height > 0.0:
+        rise = v3_dot(t.n, walls.up)
+        if two_sided and rise < 0.0:
+            if -rise < walls.slope_limit:
+                _store_walls(c, t.a, t.c, t.b, box, walls)
+                return
+            if _near(t.a, t.b, t.c, box):
+                _store(c, t.a, t.c, t.b, v3_scale(t.n, -1.0), source)
+            return
+        if 0.0 <= rise < walls.slope_limit:
+            _store_walls(c, t.a, t.b, t.c, box, walls)
+            return
+        if not _near(t.a, t.b, t.c, box):
+            return
+    _store(c, t.a, t.b, t.c, t.n, source)
+
+
+cdef int _add_mesh(candidates* c, const placed* p, aabb box, const wall_rule* walls) noexcept nogil:
+    cdef const mesh_data* m = p.mesh
+    cdef box32 local
+    cdef int32_t found, i
+    cdef triangle t
+    cdef aabb reach = _reach(box, walls)
+    cdef int status
+    local = box32_around(local_box(p, reach))
+    found = _collect(c, &m.tree, &local)
+    if found < 0:
+        return found
+    status = candidates_room(c, 6 * found if walls != NULL and walls.height > 0.0 else found)
+    if status != STATUS_OK:
+        return status
+    for i in range(found):
+        if m.mask != NULL and not m.mask[m.source[c.places[i]]] & c.mask:
+            continue
+        if mesh_triangle(p, c.places[i], &t):
+            c.spot[c.n_tris] = c.places[i]
+            _add_surface(c, &t, m.two_sided, box, reach, walls, m.source[c.places[i]])
+    return STATUS_OK
+
+
+cdef int _add_heightfield(candidates* c, const placed* p, aabb box, const wall_rule* walls) noexcept nogil:
+    cdef const field_data* f = p.field
+    cdef int32_t i, j, i0, i1, j0, j1, tri
+    cdef int which, status
+    cdef triangle t
+    cdef aabb reach = _reach(box, walls)
+    if not field_cells(f, local_box(p, reach), &i0, &i1, &j0, &j1):
+        return STATUS_OK
+    for i in range(i0, i1 + 1):
+        status = candidates_room(c, 12 * (j1 - j0 + 1) if walls != NULL and walls.height > 0.0 else 2 * (j1 - j0 + 1))
+        if status != STATUS_OK:
+            return status
+        for j in range(j0, j1 + 1):
+            for which in range(2):
+                tri = 2 * (i * (f.columns - 1) + j) + which
+                if f.mask != NULL and not f.mask[tri] & c.mask:
+                    continue
+                if heightfield_triangle(p, i, j, which, &t):
+                    c.spot[c.n_tris] = tri
+                    _add_surface(c, &t, f.two_sided, box, reach, walls, tri)
+    return STATUS_OK
+
+
+cdef int _add_box(candidates* c, const placed* p) noexcept nogil:
+    cdef vec3[8] corner
+    cdef int i
+    cdef int status = candidates_room(c, 12)
+    if status != STATUS_OK:
+        return status
+    for i in range(8):
+        corner[i] = place_point(p, v3(p.a.x if i & 1 else -p.a.x, p.a.y if i & 2 else -p.a.y,
+                                      p.a.z if i & 4 else -p.a.z))
+    for i in range(6):
+        _store_face(c, p.mirrored, corner[BOX_FACES[i][0]], corner[BOX_FACES[i][1]], corner[BOX_FACES[i][2]])
+        _store_face(c, p.mirrored, corner[BOX_FACES[i][0]], corner[BOX_FACES[i][2]], corner[BOX_FACES[i][3]])
+    return STATUS_OK
+
+
+cdef inline void _store_face(candidates* c, bint mirrored, vec3 a, vec3 b, vec3 d) noexcept nogil:
+    cdef vec3 n
+    if mirrored:
+        n = triangle_normal(a, d, b)
+        if not v3_is_zero(n):
+            _store(c, a, d, b, n, -1)
+    else:
+        n = triangle_normal(a, b, d)
+        if not v3_is_zero(n):
+            _store(c, a, b, d, n, -1)
+
+
+cdef inline vec3 _hull_vertex(const placed* p, int32_t i) noexcept nogil:
+    return place_point(p, v3_mul(v3_load(p.hull.vertices + 3 * i), p.hull_scale))
+
+
+cdef int _add_hull(candidates* c, const placed* p) noexcept nogil:
+    cdef int32_t i
+    cdef const int32_t* t
+    cdef int status = candidates_room(c, p.hull.n_triangles)
+    if status != STATUS_OK:
+        return status
+    for i in range(p.hull.n_triangles):
+        t = p.hull.triangles + 3 * i
+        _store_face(c, p.mirrored, _hull_vertex(p, t[0]), _hull_vertex(p, t[1]), _hull_vertex(p, t[2]))
+    return STATUS_OK
+
+
+cdef inline candidate_group* _open_group(candidates* c, const placed* p, int32_t item,
+                                         int32_t part_index) noexcept nogil:
+    """The next group, described but for its triangles; there must be room for it."""
+    cdef candidate_group* g = &c.groups[c.n_groups]
+    g.id = p.id
+    g.item = item
+    g.part = part_index
+    g.owner = OWNER_OBSTACLE if p.obstacle else OWNER_ACTOR
+    g.behavior = p.behavior
+    g.body = p.body
+    g.kind = GROUP_TRIANGLES
+    g.closed = p.kind == SHAPE_BOX or p.kind == SHAPE_HULL     # a flat hull has two faces back to back
+    g.two_sided = False
+    g.first = c.n_tris
+    g.count = 0
+    g.q0 = p.a
+    g.q1 = p.b
+    g.radius = p.radius
+    if p.kind == SHAPE_MESH:
+        g.two_sided = p.mesh.two_sided
+    elif p.kind == SHAPE_HEIGHTFIELD:
+        g.two_sided = p.field.two_sided
+    elif p.kind == SHAPE_SPHERE:
+        g.kind = GROUP_SPHERE
+        g.q0 = g.q1 = p.position
+    elif p.kind == SHAPE_CAPSULE:
+        g.kind = GROUP_CAPSULE
+    elif p.kind == SHAPE_PLANE:
+        g.kind = GROUP_PLANE
+        g.radius = p.offset
+    elif p.obstacle and p.kind == SHAPE_BOX:
+        g.kind = GROUP_BOX
+        g.q0 = p.position
+        g.q1 = v3(p.a.x * fabs(p.scale.x), p.a.y * fabs(p.scale.y), p.a.z * fabs(p.scale.z))
+        g.rotation = p.rotation
+    return g
+
+
+cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t part_index, aabb box,
+                        const wall_rule* walls) noexcept nogil:
+    cdef candidate_group* g
+    cdef int status = _room_for_groups(c, 1)
+    if status != STATUS_OK:
+        return status
+    g = _open_group(c, p, item, part_index)
+    if g.kind == GROUP_TRIANGLES:
+        if p.kind == SHAPE_MESH:
+            status = _add_mesh(c, p, box, walls)
+        elif p.kind == SHAPE_HEIGHTFIELD:
+            status = _add_heightfield(c, p, box, walls)
+        elif p.kind == SHAPE_BOX:
+            status = _add_box(c, p)
+        elif p.kind == SHAPE_HULL:
+            status = _add_hull(c, p)
+        else:
+            status = candidates_room(c, 1)
+            if status == STATUS_OK:
+                _store_face(c, p.mirrored, place_point(p, p.a), place_point(p, p.b), place_point(p, p.c))
+        if status != STATUS_OK:
+            c.n_tris = g.first
+            return status
+        g.count = c.n_tris - g.first
+        if g.count == 0:
+            return STATUS_OK
+    c.n_groups += 1
+    return STATUS_OK
+
+
+cdef inline bint _has_spots(const placed* p) noexcept nogil:
+    return p.kind == SHAPE_MESH or p.kind == SHAPE_HEIGHTFIELD
+
+
+cdef inline int32_t _group_of(const candidates* c, int32_t tri) noexcept nogil:
+    cdef int32_t i = 0
+    while tri >= c.groups[i].first + c.groups[i].count:
+        i += 1
+    return i
+
+
+cdef hinted candidates_hinted(const candidates* c, const world_part* part, int32_t n_tris) noexcept nogil:
+    cdef hinted what
+    cdef int32_t k, item
+    for k in range(4):
+        what.item[k] = what.spot[k] = -1
+        if 0 <= c.hints[k] < n_tris:
+            item = c.groups[_group_of(c, c.hints[k])].item
+            if _has_spots(&part.items[item]) and c.spot[c.hints[k]] >= 0:
+                what.item[k] = item
+                what.spot[k] = c.spot[c.hints[k]]
+    return what
+
+
+cdef void candidates_hint(candidates* c, const world_part* part, const hinted* what) noexcept nogil:
+    cdef const candidate_group* g
+    cdef int32_t i, j, k
+    for i in range(c.n_groups):
+        g = &c.groups[i]
+        for k in range(4):
+            if what.item[k] == g.item and _has_spots(&part.items[g.item]):
+                for j in range(g.first, g.first + g.count):
+                    if c.spot[j] == what.spot[k]:
+                        c.hints[k] = j
+                        break
+
+
+cdef int candidates_keep(const candidates* c, const world_part* part, kept_candidates* kept) noexcept nogil:
+    cdef const candidate_group* g
+    cdef kept_group* k
+    cdef int32_t i, n = 0, need
+    cdef void* p
+    kept.whole = False
+    for i in range(c.n_groups):
+        if _has_spots(&part.items[c.groups[i].item]):
+            n += c.groups[i].count
+    need = 2 * c.n_groups + n
+    if need > kept.room:
+        p = realloc(kept.block, <size_t>need * sizeof(int32_t))
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        kept.block = <int32_t*>p
+        kept.room = need
+    kept.n_groups = c.n_groups
+    kept.n_spots = n
+    n = 2 * c.n_groups
+    for i in range(c.n_groups):
+        g = &c.groups[i]
+        k = <kept_group*>kept.block + i
+        k.item = g.item
+        k.count = -1
+        if _has_spots(&part.items[g.item]):
+            k.count = g.count
+            memcpy(kept.block + n, c.spot + g.first, <size_t>g.count * sizeof(int32_t))
+            n += g.count
+    kept.whole = True
+    return STATUS_OK
+
+
+cdef int candidates_lay_out(candidates* c, const world_part* part, int32_t part_index,
+                            const kept_candidates* kept) noexcept nogil:
+    cdef const int32_t* spot = kept.block + 2 * kept.n_groups
+    cdef const kept_group* k
+    cdef const placed* p
+    cdef candidate_group* g
+    cdef triangle* t
+    cdef int32_t i, j, cell
+    cdef int status = _room_for_groups(c, kept.n_groups)
+    if status == STATUS_OK:
+        status = candidates_room(c, kept.n_spots)
+    if status != STATUS_OK:
+        return status
+    for i in range(kept.n_groups):
+        k = <const kept_group*>kept.block + i
+        p = &part.items[k.item]
+        if k.count < 0:
+            status = candidates_add(c, p, k.item, part_index, p.bounds, NULL)
+            if status != STATUS_OK:
+                return status
+            continue
+        # What was added since may have used up the room.
+        status = candidates_room(c, k.count)
+        if status != STATUS_OK:
+            return status
+        g = _open_group(c, p, k.item, part_index)
+        for j in range(k.count):
+            t = &c.tris[c.n_tris]
+            if p.kind == SHAPE_MESH:
+                mesh_triangle(p, spot[j], t)
+                c.source[c.n_tris] = p.mesh.source[spot[j]]
+            else:
+                cell = spot[j] >> 1
+                heightfield_triangle(p, cell // (p.field.columns - 1), cell % (p.field.columns - 1), spot[j] & 1, t)
+                c.source[c.n_tris] = spot[j]
+            c.spot[c.n_tris] = spot[j]
+            _prepare_last(c)
+            c.n_tris += 1
+        spot += k.count
+        g.count = k.count
+        c.n_groups += 1
+    return STATUS_OK
+
+
+cdef void kept_prefetch(const kept_candidates* kept, const world_part* part, bint corners) noexcept nogil:
+    cdef const int32_t* spot = kept.block + 2 * kept.n_groups
+    cdef const int32_t* v
+    cdef const kept_group* k
+    cdef const mesh_data* m
+    cdef int32_t i, j
+    if not kept.whole:
+        return
+    for i in range(kept.n_groups):
+        k = <const kept_group*>kept.block + i
+        if k.count < 0:
+            continue
+        if part.items[k.item].kind == SHAPE_MESH:
+            m = part.items[k.item].mesh
+            for j in range(k.count):
+                v = m.triangles + 3 * <Py_ssize_t>spot[j]
+                if corners:
+                    prefetch(m.vertices + 3 * <Py_ssize_t>v[0], 3 * sizeof(double))
+                    prefetch(m.vertices + 3 * <Py_ssize_t>v[1], 3 * sizeof(double))
+                    prefetch(m.vertices + 3 * <Py_ssize_t>v[2], 3 * sizeof(double))
+                else:
+                    prefetch(v, 3 * sizeof(int32_t))
+                    prefetch(m.normals + 3 * <Py_ssize_t>spot[j], 3 * sizeof(double))
+                    prefetch(m.source + spot[j], sizeof(int32_t))
+        spot += k.count
+
+
+cdef void kept_free(kept_candidates* kept) noexcept nogil:
+    free(kept.block)
+    memset(kept, 0, sizeof(kept_candidates))
+
+
+cdef int candidates_add_character(candidates* c, const character* who, int32_t index) noexcept nogil:
+    cdef candidate_group* g
+    cdef int status = _room_for_groups(c, 1)
+    if status != STATUS_OK:
+        return status
+    g = &c.groups[c.n_groups]
+    g.id = who.id
+    g.item = index
+    g.part = 2
+    g.owner = OWNER_CONTROLLER
+    g.behavior = who.behavior
+    g.kind = GROUP_CAPSULE
+    g.body = BODY_KINEMATIC
+    g.closed = False
+    g.two_sided = False
+    g.first = c.n_tris
+    g.count = 0
+    g.q0 = who.p0
+    g.q1 = who.p1
+    g.radius = who.radius
+    c.n_groups += 1
+    return STATUS_OK
+
+
+cdef bint book_answer(answer_book* book, int32_t question, int32_t owner, int64_t id, uint32_t* value) noexcept nogil:
+    cdef int32_t i
+    cdef answer* a
+    for i in range(book.n):
+        a = &book.answers[i]
+        if a.id == id and a.owner == owner and a.question == question:
+            value[0] = a.value
+            return True
+    book.asking = True
+    book.wanted.question = question
+    book.wanted.owner = owner
+    book.wanted.id = id
+    return False
+
+
+cdef int book_add(answer_book* book, const answer* a) noexcept nogil:
+    cdef void* p
+    cdef int32_t room
+    if book.n == book.room:
+        room = 2 * book.room + 16
+        p = realloc(book.answers, <size_t>room * sizeof(answer))
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        book.answers = <answer*>p
+        book.room = room
+    book.answers[book.n] = a[0]
+    book.n += 1
+    book.asking = False
+    return STATUS_OK
+
+
+cdef void book_free(answer_book* book) noexcept nogil:
+    free(book.answers)
+    book.answers = NULL
+    book.n = book.room = 0
+    book.asking = False
+
+
+cdef void candidates_prefetch(const candidates* c) noexcept nogil:
+    if c.n_groups > 0:
+        prefetch(c.groups, <size_t>c.n_groups * sizeof(candidate_group))
+    if 0 < c.n_tris <= FETCHED:
+        prefetch(c.boxes, lanes_floats(c.n_tris) * sizeof(float))
+        prefetch(c.tris, <size_t>c.n_tris * sizeof(triangle))
+        prefetch(c.aids, <size_t>c.n_tris * sizeof(triangle_aid))
+        prefetch(c.source, <size_t>c.n_tris * sizeof(int32_t))
+        prefetch(c.touched, 3 * sizeof(touched_triangle))
+
+
+cdef inline bint _may_meet(candidates* c, const candidate_group* g) noexcept nogil:
+    """Whether the user's filter lets the group be met; False as well when it must be asked first."""
+    cdef uint32_t value
+    if c.filter == NULL:
+        return True
+    return book_answer(c.filter, ASK_FILTER, g.owner, g.id, &value) and value != 0
+
+
+cdef int candidates_gather(candidates* c, const world_part* part, int32_t part_index, aabb box, uint32_t mask,
+                           const wall_rule* walls) noexcept nogil:
+    cdef box32 query
+    cdef int32_t found, i, k
+    cdef const placed* p
+    cdef aabb reach = _reach(box, walls)
+    cdef int status = STATUS_OK
+    c.mask = mask
+    if part.n == 0:
+        return STATUS_OK
+    for i in range(part.n_endless):
+        p = &part.items[part.endless[i]]
+        if p.layer & mask:
+            status = candidates_add(c, p, part.endless[i], part_index, box, walls)
+            if status != STATUS_OK:
+                return status
+    query = box32_around(reach)
+    found = _collect(c, &part.tree, &query)
+    if found < 0:
+        return found
+    # c.places is needed again for each mesh.
+    status = _room_for_items(c, found)
+    if status != STATUS_OK:
+        return status
+    for i in range(found):
+        c.items[i] = part.tree.order[c.places[i]]
+    for i in range(found):
+        k = c.items[i]
+        p = &part.items[k]
+        if (p.layer & mask) and box_overlap(p.bounds, reach):
+            status = candidates_add(c, p, k, part_index, box, walls)
+            if status != STATUS_OK:
+                break
+    return status
+
+
+cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tri, const candidate_group* h,
+                     int32_t h_tri) noexcept nogil:
+    """Order of two hits by geometry, so that no result depends on the order of adding shapes."""
+    cdef int k
+    if g.kind != h.kind:
+        return -1 if g.kind < h.kind else 1
+    if g.kind == GROUP_TRIANGLES:
+        k = triangle_order(&c.tris[g_tri if g_tri >= 0 else g.first], &c.tris[h_tri if h_tri >= 0 else h.first])
+    else:
+        k = v3_lex(g.q0, h.q0)
+        if k == 0:
+            k = v3_lex(g.q1, h.q1)
+        if k == 0 and g.radius != h.radius:
+            k = -1 if g.radius < h.radius else 1
+    if k == 0 and g.id != h.id:
+        k = -1 if g.id < h.id else 1
+    return k
+
+
+cdef inline int32_t _pick(candidates* c, const capsule_cast* q) noexcept nogil:
+    """Note in c.picked, in order, the triangles whose boxes a capsule comes near; returns how many they are."""
+    cdef lanes_box way = lanes_way(q, q.limit)
+    cdef uint64_t bits
+    cdef int32_t first = 0, n = 0
+    while first < c.n_tris:
+        bits = lanes_near(c.boxes, first, c.n_tris, &way)
+        while bits != 0:
+            c.picked[n] = first + lowest_bit(bits)
+            bits &= bits - 1
+            n += 1
+        first += 64
+    return n
+
+
+cdef inline int32_t _picked_before(const candidates* c, const candidate_group* g, int32_t k,
+                                   int32_t n_picked) noexcept nogil:
+    """Where in c.picked, from k on, the triangles of a group end."""
+    cdef int32_t last = g.first + g.count
+    while k < n_picked and c.picked[k] < last:
+        k += 1
+    return k
+
+
+cdef inline int32_t _touched_before(const candidates* c, const candidate_group* g, const touched_triangle* touched,
+                                    int32_t k, int32_t n_touched) noexcept nogil:
+    """The same in ``touched``."""
+    cdef int32_t last = g.first + g.count
+    if last == c.n_tris:
+        return n_touched
+    while k < n_touched and touched[k].tri < last:
+        k += 1
+    return k
+
+
+cdef inline bint _finds_again(candidates* c, const capsule_cast* q, double* limit, touched_triangle* again,
+                              int32_t* n, sweep_hit* hit) noexcept nogil:
+    """Whether the cast finds the face of the triangle that the last one of its kind found, and surely nothing else.
+
+    Then the hit is filled in. If only the first is sure, again.tri is that triangle, and what else may be met as soon
+    is in c.touched from the second place on, how many in ``n``, how soon in ``limit``; otherwise again.tri is -1.
+    ``n`` is -1 if an overlap with what faces away must be told."""
+    again.tri = c.hints[c.turn]
+    if not (0 <= again.tri < c.n_tris and c.filter == NULL and finds_face(q, &c.tris[again.tri], again)):
+        again.tri = -1
+        return False
+    limit[0] = f_min(limit[0], latest_candidate(again.distance))
+    n[0] = lanes_in_reach(q, c.tris, c.boxes, c.n_tris, again.tri, limit[0], c.touched + 1)
+    if n[0] < 0:
+        return False
+    c.tested += n[0] + 1
+    return is_alone(q, c.tris, c.aids, n[0], c.touched + 1, again, limit[0], hit)
+
+
+cdef bint candidates_cast_again(candidates* c, const capsule_cast* q, world_hit* hit) noexcept nogil:
+    cdef touched_triangle again
+    cdef double limit = q.limit
+    cdef int32_t n
+    if not (q.culls and only_one_sided(c) and _finds_again(c, q, &limit, &again, &n, &hit.base)):
+        return False
+    hit.group = _group_of(c, again.tri)
+    return True
+
+
+cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil:
+    cdef capsule_cast now
+    cdef const candidate_group* g
+    cdef sweep_hit other
+    cdef sweep_hit* one = &hit.base     # the first goes straight into the answer
+    cdef bint found = False, struck, keeps, known = False, in_lanes = q.culls and only_one_sided(c)
+    cdef double limit = q.limit
+    cdef int* passed
+    cdef touched_triangle again
+    # The place before is for the one that is known, if any.
+    cdef touched_triangle* touched = c.touched + 1 if c.n_tris > 0 else NULL
+    cdef int32_t i, n, m, k = 0, n_picked, hint = c.hints[c.turn]
+    if in_lanes:
+        if _finds_again(c, q, &limit, &again, &n_picked, one):
+            hit.group = _group_of(c, hint)
+            return True
+        if again.tri < 0:
+            n_picked = lanes_in_reach(q, c.tris, c.boxes, c.n_tris, -1, limit, touched)
+            if n_picked == 0:
+                return False
+        if n_picked < 0:
+            in_lanes = False
+            limit = q.limit
+        elif again.tri < 0:
+            c.tested += n_picked
+    if not in_lanes:
+        n_picked = _pick(c, q)
+    for i in range(c.n_groups):
+        g = &c.groups[i]
+        keeps = group_recovers(g, recovers)
+        if g.kind == GROUP_TRIANGLES:
+            # A solid is left by its own way out, which needs no triangle seen from its front.
+            passed = NULL if g.closed else q.passed
+            m = k
+            if in_lanes:
+                k = _touched_before(c, g, touched, m, n_picked)
+                known = 0 <= again.tri - g.first < g.count
+                if known:
+                    # What stood there was of the groups before.
+                    m -= 1
+                    touched[m] = again
+                n = k - m
+            else:
+                k = _picked_before(c, g, m, n_picked)
+                n = triangles_in_reach(q, c.tris, 0, c.picked + m, k - m, g.two_sided, limit, passed, touched)
+                m = 0
+            if n == 0:
+                continue
+            struck = cast_selected(q, c.tris, c.source, c.aids, n, g.two_sided, not keeps, limit, hint, known, passed,
+                                   touched + m, &c.tested, one)
+        elif g.kind == GROUP_BOX:
+            struck = capsule_box(q.p0, q.p1, q.radius, q.dir, g.q1, g.q0, g.rotation, limit, one)
+        else:
+            now = q[0]
+            now.limit = limit
+            if g.kind == GROUP_SPHERE:
+                struck = cast_sphere(&now, g.q0, g.radius, one)
+            elif g.kind == GROUP_CAPSULE:
+                struck = cast_capsule(&now, g.q0, g.q1, g.radius, one)
+            else:
+                struck = cast_plane(&now, g.q0, g.radius, one)
+        if not struck or (one.overlapping and not keeps):
+            continue
+        if found:
+            if one.distance > hit.base.distance:
+                continue
+            if one.distance == hit.base.distance:
+                if one.overlapping != hit.base.overlapping:
+                    if hit.base.overlapping:
+                        continue
+                elif group_order(c, g, one.tri, &c.groups[hit.group], hit.base.tri) > 0:
+                    continue
+        # Only what would be met is asked about.
+        if not _may_meet(c, g):
+            if c.filter.asking:
+                return False
+            continue
+        found = True
+        if one == &other:
+            hit.base = other
+        hit.group = i
+        one = &other
+        # Later shapes may still beat this one by a candidate of their own window.
+        limit = f_min(limit, latest_candidate(hit.base.distance))
+    if found:
+        c.hints[c.turn] = hit.base.tri
+    return found
+
+
+cdef push_out _push_from_box(const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil:
+    """The box of an obstacle, as the polytope of its twelve triangles."""
+    cdef triangle[12] tris
+    cdef vec3[8] corner
+    cdef int i, k
+    for i in range(8):
+        corner[i] = v3_add(q_rotate(g.rotation, v3(g.q1.x if i & 1 else -g.q1.x, g.q1.y if i & 2 else -g.q1.y,
+                                                   g.q1.z if i & 4 else -g.q1.z)), g.q0)
+    for i in range(6):
+        for k in range(2):
+            tris[2 * i + k].a = corner[BOX_FACES[i][0]]
+            tris[2 * i + k].b = corner[BOX_FACES[i][1 + k]]
+            tris[2 * i + k].c = corner[BOX_FACES[i][2 + k]]
+            tris[2 * i + k].n = triangle_normal(tris[2 * i + k].a, tris[2 * i + k].b, tris[2 * i + k].c)
+            tris[2 * i + k].d = v3_dot(tris[2 * i + k].n, tris[2 * i + k].a)
+    return push_from_polytope(p0, p1, radius, tris, 12)
+
+
+cdef push_out group_push(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil:
+    cdef push_out r
+    if g.kind == GROUP_SPHERE:
+        return push_from_sphere(p0, p1, radius, g.q0, g.radius)
+    if g.kind == GROUP_CAPSULE:
+        return push_from_capsule(p0, p1, radius, g.q0, g.q1, g.radius)
+    if g.kind == GROUP_PLANE:
+        return push_from_plane(p0, p1, radius, g.q0, g.radius)
+    if g.kind == GROUP_BOX:
+        return _push_from_box(g, p0, p1, radius)
+    if g.closed:
+        return push_from_polytope(p0, p1, radius, c.tris + g.first, g.count)
+    r = push_from_triangles(p0, p1, radius, c.tris + g.first, g.count, g.two_sided, c.depths)
+    if r.tri >= 0:
+        r.tri += g.first
+    return r
+
+
+cdef bint group_overlaps(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil:
+    if g.kind == GROUP_SPHERE:
+        return point_segment(g.q0, p0, p1).dist2 < (radius + g.radius) * (radius + g.radius)
+    if g.kind == GROUP_CAPSULE:
+        return segment_segment(p0, p1, g.q0, g.q1).dist2 < (radius + g.radius) * (radius + g.radius)
+    if g.kind == GROUP_TRIANGLES and not g.closed:
+        return overlaps_triangles(p0, p1, radius, c.tris + g.first, g.count)
+    return group_push(c, g, p0, p1, radius).overlapping
+
+
+cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius, int recovers,
+                                 int32_t* group) noexcept nogil:
+    cdef push_out best, one
+    cdef int32_t i
+    cdef double deepest = 0.0
+    best.overlapping = False
+    best.depth = 0.0
+    group[0] = -1
+    for i in range(c.n_groups):
+        if group_recovers(&c.groups[i], recovers):
+            one = group_push(c, &c.groups[i], p0, p1, radius)
+            if one.overlapping and one.depth > deepest and _may_meet(c, &c.groups[i]):
+                deepest = one.depth
+            if c.filter != NULL and c.filter.asking:
+                return best
+    if deepest <= 0.0:
+        return best
+    for i in range(c.n_groups):
+        if group_recovers(&c.groups[i], recovers):
+            one = group_push(c, &c.groups[i], p0, p1, radius)
+            if one.overlapping and one.depth >= deepest - TIE and _may_meet(c, &c.groups[i]) and (
+                    group[0] < 0
+                    or group_order(c, &c.groups[i], one.tri, &c.groups[group[0]], best.tri) < 0):
+                best = one
+                group[0] = i
+            if c.filter != NULL and c.filter.asking:
+                best.overlapping = False
+                group[0] = -1
+                return best
+    return best
