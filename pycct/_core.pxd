@@ -3,13 +3,13 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from pycct.character.frame cimport moment
+from pycct.character.frame cimport move_frame
 from pycct.character.move cimport (
     controller_params,
     controller_state,
     ground_contact,
     hit_log,
-    kept_cache,
+    compact_cache,
     move_scratch,
     move_world,
 )
@@ -24,9 +24,9 @@ cdef class CharacterController:
     # What a team reads and writes while it holds the GIL stands side by side.
     cdef int busy
     cdef bint removed
-    cdef moment* now                    # as it is; these three take turns
-    cdef moment* before                 # where the last move began, for explain_last
-    cdef moment* trial                  # a move that has not taken effect yet
+    cdef move_frame* now                    # as it is; these three take turns
+    cdef move_frame* before                 # where the last move began, for explain_last
+    cdef move_frame* trial                  # a move that has not taken effect yet
     cdef hit_log* log                   # of the last move that took effect
     cdef hit_log* trial_log
     cdef object on_hit_
@@ -38,9 +38,9 @@ cdef class CharacterController:
     cdef int32_t slot                   # in the scene's neighbours, -1: others do not meet it
     cdef move_scratch scratch
     # What a large team, whose threads have the scratch, keeps of it; or there is so little near that it uses its own.
-    cdef kept_cache kept
+    cdef compact_cache kept
     cdef bint has_little_near
-    cdef moment[3] moments
+    cdef move_frame[3] frames
     cdef hit_log[2] logs
     cdef readonly int64_t id            # among the controllers of the scene
     cdef PyObject* neighbours           # the scene's; a reference that the garbage collector does not clear

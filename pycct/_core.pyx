@@ -43,7 +43,7 @@ from pycct.args.values cimport (
     raise_status,
 )
 from pycct.runtime.fenv cimport fp_enter, fp_leave
-from pycct.character.frame cimport EPSILON_DISTANCE, WARNED_FAR, WARNED_STUCK, moment, moment_make, moment_said
+from pycct.character.frame cimport EPSILON_DISTANCE, WARNED_FAR, WARNED_STUCK, move_frame, frame_advance, mark_warned
 from pycct.character.move cimport (
     CLIMBING_CONSTRAINED,
     COLLISION_DOWN,
@@ -53,7 +53,7 @@ from pycct.character.move cimport (
     IS_MOVING_UP,
     TRACE_HIT,
     NON_WALKABLE_FORCE_SLIDING,
-    STATUS_NOT_AT_HAND,
+    STATUS_CACHE_MISS,
     TOUCH_OBSTACLE,
     TOUCH_OTHER_CONTROLLER,
     controller_params,
@@ -64,9 +64,9 @@ from pycct.character.move cimport (
     ground_contact,
     hit_log,
     hit_record,
-    kept_cache,
-    kept_cache_free,
-    move_is_brief,
+    compact_cache,
+    compact_cache_free,
+    move_is_short,
     move_stats,
     move_world,
     probe_below,
@@ -122,11 +122,11 @@ cdef vec3 _as_place(object value, str name) except *:
     return v
 
 
-cdef int _move_here(const controller_params* p, const moment* now, moment* next_, const move_world* w,
+cdef int _move_here(const controller_params* p, const move_frame* now, move_frame* next_, const move_world* w,
                     move_scratch* scratch, hit_log* log, vec3 d, double time, double least) noexcept nogil:
     """`moment_make` in the floating-point environment of moves."""
     cdef unsigned long long env = fp_enter()
-    cdef int status = moment_make(p, now, next_, w, scratch, NULL, log, d, time, least)
+    cdef int status = frame_advance(p, now, next_, w, scratch, NULL, log, d, time, least)
     fp_leave(env)
     return status
 
@@ -443,12 +443,12 @@ cdef class MoveStats:
     cdef readonly int64_t partial_updates
     cdef readonly int64_t triangles_tested
     cdef readonly int64_t recoveries
-    cdef uint32_t mends_
+    cdef uint32_t fixes_
 
     @property
-    def mends(self):
-        """The mends (Rules) that made a difference; none: the move was PhysX's to the bit."""
-        return Rules(self.mends_)
+    def fixes(self):
+        """The fixes (Rules) that made a difference; none: the move was PhysX's to the bit."""
+        return Rules(self.fixes_)
 
     def __copy__(self):
         return self
@@ -456,7 +456,7 @@ cdef class MoveStats:
     def __reduce__(self):
         return _stats_again, (self.cache_bounds, self.timestamp, self.static_triangles, self.total_triangles,
                               self.iterations, self.full_updates, self.partial_updates, self.triangles_tested,
-                              self.recoveries, self.mends_)
+                              self.recoveries, self.fixes_)
 
     def __repr__(self):
         return (f"<MoveStats: {self.iterations} iterations, {self.full_updates} full and {self.partial_updates} "
@@ -464,13 +464,13 @@ cdef class MoveStats:
 
 
 def _stats_again(cache_bounds, timestamp, static_triangles, total_triangles, iterations, full_updates, partial_updates,
-                 triangles_tested, recoveries, mends):
+                 triangles_tested, recoveries, fixes):
     """A pickled or copied MoveStats."""
     cdef MoveStats r = MoveStats.__new__(MoveStats)
     r.cache_bounds, r.timestamp = cache_bounds, timestamp
     r.static_triangles, r.total_triangles = static_triangles, total_triangles
     r.iterations, r.full_updates, r.partial_updates = iterations, full_updates, partial_updates
-    r.triangles_tested, r.recoveries, r.mends_ = triangles_tested, recoveries, mends
+    r.triangles_tested, r.recoveries, r.fixes_ = triangles_tested, recoveries, fixes
     return r
 
 
@@ -502,7 +502,7 @@ cdef class CharacterController:
     non_walkable_mode : {'prevent_climbing', 'force_sliding'} or NonWalkableMode
         On slopes that are too steep: stand but do not climb, or slide down.
     rules : {'physx', 'document', 'robust'} or Rules
-        The rule set: 'robust' is 'physx' with mends for known faults, such as sticking at
+        The rule set: 'robust' is 'physx' with fixes for known faults, such as sticking at
         low lintels; docs/rules.md tells how they differ.
     overlap_recovery : bool
         Move out of static and kinematic shapes that a pass of a move starts inside of; a
@@ -562,12 +562,12 @@ cdef class CharacterController:
 
     def __cinit__(self, *args, **kwargs):
         scratch_init(&self.scratch)
-        memset(self.moments, 0, sizeof(self.moments))
+        memset(self.frames, 0, sizeof(self.frames))
         memset(self.logs, 0, sizeof(self.logs))
-        memset(&self.kept, 0, sizeof(kept_cache))
-        self.now = &self.moments[0]
-        self.before = &self.moments[1]
-        self.trial = &self.moments[2]
+        memset(&self.kept, 0, sizeof(compact_cache))
+        self.now = &self.frames[0]
+        self.before = &self.frames[1]
+        self.trial = &self.frames[2]
         self.log = &self.logs[0]
         self.trial_log = &self.logs[1]
         self.busy = 0
@@ -586,7 +586,7 @@ cdef class CharacterController:
             Py_DECREF(<Neighbours>self.neighbours)
         free(self.logs[0].records)
         free(self.logs[1].records)
-        kept_cache_free(&self.kept)
+        compact_cache_free(&self.kept)
         scratch_free(&self.scratch)
 
     def __init__(self, scene, position=(0.0, 0.0, 0.0), radius=0.4, height=1.0, up=(0.0, 0.0, 1.0), step_offset=0.5,
@@ -690,7 +690,7 @@ cdef class CharacterController:
         w.filters = filter is not None
         w.asks_behavior = self.behavior_ is not None
         w.trace = NULL
-        w.silent = w.brief = False
+        w.silent = w.cache_only = False
         # Who moves alone looks at where the move leads before taking it over.
         w.farthest = 0.0
         return 0
@@ -699,20 +699,20 @@ cdef class CharacterController:
         """Say, once, what looks wrong with the move in ``trial``.
 
         Before it takes effect: who hears of it may raise, which must not be for ever."""
-        cdef uint32_t wrong = self.trial.unsaid
+        cdef uint32_t wrong = self.trial.pending_warnings
         if wrong & WARNED_FAR:
-            moment_said(self.now, self.trial, WARNED_FAR)
+            mark_warned(self.now, self.trial, WARNED_FAR)
             logger.warning("%r moved %g m in one move although only %g m were asked", self,
                            v3_len(v3_sub(self.trial.state.position, self.now.state.position)), v3_len(self.trial.asked))
         if wrong & WARNED_STUCK:
-            moment_said(self.now, self.trial, WARNED_STUCK)
+            mark_warned(self.now, self.trial, WARNED_STUCK)
             logger.warning("%r may be stuck: %d moves in a row without the side motion that was asked; "
                            "explain_last() tells why", self, self.trial.stuck_moves)
         return 0
 
     cdef int ask(self, object filter, object behavior) except -1:
         """Ask the user what the move wants to know; the callbacks are those that it began with."""
-        cdef answer a = self.scratch.book.wanted
+        cdef answer a = self.scratch.book.pending
         cdef object other = other_of(self.scene, a.owner, a.id)
         a.value = 0
         if other is not None:
@@ -802,17 +802,17 @@ cdef class CharacterController:
         self.surround(&w, snap, bits, filter)
         self.scratch.book.n = 0
         # Giving the GIL away and taking it back would cost more than a brief move.
-        w.brief = move_is_brief(&self.now.state, &w, &self.scratch, d)
+        w.cache_only = move_is_short(&self.now.state, &w, &self.scratch, d)
         while True:
-            if w.brief:
+            if w.cache_only:
                 status = _move_here(&self.params, self.now, self.trial, &w, &self.scratch, self.trial_log, d, time,
                                     least)
             else:
                 with nogil:
                     status = _move_here(&self.params, self.now, self.trial, &w, &self.scratch, self.trial_log, d, time,
                                         least)
-            if status == STATUS_NOT_AT_HAND:
-                w.brief = False
+            if status == STATUS_CACHE_MISS:
+                w.cache_only = False
             elif status == STATUS_NEED_ANSWER:
                 self.ask(filter, behavior)
             else:
@@ -824,14 +824,14 @@ cdef class CharacterController:
         if on_hit is not None:
             for hit in _hits(self.scene, self.trial_log):
                 on_hit(hit)
-        if self.trial.unsaid:
+        if self.trial.pending_warnings:
             self.warn()
         self.commit(filter)
         return 0
 
     cdef void commit(self, object filter) noexcept:
         """Let the move in ``trial`` take effect."""
-        cdef moment* turn = self.before
+        cdef move_frame* turn = self.before
         cdef hit_log* log = self.log
         # Readers see the move before or the move after, never one in between.
         with cython.critical_section(self):
@@ -1180,7 +1180,7 @@ cdef class CharacterController:
         """Make a move again with a trace and tell what it did."""
         cdef trace_log trace
         cdef move_scratch scratch
-        cdef moment now, then
+        cdef move_frame now, then
         cdef hit_log log
         cdef Snapshot snap = self.scene.snapshot()
         cdef move_world w
@@ -1189,7 +1189,7 @@ cdef class CharacterController:
         cdef trace_event* e
         cdef object behavior = self.behavior_
         memset(&trace, 0, sizeof(trace_log))
-        memset(&now, 0, sizeof(moment))
+        memset(&now, 0, sizeof(move_frame))
         memset(&log, 0, sizeof(hit_log))
         now.state = start[0]
         scratch_init(&scratch)
@@ -1201,7 +1201,7 @@ cdef class CharacterController:
                     status = _move_here(&self.params, &now, &then, &w, &scratch, &log, d, dt, least)
                 if status != STATUS_NEED_ANSWER:
                     break
-                self.scratch.book.wanted = scratch.book.wanted
+                self.scratch.book.pending = scratch.book.pending
                 self.scratch.book.n = 0
                 self.ask(filter, behavior)
                 raise_status(book_add(&scratch.book, &self.scratch.book.answers[0]))
@@ -1437,7 +1437,7 @@ cdef class CharacterController:
         r.partial_updates = self.now.cost.partial_updates
         r.triangles_tested = self.now.cost.triangles_tested
         r.recoveries = self.now.cost.recoveries
-        r.mends_ = self.now.cost.mends
+        r.fixes_ = self.now.cost.fixes
         if self.scratch.cache.valid:
             r.cache_bounds = (from_vec3(self.scratch.cache.bounds.lo), from_vec3(self.scratch.cache.bounds.hi))
             r.timestamp = <int64_t>self.scratch.cache.timestamp

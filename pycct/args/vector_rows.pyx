@@ -9,14 +9,14 @@ from pycct.args.values cimport FARTHEST
 from pycct.geometry.vec cimport v3, vec3
 
 
-cdef vec3 row_load(const number_rows* r, int64_t i) noexcept nogil:
+cdef vec3 row_load(const vector_rows* r, int64_t i) noexcept nogil:
     cdef const char* p = r.data + i * r.stride
     if r.single:
         return v3((<const float*>p)[0], (<const float*>(p + r.inner))[0], (<const float*>(p + 2 * r.inner))[0])
     return v3((<const double*>p)[0], (<const double*>(p + r.inner))[0], (<const double*>(p + 2 * r.inner))[0])
 
 
-cdef int64_t rows_check(const number_rows* r, int64_t n, double limit) noexcept nogil:
+cdef int64_t rows_check(const vector_rows* r, int64_t n, double limit) noexcept nogil:
     cdef int64_t i
     for i in range(n):
         if not within(row_load(r, i), limit):
@@ -40,7 +40,7 @@ cdef object as_numbers(object value, str name):
     return array
 
 
-cdef object as_vectors(object value, str name, Py_ssize_t n, number_rows* rows):
+cdef object as_vectors(object value, str name, Py_ssize_t n, vector_rows* rows):
     cdef const double[:, :] d
     cdef const float[:, :] f
     cdef int64_t bad
@@ -49,7 +49,7 @@ cdef object as_vectors(object value, str name, Py_ssize_t n, number_rows* rows):
         if not (array.ndim == 1 and array.shape[0] == 0 and n <= 0):
             raise ValueError(f"{name} must have shape ({'n' if n < 0 else n}, 3), got {array.shape}")
         array = array.reshape(0, 3)
-    memset(rows, 0, sizeof(number_rows))
+    memset(rows, 0, sizeof(vector_rows))
     if array.shape[0] == 0:
         return array
     if array.dtype.itemsize == 8:

@@ -6,7 +6,7 @@ from pycct.character.move cimport (
     controller_params,
     controller_state,
     hit_log,
-    kept_cache,
+    compact_cache,
     move_scratch,
     move_stats,
     move_world,
@@ -22,11 +22,11 @@ cdef enum warning:
     WARNED_STUCK = 2        # for many moves it has not come aside
 
 
-cdef struct moment:
+cdef struct move_frame:
     controller_state state
-    uint32_t said           # warnings that were given
+    uint32_t issued_warnings           # warnings that were given
     int32_t stuck_moves     # in a row
-    uint32_t unsaid         # warnings that this move is worth
+    uint32_t pending_warnings         # warnings that this move is worth
     uint32_t asked_mask
     vec3 asked              # the displacement
     double asked_dt         # < 0: no move led here
@@ -36,8 +36,8 @@ cdef struct moment:
 
 # Makes the move that leads from one moment to the next, and writes its hits to the log. ``kept``, unless NULL, takes
 # the place of what the scratch has near (see move_kept). In ``next_`` nothing makes sense when it fails.
-cdef int moment_make(const controller_params* p, const moment* now, moment* next_, const move_world* world,
-                     move_scratch* scratch, kept_cache* kept, hit_log* log, vec3 displacement, double dt,
+cdef int frame_advance(const controller_params* p, const move_frame* now, move_frame* next_, const move_world* world,
+                     move_scratch* scratch, compact_cache* kept, hit_log* log, vec3 displacement, double dt,
                      double min_distance) noexcept nogil
 # A warning that was given is not given again, whether the move takes effect or not.
-cdef void moment_said(moment* now, moment* next_, uint32_t what) noexcept nogil
+cdef void mark_warned(move_frame* now, move_frame* next_, uint32_t what) noexcept nogil

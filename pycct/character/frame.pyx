@@ -1,6 +1,6 @@
 # cython: language_level=3
 """See the header."""
-from pycct.character.move cimport move_controller, move_kept
+from pycct.character.move cimport move_controller, move_compact
 from pycct.geometry.types cimport STATUS_OK
 from pycct.geometry.vec cimport v3_len, v3_len2, v3_reject, v3_sub
 
@@ -12,13 +12,13 @@ cdef double EPSILON_DISTANCE = 1e-6
 cdef double PLAINLY = 3.9
 
 
-cdef inline void _watch(const controller_params* p, const moment* now, moment* next_) noexcept nogil:
+cdef inline void _watch(const controller_params* p, const move_frame* now, move_frame* next_) noexcept nogil:
     """Count the moves that lead nowhere, and say what else looks wrong."""
     cdef vec3 moved, wanted
     cdef double bound
     cdef uint32_t wrong = 0
-    next_.said = now.said
-    next_.unsaid = 0
+    next_.issued_warnings = now.issued_warnings
+    next_.pending_warnings = 0
     next_.stuck_moves = now.stuck_moves
     if next_.cost.iterations == 0:
         return
@@ -38,17 +38,17 @@ cdef inline void _watch(const controller_params* p, const moment* now, moment* n
         next_.stuck_moves = now.stuck_moves + 1
         if next_.stuck_moves > STUCK_MOVES:
             wrong |= WARNED_STUCK
-    next_.unsaid = wrong & ~now.said
+    next_.pending_warnings = wrong & ~now.issued_warnings
 
 
-cdef int moment_make(const controller_params* p, const moment* now, moment* next_, const move_world* world,
-                     move_scratch* scratch, kept_cache* kept, hit_log* log, vec3 displacement, double dt,
+cdef int frame_advance(const controller_params* p, const move_frame* now, move_frame* next_, const move_world* world,
+                     move_scratch* scratch, compact_cache* kept, hit_log* log, vec3 displacement, double dt,
                      double min_distance) noexcept nogil:
     cdef int status
     next_.state = now.state
     scratch.log = log
     if kept != NULL:
-        status = move_kept(p, &next_.state, world, kept, scratch, displacement, dt, min_distance, &next_.cost)
+        status = move_compact(p, &next_.state, world, kept, scratch, displacement, dt, min_distance, &next_.cost)
     else:
         status = move_controller(p, &next_.state, world, scratch, displacement, dt, min_distance, &next_.cost)
     if status != STATUS_OK:
@@ -61,7 +61,7 @@ cdef int moment_make(const controller_params* p, const moment* now, moment* next
     return STATUS_OK
 
 
-cdef void moment_said(moment* now, moment* next_, uint32_t what) noexcept nogil:
-    now.said |= what
-    next_.said |= what
-    next_.unsaid &= ~what
+cdef void mark_warned(move_frame* now, move_frame* next_, uint32_t what) noexcept nogil:
+    now.issued_warnings |= what
+    next_.issued_warnings |= what
+    next_.pending_warnings &= ~what

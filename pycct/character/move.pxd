@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from pycct.spatial.character_grid cimport character, shared_grid
 from pycct.geometry.types cimport triangle
 from pycct.geometry.vec cimport aabb, vec3
-from pycct.world.candidates cimport answer_book, candidates, kept_candidates, world_part
+from pycct.world.candidates cimport callback_answers, candidates, compact_candidates, broadphase_layer
 
 
 cdef enum collision_flag:       # MOVE 1.3
@@ -44,8 +44,8 @@ cdef enum state_mark:           # PhysX's STF flags
     WALK_EXPERIMENT = 32
     HIT_NON_WALKABLE = 64
     IS_MOVING_UP = 128
-    PASSES_BACK_FACE = 256      # not PhysX's: see MEND_BACK_FACES
-    CLIMBS_STEEP = 512          # ... and MEND_STEEP_CLIMB
+    PASSES_BACK_FACE = 256      # not PhysX's: see FIX_BACK_FACES
+    CLIMBS_STEEP = 512          # ... and FIX_STEEP_CLIMB
 
 
 # Where the rule sets differ, one bit a row of RULES 9 ('document' sets it) ...
@@ -66,19 +66,19 @@ cdef enum rule_bit:
     ANY_RULE = (1 << 16) - 1
 
 
-# ... and one bit a mend of 'robust', with the report that it answers. A mend that made
-# a difference is noted in move_stats.mends; none noted: the move was PhysX's to the bit.
-cdef enum mend_bit:
-    MEND_BACK_FACES = 1 << 16               # trapped behind a one-sided wall
-    MEND_OVERHANGS = 1 << 17                # steps up walls that lean over, if only by rounding
-    MEND_LOWER_STEP = 1 << 18               # the step offset lifts the head into lintels
-    MEND_STEEP_ASIDE = 1 << 19              # climbs steep slopes without touching them from above
-    MEND_MOVING_SLOPES = 1 << 20            # slopes of kinematic and dynamic bodies count as flat
-    MEND_STEP_IS_NO_JUMP = 1 << 21          # the step's way up reports ceilings
-    MEND_KEEP_RIDE = 1 << 22                # a lift is forgotten by who does not move
-    MEND_KINEMATIC_RECOVERY = 1 << 23       # things move into who stands in their way
-    MEND_ALMOST_LEVEL = 1 << 24             # a rise by rounding cancels steps and slopes
-    MEND_STEEP_CLIMB = 1 << 25              # climbs steep slopes of triangles smaller than a step
+# ... and one bit a fix of 'robust', with the report that it answers. A fix that made
+# a difference is noted in move_stats.fixes; none noted: the move was PhysX's to the bit.
+cdef enum fix_bit:
+    FIX_BACK_FACES = 1 << 16               # trapped behind a one-sided wall
+    FIX_OVERHANGS = 1 << 17                # steps up walls that lean over, if only by rounding
+    FIX_LOWER_STEP = 1 << 18               # the step offset lifts the head into lintels
+    FIX_STEEP_ASIDE = 1 << 19              # climbs steep slopes without touching them from above
+    FIX_MOVING_SLOPES = 1 << 20            # slopes of kinematic and dynamic bodies count as flat
+    FIX_STEP_IS_NO_JUMP = 1 << 21          # the step's way up reports ceilings
+    FIX_KEEP_RIDE = 1 << 22                # a lift is forgotten by who does not move
+    FIX_KINEMATIC_RECOVERY = 1 << 23       # things move into who stands in their way
+    FIX_ALMOST_LEVEL = 1 << 24             # a rise by rounding cancels steps and slopes
+    FIX_STEEP_CLIMB = 1 << 25              # climbs steep slopes of triangles smaller than a step
 
 
 cdef struct controller_params:
@@ -97,7 +97,7 @@ cdef struct controller_params:
     bint collide                # meets other controllers
     uint32_t layer
     uint32_t mask
-    uint32_t rules              # rule_bit, mend_bit
+    uint32_t rules              # rule_bit, fix_bit
     uint32_t surface            # what others may do on it (behavior bits)
     int64_t proxy               # id of the actor that follows it, which it never meets; -1: none
 
@@ -135,7 +135,7 @@ cdef struct controller_state:
     double touched_max
     double contact_height       # along up, of the last contact of any pass
     double overlap              # depth left after overlap recovery, m
-    double steep_climb          # how far it has come up on too steep triangles, m: see MEND_STEEP_CLIMB
+    double steep_climb          # how far it has come up on too steep triangles, m: see FIX_STEEP_CLIMB
     ground_contact ground
 
 
@@ -167,7 +167,7 @@ cdef struct move_stats:
     int64_t partial_updates
     int64_t triangles_tested
     int64_t recoveries
-    uint32_t mends              # mend_bits that made a difference
+    uint32_t fixes              # fix_bits that made a difference
 
 
 # Candidates kept from move to move. A cache never changes a result.
@@ -190,8 +190,8 @@ cdef struct candidate_cache:
 
 
 # The same by number, for a character that shares its scratch with others.
-cdef struct kept_cache:
-    kept_candidates near
+cdef struct compact_cache:
+    compact_candidates near
     int32_t[4] hints
     aabb bounds
     uint64_t fixed_version
@@ -202,13 +202,13 @@ cdef struct kept_cache:
 # One a controller, or one a thread of a crowd (see move_kept).
 cdef struct move_scratch:
     candidate_cache cache
-    candidate_cache* lent       # not NULL: used instead
-    bint lays_out               # the cache is laid out anew for each move
+    candidate_cache* cache_override       # not NULL: used instead
+    bint expand_each_move               # the cache is laid out anew for each move
     candidates around           # for overlap recovery and the ray down
     hit_log* log                # where hits are written down, its owner's
     character* others           # near controllers
     int32_t room_others
-    answer_book book            # what callbacks said during this move
+    callback_answers book            # what callbacks said during this move
 
 
 # MOVE 2.4
@@ -258,14 +258,14 @@ cdef struct trace_log:
 
 
 cdef enum:
-    STATUS_NOT_AT_HAND = 2      # no error: of a move_world that is brief; start again with one that is not
+    STATUS_CACHE_MISS = 2      # no error: of a move_world that is brief; start again with one that is not
     STATUS_TOO_FAR = 3          # ... of one with a farthest place
 
 
 # What surrounds one move.
 cdef struct move_world:
-    const world_part* fixed
-    const world_part* moving
+    const broadphase_layer* fixed
+    const broadphase_layer* moving
     shared_grid* others         # NULL: meets no controllers
     character self              # how they see this one
     uint32_t mask               # layers to see in this move
@@ -273,7 +273,7 @@ cdef struct move_world:
     bint asks_behavior          # ask the book what may be done there
     trace_log* trace            # NULL: nobody wants to know
     bint silent                 # nobody wants the hits
-    bint brief                  # look nothing up: rather end with STATUS_NOT_AT_HAND
+    bint cache_only                  # look nothing up: rather end with STATUS_NOT_AT_HAND
     double farthest             # where no component of a position may lie beyond: rather STATUS_TOO_FAR; 0: anywhere
 
 
@@ -284,14 +284,14 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
 
 # The same for one of many that share a scratch: ``kept`` takes the place of its cache,
 # and ends up as that of the scratch does. Zeroed memory is an empty one; the same bits as move_controller.
-cdef int move_kept(const controller_params* p, controller_state* state, const move_world* world, kept_cache* kept,
+cdef int move_compact(const controller_params* p, controller_state* state, const move_world* world, compact_cache* kept,
                    move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                    move_stats* stats) noexcept nogil
-cdef void kept_cache_free(kept_cache* kept) noexcept nogil
+cdef void compact_cache_free(compact_cache* kept) noexcept nogil
 
 # Whether a move likely takes less than half a microsecond: all that it may meet is at hand, and that is little. With
 # world.brief it takes no longer, or ends early with STATUS_NOT_AT_HAND.
-cdef bint move_is_brief(const controller_state* state, const move_world* world, const move_scratch* scratch,
+cdef bint move_is_short(const controller_state* state, const move_world* world, const move_scratch* scratch,
                         vec3 displacement) noexcept nogil
 
 # What a character meets below, at most ``reach`` away (MOVE 12.1).

@@ -6,7 +6,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memmove, memset
 
 from pycct.geometry.closest cimport point_segment_parameter
-from pycct.geometry.aabb4 cimport lanes_slack
+from pycct.geometry.aabb4 cimport aabb4_slack
 from pycct.geometry.overlap cimport push_out
 from pycct.spatial.character_grid cimport character, shared_collect
 from pycct.character.response cimport collision_response
@@ -66,7 +66,7 @@ from pycct.world.candidates cimport (
     candidates_hinted,
     candidates_init,
     candidates_keep,
-    candidates_lay_out,
+    candidates_expand,
     candidates_top,
     capsule_bounds,
     group_order,
@@ -74,11 +74,11 @@ from pycct.world.candidates cimport (
     group_push,
     group_recovers,
     hinted,
-    kept_free,
+    compact_free,
     only_one_sided,
     only_triangles,
     place_point,
-    placed,
+    collider,
     triangle_data,
     unplace_point,
     wall_rule,
@@ -122,14 +122,14 @@ cdef double ALMOST_LEVEL = 1e-9
 cdef double SHARE = 1e-6
 # Rounding of a component, as a share of a vector's length.
 cdef double ROUNDING = 1e-15
-# How many parts of the step offset MEND_LOWER_STEP tries.
+# How many parts of the step offset FIX_LOWER_STEP tries.
 cdef int STEP_PARTS = 8
-# Gap within which MEND_KEEP_RIDE takes the character to stand: this many contact
+# Gap within which FIX_KEEP_RIDE takes the character to stand: this many contact
 # offsets, but at least this share of the radius.
 cdef double STANDING_GAP = 2.0
 cdef double STANDING_SHARE = 1e-3
 # Triangles and shapes at hand up to which a move is brief.
-cdef int32_t BRIEF = 5
+cdef int32_t SHORT_MOVE = 5
 # Corrections of one overlap recovery (RULES 7.5).
 cdef int MAX_RECOVERIES = 4
 # Bodies that overlap recovery moves out of, one bit per body_kind (MOVE 9.3).
@@ -155,7 +155,7 @@ cdef struct move_job:
     int status
     double step                 # the step offset of this moveCharacter
     double lifted               # by the pass up, m
-    # What the mends look at.
+    # What the fixes look at.
     bint passing                # the move began inside one-sided triangles, come from behind
     int passed                  # passed_bits of its sweeps
     bint lintel                 # a lower capsule would miss what the pass aside met
@@ -240,11 +240,11 @@ cdef inline bint _too_steep(const controller_params* p, vec3 normal) noexcept no
     return c < p.slope_limit and (c >= 0.0 or p.rules & RULE_STEEP_FACING_DOWN)
 
 
-cdef inline bint _mend(move_job* m, uint32_t bit) noexcept nogil:
-    """Whether a mend is on; called where that makes the difference, and noted."""
+cdef inline bint _fix(move_job* m, uint32_t bit) noexcept nogil:
+    """Whether a fix is on; called where that makes the difference, and noted."""
     if not m.p.rules & bit:
         return False
-    m.stats.mends |= bit
+    m.stats.fixes |= bit
     return True
 
 
@@ -253,10 +253,10 @@ cdef bint _steep_aside(move_job* m) noexcept nogil:
     if m.s.marks & VALIDATE_TRIANGLE_SIDE:
         if _too_steep(m.p, m.s.side_normal):
             return True
-        if v3_dot(m.s.side_normal, m.p.up) < 0.0 and _mend(m, MEND_OVERHANGS):
+        if v3_dot(m.s.side_normal, m.p.up) < 0.0 and _fix(m, FIX_OVERHANGS):
             return True
     if m.moving_aside and v3_dot(m.aside_normal, m.p.up) < m.p.slope_limit:
-        return _mend(m, MEND_MOVING_SLOPES)
+        return _fix(m, FIX_MOVING_SLOPES)
     return False
 
 
@@ -266,19 +266,19 @@ cdef bint _steep_below(move_job* m, double bottom) noexcept nogil:
             and _too_steep(m.p, m.s.down_normal)):
         return True
     if m.moving_below and m.below_max - bottom > m.p.step_offset and _too_steep(m.p, m.below_normal):
-        return _mend(m, MEND_MOVING_SLOPES)
+        return _fix(m, FIX_MOVING_SLOPES)
     if m.s.marks & CLIMBS_STEEP and m.s.steep_climb > 0.0:
         bottom -= m.s.steep_climb
         if ((m.s.marks & VALIDATE_TRIANGLE_DOWN and m.s.touched_max - bottom > m.p.step_offset
                 and _too_steep(m.p, m.s.down_normal))
-                or (m.p.rules & MEND_MOVING_SLOPES and m.moving_below and m.below_max - bottom > m.p.step_offset
+                or (m.p.rules & FIX_MOVING_SLOPES and m.moving_below and m.below_max - bottom > m.p.step_offset
                     and _too_steep(m.p, m.below_normal))):
-            return _mend(m, MEND_STEEP_CLIMB)
+            return _fix(m, FIX_STEEP_CLIMB)
     return False
 
 
 cdef void _count_steep_climb(move_job* m, double gained, bint jumps) noexcept nogil:
-    """MEND_STEEP_CLIMB: how far up the last moves went without anything walkable below."""
+    """FIX_STEEP_CLIMB: how far up the last moves went without anything walkable below."""
     cdef controller_state* s = m.s
     cdef double c = v3_dot(s.ground.face_normal, m.p.up)
     if jumps or (s.ground.touching and not (s.ground.has_face and 0.0 <= c < m.p.slope_limit)):
@@ -290,15 +290,15 @@ cdef void _count_steep_climb(move_job* m, double gained, bint jumps) noexcept no
 
 
 cdef inline vec3 _level(move_job* m, vec3 displacement) noexcept nogil:
-    """MEND_ALMOST_LEVEL: a rise that only rounding made is none."""
-    return _without_rounding(m, displacement) if m.p.rules & MEND_ALMOST_LEVEL else displacement
+    """FIX_ALMOST_LEVEL: a rise that only rounding made is none."""
+    return _without_rounding(m, displacement) if m.p.rules & FIX_ALMOST_LEVEL else displacement
 
 
 cdef vec3 _without_rounding(move_job* m, vec3 displacement) noexcept nogil:
     cdef double rise, length
     rise = v3_dot(displacement, m.p.up)
     length = v3_len(displacement)
-    if 0.0 < rise <= SHARE * length and _mend(m, MEND_ALMOST_LEVEL):
+    if 0.0 < rise <= SHARE * length and _fix(m, FIX_ALMOST_LEVEL):
         # A little more than the rise, for this is rounded too.
         return v3_madd(displacement, m.p.up, -2.0 * rise - ROUNDING * length)
     return displacement
@@ -411,7 +411,7 @@ cdef inline bint _is_free(const move_job* m, vec3 way, double length2, vec3 targ
     cdef double least = v3_dot(target, m.p.up) - f_max(gain, 0.0)
     # Where overlaps count, what is below must not even be touched.
     if (rises and c.open_above and gain > 0.0 and gain * gain >= STRAIGHT2 * length2
-            and (not m.p.rules & MEND_BACK_FACES or least > c.top + m.above - m.p.contact_offset)):
+            and (not m.p.rules & FIX_BACK_FACES or least > c.top + m.above - m.p.contact_offset)):
         return True
     return least > c.top + m.above
 
@@ -471,13 +471,13 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
         m.first_query = False
         _measure_room(m, c)
         return STATUS_OK
-    if m.world.brief:
-        return STATUS_NOT_AT_HAND
+    if m.world.cache_only:
+        return STATUS_CACHE_MISS
     # What was hit is likely hit again.
     before = candidates_hinted(&c.near, m.world.fixed,
                                c.fixed_tris if c.valid and c.fixed_version == m.world.fixed.version else 0)
     c.valid = False
-    c.bounds = cached_volume(m.p, temporal, v3_unit(m.side), m.scratch.lays_out)
+    c.bounds = cached_volume(m.p, temporal, v3_unit(m.side), m.scratch.expand_each_move)
     _measure_room(m, c)
     candidates_cut(&c.near, 0, 0)
     status = candidates_gather(&c.near, m.world.fixed, 0, c.bounds, m.world.mask, &m.walls)
@@ -517,8 +517,8 @@ cdef int _gather_around(move_job* m, vec3 position, double radius) noexcept nogi
     cdef candidates* c = &m.scratch.around
     cdef aabb box = _surroundings(m, position, radius)
     cdef int status
-    if m.world.brief:
-        return STATUS_NOT_AT_HAND
+    if m.world.cache_only:
+        return STATUS_CACHE_MISS
     candidates_cut(c, 0, 0)
     status = candidates_gather(c, m.world.fixed, 0, box, m.world.mask, NULL)
     if status == STATUS_OK:
@@ -590,7 +590,7 @@ cdef int _recover(move_job* m, vec3* position) noexcept nogil:
             p0 = v3_sub(position[0], m.half_axis)
             p1 = v3_add(position[0], m.half_axis)
             push = candidates_deepest(c, p0, p1, radius, recovers, &group)
-            if m.scratch.book.asking:
+            if m.scratch.book.needs_answer:
                 return STATUS_NEED_ANSWER
             if not push.overlapping:
                 return STATUS_OK
@@ -602,7 +602,7 @@ cdef int _recover(move_job* m, vec3* position) noexcept nogil:
         return status
     push = candidates_deepest(c, v3_sub(position[0], m.half_axis), v3_add(position[0], m.half_axis), m.p.radius,
                               recovers, &group)
-    if m.scratch.book.asking:
+    if m.scratch.book.needs_answer:
         return STATUS_NEED_ANSWER
     if push.overlapping:
         m.s.overlap = push.depth
@@ -651,7 +651,7 @@ cdef int _trace(move_job* m, int32_t kind, int32_t sweep_pass, vec3 position, ve
     return STATUS_OK
 
 
-cdef int _note_hit(move_job* m, const world_hit* hit, const placed* item, int sweep_pass, vec3 position, vec3 way,
+cdef int _note_hit(move_job* m, const world_hit* hit, const collider* item, int sweep_pass, vec3 position, vec3 way,
                    double length) noexcept nogil:
     """Write a hit down for those who want to know."""
     cdef const candidate_group* g = &m.cache.near.groups[hit.group]
@@ -696,7 +696,7 @@ cdef inline bint _is_clear(const move_job* m, vec3 direction, vec3 target, doubl
             and _is_free(m, direction, length2, target, rises))
 
 
-cdef inline bint _goes_freely(move_job* m, vec3 direction, double min_distance, int sweep_pass) noexcept nogil:
+cdef inline bint _try_unobstructed_pass(move_job* m, vec3 direction, double min_distance, int sweep_pass) noexcept nogil:
     """Make a pass at once that meets nothing at a glance; False: it is for _sweep_test, and nothing is done yet."""
     cdef vec3 target = v3_add(m.s.position, direction)
     if (m.world.trace != NULL or not _at_hand(m, target) or not _has_looked_up(m)
@@ -719,7 +719,7 @@ cdef inline vec3 _face_met(const candidates* c, const world_hit* hit, const cand
 
 
 cdef inline void _set_ground(ground_contact* ground, const candidates* c, const world_hit* hit,
-                             const candidate_group* g, const placed* item, vec3 face) noexcept nogil:
+                             const candidate_group* g, const collider* item, vec3 face) noexcept nogil:
     """Note what a character has below, among ``c``."""
     ground.touching = True
     ground.normal = hit.base.normal
@@ -734,7 +734,7 @@ cdef inline void _set_ground(ground_contact* ground, const candidates* c, const 
     ground.distance = hit.base.distance
 
 
-cdef inline void _stand_on(move_job* m, const world_hit* hit, const candidate_group* g, const placed* item,
+cdef inline void _stand_on(move_job* m, const world_hit* hit, const candidate_group* g, const collider* item,
                            const triangle* t, vec3 face) noexcept nogil:
     """Note what the pass down ended on."""
     cdef controller_state* s = m.s
@@ -788,7 +788,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     cdef capsule_cast cast
     cdef world_hit hit
     cdef const candidate_group* g
-    cdef const placed* item
+    cdef const collider* item
     cdef const triangle* t
     cdef vec3 face
     cdef double h
@@ -826,18 +826,18 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         capsule_cast_set(&cast, p0, p1, m.p.radius, way, length + m.p.contact_offset, True, True)
         if m.p.rules & RULE_CULL_PARALLEL:
             cast.culls_parallel = True
-        if m.p.rules & MEND_BACK_FACES:
+        if m.p.rules & FIX_BACK_FACES:
             passed = 0
             cast.passed = &passed
             cast.passing = m.passing
         near.turn = sweep_pass
         struck = candidates_cast(near, &cast, recovers, &hit)
-        if m.p.rules & MEND_BACK_FACES:
+        if m.p.rules & FIX_BACK_FACES:
             m.passed |= passed
             if passed & PASSED_OVERLAP:
-                _mend(m, MEND_BACK_FACES)
+                _fix(m, FIX_BACK_FACES)
         if not struck:
-            if m.scratch.book.asking:
+            if m.scratch.book.needs_answer:
                 m.status = STATUS_NEED_ANSWER
                 return moved
             if m.world.trace != NULL:
@@ -882,7 +882,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             if sweep_pass == PASS_SIDE:
                 h = v3_dot(face, m.p.up)
                 on_steep = t != NULL and g.owner == OWNER_ACTOR and h < m.p.slope_limit
-                if m.p.rules & MEND_LOWER_STEP and m.lifted > 0.0 and not m.lintel:
+                if m.p.rules & FIX_LOWER_STEP and m.lifted > 0.0 and not m.lintel:
                     m.lintel = _is_lintel(m, &cast, &hit)
         if not m.world.silent or m.world.trace != NULL:
             m.status = _note_hit(m, &hit, item, sweep_pass, position, way, length)
@@ -940,19 +940,19 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
         iterations = MAX_ITERATIONS
         if p.prevent_vertical_sliding or v3_max_abs(d.side_vector) > ALMOST_ZERO:
             iterations = 1
-        if (not _goes_freely(m, d.up_vector, min_distance, PASS_UP)
+        if (not _try_unobstructed_pass(m, d.up_vector, min_distance, PASS_UP)
                 and _sweep_test(m, d.up_vector, iterations, min_distance, PASS_UP, &collisions) and collisions > 0):
             flags |= COLLISION_UP
             gained = v3_dot(s.position, up) - start_height
             d.step_offset = f_min(d.step_offset, gained)
-            if not (rise > 0.0 and gained < rise * (1.0 - SHARE)) and _mend(m, MEND_STEP_IS_NO_JUMP):
+            if not (rise > 0.0 and gained < rise * (1.0 - SHARE)) and _fix(m, FIX_STEP_IS_NO_JUMP):
                 flags &= ~COLLISION_UP
         m.lifted = v3_dot(s.position, up) - start_height
         if m.status != STATUS_OK:
             return 0
 
     s.marks &= ~<uint32_t>VALIDATE_TRIANGLE_SIDE
-    if (not _goes_freely(m, d.side_vector, min_distance, PASS_SIDE)
+    if (not _try_unobstructed_pass(m, d.side_vector, min_distance, PASS_SIDE)
             and _sweep_test(m, d.side_vector, MAX_ITERATIONS, min_distance, PASS_SIDE, &collisions) and collisions > 0):
         flags |= COLLISION_SIDES
     if m.status != STATUS_OK:
@@ -1019,7 +1019,7 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
 
     if (m.raised > SHARE * v3_len(d.side_vector) and not s.ground.touching and not experiment and handles_slopes
             and rise <= 0.0 and v3_dot(s.position, up) - start_height > SHARE * v3_len(d.side_vector)
-            and _mend(m, MEND_STEEP_ASIDE)):
+            and _fix(m, FIX_STEEP_ASIDE)):
         s.marks |= HIT_NON_WALKABLE
         if m.world.trace != NULL:
             _trace(m, TRACE_TOO_STEEP_ASIDE, PASS_SIDE, s.position, s.side_normal, NULL)
@@ -1037,7 +1037,7 @@ cdef inline bint _is_too_far(const move_job* m, vec3 position) noexcept nogil:
     return m.world.farthest > 0.0 and v3_max_abs(position) > m.world.farthest
 
 
-cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
+cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
     """_move_character over ground that nothing near rises above: up and aside unhindered, then down onto the face on
     which the last move has ended. The same bits, at half the cost.
 
@@ -1089,7 +1089,7 @@ cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcep
     t = &near.tris[hit.base.tri]
     bottom = start_height - (0.5 * p.height + p.radius)
     # What slides goes on, and steep ground is no ground.
-    if g.behavior & CAN_SLIDE or (p.slope_limit > 0.0 and _too_steep(p, t.n) and (p.rules & MEND_STEEP_CLIMB or f_max(
+    if g.behavior & CAN_SLIDE or (p.slope_limit > 0.0 and _too_steep(p, t.n) and (p.rules & FIX_STEEP_CLIMB or f_max(
             v3_dot(t.a, p.up), f_max(v3_dot(t.b, p.up), v3_dot(t.c, p.up))) - bottom > p.step_offset)):
         return False
     end = beside
@@ -1106,9 +1106,9 @@ cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcep
     _stand_on(m, &hit, g, &m.world.fixed.items[g.item], t, t.n)
     s.contact_height = v3_dot(hit.base.point, p.up)
     s.position = end
-    if p.rules & MEND_STEEP_CLIMB:
+    if p.rules & FIX_STEEP_CLIMB:
         _count_steep_climb(m, v3_dot(v3_sub(s.position, start), p.up), False)
-    if p.rules & MEND_BACK_FACES:
+    if p.rules & FIX_BACK_FACES:
         # Nothing was overlapped: it began above all.
         s.marks &= ~<uint32_t>PASSES_BACK_FACE
     s.platform_delta = v3(0.0, 0.0, 0.0)
@@ -1120,7 +1120,7 @@ cdef bint _walks_on(move_job* m, vec3 displacement, double min_distance) noexcep
 
 cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacement, double min_distance,
                      int flags) noexcept nogil:
-    """MEND_LOWER_STEP: moveCharacter again with eighths of the step offset, for a lintel stopped the lifted head.
+    """FIX_LOWER_STEP: moveCharacter again with eighths of the step offset, for a lintel stopped the lifted head.
 
     What gets farthest aside counts, of equals the highest step. Returns collision flags."""
     cdef hit_log* log = m.scratch.log
@@ -1140,7 +1140,7 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
         if m.status != STATUS_OK:
             return 0
         now = v3_dot(v3_sub(m.s.position, before.position), side)
-        if not m.s.marks & HIT_NON_WALKABLE and now > best + asked * SHARE and _mend(m, MEND_LOWER_STEP):
+        if not m.s.marks & HIT_NON_WALKABLE and now > best + asked * SHARE and _fix(m, FIX_LOWER_STEP):
             best = now
             kept = m.s[0]
             flags = again
@@ -1155,7 +1155,7 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
 
 
 cdef int _recover_kinematic(move_job* m) noexcept nogil:
-    """MEND_KINEMATIC_RECOVERY: out of kinematic bodies that the move ends inside of."""
+    """FIX_KINEMATIC_RECOVERY: out of kinematic bodies that the move ends inside of."""
     cdef candidates* c = &m.scratch.around
     cdef int32_t group
     cdef push_out push
@@ -1166,22 +1166,22 @@ cdef int _recover_kinematic(move_job* m) noexcept nogil:
     if status != STATUS_OK or c.n_groups == 0:
         return status
     push = candidates_deepest(c, p0, p1, m.p.radius * (1.0 - SHARE), 1 << BODY_KINEMATIC, &group)
-    if m.scratch.book.asking:
+    if m.scratch.book.needs_answer:
         return STATUS_NEED_ANSWER
-    if push.overlapping and _mend(m, MEND_KINEMATIC_RECOVERY):
+    if push.overlapping and _fix(m, FIX_KINEMATIC_RECOVERY):
         return _recover(m, &m.s.position)
     return STATUS_OK
 
 
 cdef int _keep_ride(move_job* m) noexcept nogil:
-    """MEND_KEEP_RIDE: go on standing on a moving thing that the pass down just missed."""
+    """FIX_KEEP_RIDE: go on standing on a moving thing that the pass down just missed."""
     cdef candidates* c = &m.scratch.around
     cdef controller_state* s = m.s
     cdef vec3 down = v3_scale(m.p.up, -1.0)
     cdef double reach = f_max(STANDING_GAP * m.p.contact_offset, STANDING_SHARE * m.p.radius)
     cdef capsule_cast cast
     cdef world_hit hit
-    cdef const placed* item
+    cdef const collider* item
     cdef const candidate_group* g
     cdef int status
     candidates_cut(c, 0, 0)
@@ -1196,8 +1196,8 @@ cdef int _keep_ride(move_job* m) noexcept nogil:
     cast = capsule_cast_of(v3_sub(s.position, m.half_axis), v3_add(s.position, m.half_axis), m.p.radius, down, reach,
                            True, True)
     if not candidates_cast(c, &cast, 0, &hit):
-        return STATUS_NEED_ANSWER if m.scratch.book.asking else STATUS_OK
-    _mend(m, MEND_KEEP_RIDE)
+        return STATUS_NEED_ANSWER if m.scratch.book.needs_answer else STATUS_OK
+    _fix(m, FIX_KEEP_RIDE)
     g = &c.groups[hit.group]
     item = &m.world.moving.items[g.item]
     s.touched_point = hit.base.point
@@ -1212,7 +1212,7 @@ cdef int _keep_ride(move_job* m) noexcept nogil:
     return STATUS_OK
 
 
-cdef const placed* _find(const world_part* part, int64_t id) noexcept nogil:
+cdef const collider* _find(const broadphase_layer* part, int64_t id) noexcept nogil:
     """The item of that id; items stand in the order of ids."""
     cdef int32_t lo = 0, hi = part.n - 1, mid
     while lo <= hi:
@@ -1226,7 +1226,7 @@ cdef const placed* _find(const world_part* part, int64_t id) noexcept nogil:
     return NULL
 
 
-cdef bint _still_there(move_job* m, const placed* item) noexcept nogil:
+cdef bint _still_there(move_job* m, const collider* item) noexcept nogil:
     """Whether a remembered thing may still be met; may set m.status to STATUS_NEED_ANSWER."""
     cdef uint32_t value
     if item == NULL or not item.layer & m.world.mask:
@@ -1239,7 +1239,7 @@ cdef bint _still_there(move_job* m, const placed* item) noexcept nogil:
     return value != 0
 
 
-cdef const placed* _look_below(move_job* m) noexcept nogil:
+cdef const collider* _look_below(move_job* m) noexcept nogil:
     """What stands below the centre, no farther than half the height: moving things only (RULES 7.2)."""
     cdef candidates* c = &m.scratch.around
     cdef controller_state* s = m.s
@@ -1247,7 +1247,7 @@ cdef const placed* _look_below(move_job* m) noexcept nogil:
     cdef double reach = 0.5 * m.p.height + m.p.radius
     cdef capsule_cast ray
     cdef world_hit hit
-    cdef const placed* item
+    cdef const collider* item
     candidates_cut(c, 0, 0)
     m.status = candidates_gather(c, m.world.moving, 1,
                                  capsule_bounds(s.position, v3_madd(s.position, down, reach), 0.0), m.world.mask, NULL)
@@ -1257,7 +1257,7 @@ cdef const placed* _look_below(move_job* m) noexcept nogil:
         _drop_proxy(c, 0, m.p.proxy)
     ray = capsule_cast_of(s.position, s.position, 0.0, down, reach, False, True)
     if not candidates_cast(c, &ray, 0xF, &hit):
-        if m.scratch.book.asking:
+        if m.scratch.book.needs_answer:
             m.status = STATUS_NEED_ANSWER
         return NULL
     item = &m.world.moving.items[c.groups[hit.group].item]
@@ -1273,7 +1273,7 @@ cdef const placed* _look_below(move_job* m) noexcept nogil:
 cdef vec3 _ride(move_job* m, vec3 displacement) noexcept nogil:
     """Be carried by what one stands on (RULES 7.2 and 7.3, MOVE 13); the displacement that is left to make."""
     cdef controller_state* s = m.s
-    cdef const placed* item = NULL
+    cdef const collider* item = NULL
     cdef vec3 now, delta, along
     cdef uint32_t behavior
     s.platform_delta = v3(0.0, 0.0, 0.0)
@@ -1336,7 +1336,7 @@ cdef void _begin(move_job* m, const controller_params* p, controller_state* stat
     m.half = _half_of(p)
     m.s = state
     m.far = v3_max_abs(m.s.position) + v3_max_abs(m.half)
-    m.above = 0.5 * p.height + p.radius + p.contact_offset + lanes_slack(2.0 * m.far)
+    m.above = 0.5 * p.height + p.radius + p.contact_offset + aabb4_slack(2.0 * m.far)
     m.side = v3(0.0, 0.0, 0.0)
     m.standing_on_moving = m.passing = m.lintel = m.moving_below = m.moving_aside = m.carried = False
     m.status = STATUS_OK
@@ -1351,8 +1351,8 @@ cdef void _begin(move_job* m, const controller_params* p, controller_state* stat
     m.walls.up = p.up
     m.half_axis = v3_scale(p.up, 0.5 * p.height)
     m.first_query = True
-    m.cache = scratch.lent if scratch.lent != NULL else &scratch.cache
-    scratch.book.asking = False
+    m.cache = scratch.cache_override if scratch.cache_override != NULL else &scratch.cache
+    scratch.book.needs_answer = False
     m.cache.near.filter = scratch.around.filter = &scratch.book if world.filters else NULL
     if world.trace != NULL:
         world.trace.n = 0
@@ -1376,7 +1376,7 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
     whole = displacement
     if world.trace != NULL and not v3_is_zero(m.s.platform_delta):
         _trace(m, TRACE_RIDE, PASS_UP, start, m.s.platform_delta, NULL)
-    if p.rules & MEND_LOWER_STEP:
+    if p.rules & FIX_LOWER_STEP:
         before = m.s[0]
     flags = _move_character(m, displacement, min_distance)
     if m.status == STATUS_OK and m.lintel and not m.s.marks & HIT_NON_WALKABLE:
@@ -1399,14 +1399,14 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
             recover = f_max(0.0, recover) + fabs(v3_dot(whole, p.up))
             _sweep_test(m, v3_scale(p.up, -recover), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
         m.s.marks &= ~<uint32_t>(WALK_EXPERIMENT | NORMALIZE_RESPONSE)
-    if p.rules & MEND_STEEP_CLIMB:
+    if p.rules & FIX_STEEP_CLIMB:
         _count_steep_climb(m, v3_dot(v3_sub(m.s.position, carried), p.up), rise > 0.0)
-    if p.rules & MEND_BACK_FACES:
+    if p.rules & FIX_BACK_FACES:
         m.s.marks = m.s.marks | PASSES_BACK_FACE if m.passed else m.s.marks & ~<uint32_t>PASSES_BACK_FACE
     if m.status == STATUS_OK and world.moving.n > 0:
-        if p.rules & MEND_KINEMATIC_RECOVERY and p.overlap_recovery:
+        if p.rules & FIX_KINEMATIC_RECOVERY and p.overlap_recovery:
             m.status = _recover_kinematic(m)
-        if (m.status == STATUS_OK and p.rules & MEND_KEEP_RIDE and rise <= 0.0 and not m.s.ground.touching
+        if (m.status == STATUS_OK and p.rules & FIX_KEEP_RIDE and rise <= 0.0 and not m.s.ground.touching
                 and m.s.touched_actor < 0 and m.s.touched_obstacle < 0 and m.s.touched_controller < 0
                 and (m.carried or m.stats.iterations == 0 or m.stats.recoveries > 0)):
             m.status = _keep_ride(m)
@@ -1444,7 +1444,7 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     tested = m.cache.near.tested
     scratch.log.n = 0
     displacement = v3_add(displacement, state.separation)
-    if not (_is_plain(&m) and _walks_on(&m, displacement, min_distance)) and m.status == STATUS_OK:
+    if not (_is_plain(&m) and _flat_ground_fast_path(&m, displacement, min_distance)) and m.status == STATUS_OK:
         _try_whole(&m, displacement, min_distance)
     stats.triangles_tested = m.cache.near.tested - tested
     if m.status != STATUS_OK:
@@ -1454,14 +1454,14 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     return STATUS_OK
 
 
-cdef bint move_is_brief(const controller_state* state, const move_world* world, const move_scratch* scratch,
+cdef bint move_is_short(const controller_state* state, const move_world* world, const move_scratch* scratch,
                         vec3 displacement) noexcept nogil:
     cdef const candidate_cache* c = &scratch.cache
-    return (c.near.n_tris + c.near.n_groups <= BRIEF and world.moving.n == 0
+    return (c.near.n_tris + c.near.n_groups <= SHORT_MOVE and world.moving.n == 0
             and _is_around(c, world, state.position, v3_add(state.position, displacement)))
 
 
-cdef int move_kept(const controller_params* p, controller_state* state, const move_world* world, kept_cache* kept,
+cdef int move_compact(const controller_params* p, controller_state* state, const move_world* world, compact_cache* kept,
                    move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                    move_stats* stats) noexcept nogil:
     cdef candidate_cache* c = &scratch.cache
@@ -1470,7 +1470,7 @@ cdef int move_kept(const controller_params* p, controller_state* state, const mo
     if (kept.near.whole and kept.fixed_version == world.fixed.version and kept.mask == world.mask
             and p.invisible_wall_height <= 0.0):
         candidates_cut(&c.near, 0, 0)
-        status = candidates_lay_out(&c.near, world.fixed, 0, &kept.near)
+        status = candidates_expand(&c.near, world.fixed, 0, &kept.near)
         if status != STATUS_OK:
             return status
         c.bounds = kept.bounds
@@ -1485,9 +1485,9 @@ cdef int move_kept(const controller_params* p, controller_state* state, const mo
         c.fixed_tris = c.near.n_tris
         c.near.hints = kept.hints
         c.valid = True
-    scratch.lays_out = True
+    scratch.expand_each_move = True
     status = move_controller(p, state, world, scratch, displacement, dt, min_distance, stats)
-    scratch.lays_out = False
+    scratch.expand_each_move = False
     kept.hints = c.near.hints
     if stats.full_updates > 0:
         kept.near.whole = False
@@ -1503,8 +1503,8 @@ cdef int move_kept(const controller_params* p, controller_state* state, const mo
     return status
 
 
-cdef void kept_cache_free(kept_cache* kept) noexcept nogil:
-    kept_free(&kept.near)
+cdef void compact_cache_free(compact_cache* kept) noexcept nogil:
+    compact_free(&kept.near)
 
 
 cdef int probe_below(const controller_params* p, const controller_state* state, const move_world* world,
@@ -1517,7 +1517,7 @@ cdef int probe_below(const controller_params* p, const controller_state* state, 
     cdef capsule_cast cast
     cdef world_hit hit
     cdef const candidate_group* g
-    cdef const placed* item = NULL
+    cdef const collider* item = NULL
     cdef aabb box
     cdef int status
     memset(found, 0, sizeof(ground_contact))
@@ -1533,7 +1533,7 @@ cdef int probe_below(const controller_params* p, const controller_state* state, 
         return status
     cast = capsule_cast_of(low, high, p.radius, down, reach, True, True)
     if not candidates_cast(c, &cast, 0xF, &hit):
-        return STATUS_NEED_ANSWER if scratch.book.asking else STATUS_OK
+        return STATUS_NEED_ANSWER if scratch.book.needs_answer else STATUS_OK
     g = &c.groups[hit.group]
     if g.part < 2:
         item = &world.fixed.items[g.item] if g.part == 0 else &world.moving.items[g.item]

@@ -26,7 +26,7 @@ from pycct.character.move cimport (
 from pycct.shapes.primitives cimport Box, Capsule, Shape, Sphere, Triangle
 from pycct.geometry.types cimport SHAPE_BOX, SHAPE_CAPSULE, SHAPE_SPHERE, triangle
 from pycct.geometry.vec cimport f_max, v3_add, v3_dot, v3_finite, v3_len, v3_madd, v3_max_abs, v3_scale, v3_sub
-from pycct.world.candidates cimport GROUP_PLANE, GROUP_TRIANGLES, OWNER_CONTROLLER, candidate_group, candidates, placed
+from pycct.world.candidates cimport GROUP_PLANE, GROUP_TRIANGLES, OWNER_CONTROLLER, candidate_group, candidates, collider
 
 from pycct.runtime.enums import Behavior, ClimbingMode, NonWalkableMode, Rules
 from pycct.queries.shape_pairs import ContactManifold, capsule_contacts
@@ -371,7 +371,7 @@ class Contacts(NamedTuple):
     manifold: object
 
 
-cdef object _true_shape(object shape, const placed* item):
+cdef object _true_shape(object shape, const collider* item):
     """A solid shape with the scale of its actor in it."""
     cdef vec3 k = item.scale
     if item.plain:
@@ -422,7 +422,7 @@ cdef list contacts_around(Scene scene, Snapshot snap, const controller_params* p
     cdef const candidates* c = &scratch.around
     cdef const candidate_group* g
     cdef const triangle* t
-    cdef const placed* item
+    cdef const collider* item
     cdef int32_t i, k
     cdef list found = [], shapes = [], poses = [], planes = []
     for i in range(c.n_groups):

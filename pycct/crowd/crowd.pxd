@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t
 from pycct.crowd.crowd_step cimport crowd_data, crowd_question, crowd_step, crowd_thread
 from pycct.character.move cimport controller_params
 from pycct.spatial.character_grid cimport shared_grid
-from pycct.args.vector_rows cimport number_rows
+from pycct.args.vector_rows cimport vector_rows
 from pycct.scene.scene cimport Scene, Snapshot
 
 
@@ -57,9 +57,9 @@ cdef class Crowd:
     cdef int ask(self, crowd_question* q, int threads, bint resizes) except -1
     cdef int64_t index_of(self, int64_t id) noexcept
     cdef object indices(self, object value)
-    cdef object places(self, object positions, Py_ssize_t n, number_rows* rows)
+    cdef object places(self, object positions, Py_ssize_t n, vector_rows* rows)
     cdef int changed(self, int64_t[::1] which) except -1
-    cdef bint far(self, const number_rows* rows, int64_t n) noexcept
+    cdef bint far(self, const vector_rows* rows, int64_t n) noexcept
     cdef tuple look_down(self, object max_distance, object threads, bint snaps)
     cdef int load(self, object data, bint renames) except -1
     cdef bint others_have(self, object ids) except -1

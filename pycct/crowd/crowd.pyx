@@ -65,13 +65,13 @@ from pycct.character.move cimport (
     controller_params,
     controller_state,
     gather_near,
-    kept_cache,
+    compact_cache,
     move_stats,
     move_world,
     scratch_init,
 )
 from pycct.spatial.character_grid cimport Neighbours, grid_free, grid_init, shared_freeze, shared_remove
-from pycct.args.vector_rows cimport as_flags, as_numbers, as_vectors, number_rows, row_load, rows_check
+from pycct.args.vector_rows cimport as_flags, as_numbers, as_vectors, vector_rows, row_load, rows_check
 from pycct.runtime.thread_pool cimport pool_threads, pool_worth
 from pycct.scene.scene cimport Scene, Snapshot
 from pycct.shapes.primitives cimport Capsule
@@ -364,7 +364,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         crowd_free(&self.c)
 
     def __init__(self, scene, positions, *, order="simultaneous", group=0, **parameters):
-        cdef number_rows rows
+        cdef vector_rows rows
         if not isinstance(scene, Scene):
             raise TypeError(f"scene must be a Scene, not {type(scene).__name__}")
         if not isinstance(order, str) or order not in ORDERS:
@@ -771,7 +771,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         (m,) array of int64
             Their ids, larger than all before.
         """
-        cdef number_rows places
+        cdef vector_rows places
         cdef int64_t[::1] ids
         cdef int64_t first, i, m, n
         cdef list rows, groups
@@ -825,7 +825,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef int64_t[::1] gone
         cdef int64_t i, kept = 0
         cdef Py_ssize_t k = 0
-        cdef kept_cache spare
+        cdef compact_cache spare
         cdef candidate_cache swap
         self.enter()
         try:
@@ -871,7 +871,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         positions : (k, 3) array of floats or (3,) floats
             Centres of the capsules, metres; one for all when (3,).
         """
-        cdef number_rows places
+        cdef vector_rows places
         cdef int64_t[::1] which
         cdef uint8_t[::1] flags
         cdef Py_ssize_t k
@@ -890,7 +890,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         finally:
             self.leave()
 
-    cdef object places(self, object positions, Py_ssize_t n, number_rows* rows):
+    cdef object places(self, object positions, Py_ssize_t n, vector_rows* rows):
         """n positions, or one for all."""
         array = as_numbers(positions, "positions")
         if array.shape == (3,):
@@ -908,7 +908,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             (k, 3), metres; unlike after `teleport` they remember what they stand on. Capsules
             change about their centres; `resize` keeps the feet where they are.
         """
-        cdef number_rows places
+        cdef vector_rows places
         cdef int64_t[::1] which
         cdef controller_params p
         cdef Py_ssize_t k, n
@@ -1096,9 +1096,9 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         raise_status(status)
         raise ValueError(f"displacements were changed during the move: row {first} makes no sense")
 
-    cdef bint far(self, const number_rows* rows, int64_t n) noexcept:
+    cdef bint far(self, const vector_rows* rows, int64_t n) noexcept:
         """Whether somebody may end beyond the farthest place."""
-        cdef number_rows places
+        cdef vector_rows places
         places.data = <const char*>self.places_at
         places.stride = 3 * sizeof(double)
         places.inner = sizeof(double)
@@ -1146,7 +1146,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             Another thread uses the crowd.
         """
         cdef crowd_step s
-        cdef number_rows ways
+        cdef vector_rows ways
         cdef const uint8_t[:] moves
         cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
         cdef bint records = as_bool(record_hits, "record_hits"), counts = as_bool(record_stats, "record_stats")
@@ -1210,7 +1210,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             Positions after each move, metres. The same as from T calls of `move`.
         """
         cdef crowd_step s
-        cdef number_rows ways
+        cdef vector_rows ways
         cdef const double[:, :, :] d
         cdef const float[:, :, :] f
         cdef double[:, :, ::1] path
@@ -1230,7 +1230,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             out = np.empty((array.shape[0], n, 3))
             if out.size == 0:
                 return out
-            memset(&ways, 0, sizeof(number_rows))
+            memset(&ways, 0, sizeof(vector_rows))
             if array.dtype.itemsize == 8:
                 d = array
                 ways.data, step = <const char*>&d[0, 0, 0], d.strides[0]
@@ -1330,7 +1330,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         Returns
         -------
         (n,) structured array
-            iterations, full_updates, partial_updates, triangles_tested, recoveries, mends
+            iterations, full_updates, partial_updates, triangles_tested, recoveries, fixes
             (Rules); zero for who did not move.
         """
         self.enter()

@@ -13,13 +13,13 @@ from pycct.character.move cimport (
     controller_state,
     ground_contact,
     hit_log,
-    kept_cache,
+    compact_cache,
     move_scratch,
     move_stats,
-    world_part,
+    broadphase_layer,
 )
 from pycct.spatial.character_grid cimport shared_grid
-from pycct.args.vector_rows cimport number_rows
+from pycct.args.vector_rows cimport vector_rows
 from pycct.geometry.vec cimport vec3
 
 
@@ -76,7 +76,7 @@ cdef struct crowd_data:
     int64_t room
     controller_state* states
     candidate_cache* near       # near candidates, each with its own; NULL: there are too many for that
-    kept_cache* kept            # ... then by number
+    compact_cache* kept            # ... then by number
     int64_t* ids                # rising
     int32_t* rows               # of the parameter table
     int32_t* groups
@@ -90,12 +90,12 @@ cdef struct crowd_data:
 cdef struct crowd_step:
     crowd_data* crowd
     crowd_thread* threads
-    const world_part* fixed
-    const world_part* moving
+    const broadphase_layer* fixed
+    const broadphase_layer* moving
     shared_grid* neighbours     # the scene's
     shared_grid* picture        # where everybody was when the step began
     bint sequential
-    number_rows ways
+    vector_rows ways
     const uint8_t* active       # NULL: all
     Py_ssize_t active_stride
     double dt
@@ -114,8 +114,8 @@ cdef struct crowd_step:
 cdef struct crowd_question:
     crowd_data* crowd
     crowd_thread* threads
-    const world_part* fixed
-    const world_part* moving
+    const broadphase_layer* fixed
+    const broadphase_layer* moving
     shared_grid* neighbours
     double reach                # how far down; or the height asked for
     bint snaps                  # go down onto what is found

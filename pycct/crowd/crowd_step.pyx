@@ -8,10 +8,10 @@ from pycct.character.parameters cimport SEPARATION_SPEED, character_of, gap_to_c
 from pycct.args.values cimport FARTHEST
 from pycct.character.move cimport (
     hit_record,
-    kept_cache,
-    kept_cache_free,
+    compact_cache,
+    compact_cache_free,
     move_controller,
-    move_kept,
+    move_compact,
     move_world,
     probe_below,
     scratch_free,
@@ -26,7 +26,7 @@ from pycct.spatial.character_grid cimport (
     shared_remove,
     shared_update,
 )
-from pycct.args.vector_rows cimport number_rows, row_load, within
+from pycct.args.vector_rows cimport vector_rows, row_load, within
 from pycct.runtime.thread_pool cimport pool_run, pool_run_brief
 from pycct.runtime.prefetch cimport prefetch
 from pycct.geometry.types cimport STATUS_NO_MEMORY, STATUS_OK
@@ -38,7 +38,7 @@ from pycct.world.candidates cimport (
     candidates_free,
     candidates_init,
     capsule_bounds,
-    kept_prefetch,
+    compact_prefetch,
 )
 
 
@@ -67,13 +67,13 @@ cdef int crowd_reserve(crowd_data* c, int64_t room) noexcept nogil:
     if room <= c.room:
         return STATUS_OK
     if (_grow(<void**>&c.states, room, sizeof(controller_state)) != STATUS_OK
-            or _grow(<void**>&c.kept, room, sizeof(kept_cache)) != STATUS_OK
+            or _grow(<void**>&c.kept, room, sizeof(compact_cache)) != STATUS_OK
             or _grow(<void**>&c.ids, room, sizeof(int64_t)) != STATUS_OK
             or _grow(<void**>&c.rows, room, sizeof(int32_t)) != STATUS_OK
             or _grow(<void**>&c.groups, room, sizeof(int32_t)) != STATUS_OK
             or _grow(<void**>&c.slots, room, sizeof(int32_t)) != STATUS_OK):
         return STATUS_NO_MEMORY
-    memset(&c.kept[c.room], 0, <size_t>(room - c.room) * sizeof(kept_cache))
+    memset(&c.kept[c.room], 0, <size_t>(room - c.room) * sizeof(compact_cache))
     if room > most_with_triangles:
         _near_free_all(c)
     elif c.near != NULL or c.room == 0:
@@ -102,8 +102,8 @@ cdef void near_forget(crowd_data* c, int64_t i) noexcept nogil:
 
 
 cdef void near_free(crowd_data* c, int64_t i) noexcept nogil:
-    kept_cache_free(&c.kept[i])
-    memset(&c.kept[i], 0, sizeof(kept_cache))
+    compact_cache_free(&c.kept[i])
+    memset(&c.kept[i], 0, sizeof(compact_cache))
     if c.near != NULL:
         candidates_free(&c.near[i].near)
         memset(&c.near[i], 0, sizeof(candidate_cache))
@@ -113,7 +113,7 @@ cdef void near_free(crowd_data* c, int64_t i) noexcept nogil:
 cdef void crowd_free(crowd_data* c) noexcept nogil:
     cdef int64_t i
     for i in range(c.room):
-        kept_cache_free(&c.kept[i])
+        compact_cache_free(&c.kept[i])
     _near_free_all(c)
     free(c.states)
     free(c.kept)
@@ -209,7 +209,7 @@ cdef inline void _fail(crowd_thread* t, int64_t i, int status) noexcept nogil:
         t.status = status
 
 
-cdef inline void _surround(move_world* w, const world_part* fixed, const world_part* moving,
+cdef inline void _surround(move_world* w, const broadphase_layer* fixed, const broadphase_layer* moving,
                            bint silent) noexcept nogil:
     memset(w, 0, sizeof(move_world))
     w.silent = silent
@@ -234,10 +234,10 @@ cdef inline int _go(crowd_step* s, crowd_thread* t, const move_world* w, int64_t
     cdef const controller_params* p = &c.table[c.rows[i]]
     cdef int status
     if c.near == NULL:
-        return move_kept(p, state, w, &c.kept[i], &t.scratch, way, s.dt, s.min_distance, cost)
-    t.scratch.lent = &c.near[i]
+        return move_compact(p, state, w, &c.kept[i], &t.scratch, way, s.dt, s.min_distance, cost)
+    t.scratch.cache_override = &c.near[i]
     status = move_controller(p, state, w, &t.scratch, way, s.dt, s.min_distance, cost)
-    t.scratch.lent = NULL
+    t.scratch.cache_override = NULL
     return status
 
 
@@ -276,19 +276,19 @@ cdef inline void _prefetch_next(const crowd_step* s, int64_t i, int64_t last) no
 
     Where each has only kept what to lay out, it takes the time of four characters: what is kept, the numbers of the
     triangles, the triangles, their corners. A quarter of the time where they stand scattered over a large world."""
-    cdef const kept_cache* kept = s.crowd.kept + i
+    cdef const compact_cache* kept = s.crowd.kept + i
     if i + 1 < last:
         prefetch(&s.crowd.states[i + 1], sizeof(controller_state))
     if s.crowd.near != NULL or i + 4 >= last:
         return
-    prefetch(&kept[4], sizeof(kept_cache))
+    prefetch(&kept[4], sizeof(compact_cache))
     if kept[3].near.whole:
         prefetch(kept[3].near.block, <size_t>(2 * kept[3].near.n_groups + kept[3].near.n_spots) * sizeof(int32_t))
     # Numbers of another world lead nowhere.
     if kept[2].fixed_version == s.fixed.version:
-        kept_prefetch(&kept[2].near, s.fixed, False)
+        compact_prefetch(&kept[2].near, s.fixed, False)
     if kept[1].fixed_version == s.fixed.version:
-        kept_prefetch(&kept[1].near, s.fixed, True)
+        compact_prefetch(&kept[1].near, s.fixed, True)
 
 
 cdef void _step_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
@@ -309,7 +309,7 @@ cdef void _run_some(void* context, int worker, int64_t first, int64_t last) noex
     """All steps of some who meet nobody: one after another, each with its own candidates at hand."""
     cdef crowd_step* s = <crowd_step*>context
     cdef move_world w
-    cdef number_rows ways = s.ways
+    cdef vector_rows ways = s.ways
     cdef int64_t i, k
     _surround(&w, s.fixed, s.moving, not s.record_hits)
     for i in range(first, last):

@@ -11,20 +11,20 @@ from pycct.character.parameters cimport as_time
 from pycct.args.values cimport FARTHEST, as_not_negative, from_vec3, raise_status
 from pycct._core cimport CharacterController
 from pycct.crowd.crowd_step cimport CHUNK, FEW, MANY, few_enough
-from pycct.character.frame cimport moment, moment_make
+from pycct.character.frame cimport move_frame, frame_advance
 from pycct.character.move cimport (
     candidate_cache,
     controller_params,
     controller_state,
     hit_log,
     hit_record,
-    kept_cache,
+    compact_cache,
     move_scratch,
     move_world,
     scratch_free,
     scratch_init,
 )
-from pycct.args.vector_rows cimport as_flags, as_vectors, number_rows, row_load, within
+from pycct.args.vector_rows cimport as_flags, as_vectors, vector_rows, row_load, within
 from pycct.runtime.thread_pool cimport (
     pool_batch,
     pool_begin,
@@ -39,7 +39,7 @@ from pycct.runtime.prefetch cimport prefetch
 from pycct.scene.scene cimport Scene, Snapshot
 from pycct.geometry.types cimport STATUS_OK
 from pycct.geometry.vec cimport v3_max_abs, vec3
-from pycct.world.candidates cimport candidates_prefetch, kept_prefetch, world_part
+from pycct.world.candidates cimport candidates_prefetch, compact_prefetch, broadphase_layer
 
 
 cdef extern from "Python.h":
@@ -55,14 +55,14 @@ cdef enum:
 # One row. Who may move at the same time as others has parameters here.
 cdef struct team_job:
     const controller_params* params     # NULL: it meets others or asks somebody
-    const moment* now
-    moment* trial
+    const move_frame* now
+    move_frame* trial
     move_scratch* scratch
-    kept_cache* kept
+    compact_cache* kept
     bint* has_little_near
     hit_log* log
-    const world_part* fixed
-    const world_part* moving
+    const broadphase_layer* fixed
+    const broadphase_layer* moving
     vec3 way
     int status
 
@@ -131,7 +131,7 @@ cdef inline void _prefetch_next(const team_call* t, int64_t i, int64_t last) noe
     wait a quarter of their time."""
     cdef const team_job* j = t.jobs + i
     if i + 4 < last and j[4].params != NULL and t.scratches != NULL:
-        prefetch(j[4].kept, sizeof(kept_cache) + sizeof(bint))
+        prefetch(j[4].kept, sizeof(compact_cache) + sizeof(bint))
     if i + 3 < last and j[3].params != NULL:
         if _has_own(t, &j[3]):
             prefetch(&j[3].scratch.cache, sizeof(candidate_cache))
@@ -141,23 +141,23 @@ cdef inline void _prefetch_next(const team_call* t, int64_t i, int64_t last) noe
     if i + 2 < last and j[2].params != NULL:
         prefetch(j[2].params, sizeof(controller_params))
         prefetch(j[2].now, sizeof(controller_state))
-        prefetch(j[2].trial, sizeof(moment))
+        prefetch(j[2].trial, sizeof(move_frame))
         prefetch(j[2].log, sizeof(hit_log))
         # Numbers of another world lead nowhere.
         if not _has_own(t, &j[2]) and j[2].kept.fixed_version == j[2].fixed.version:
-            kept_prefetch(&j[2].kept.near, j[2].fixed, False)
+            compact_prefetch(&j[2].kept.near, j[2].fixed, False)
     if i + 1 < last and j[1].params != NULL:
         if _has_own(t, &j[1]):
             candidates_prefetch(&j[1].scratch.cache.near)
         elif j[1].kept.fixed_version == j[1].fixed.version:
-            kept_prefetch(&j[1].kept.near, j[1].fixed, True)
+            compact_prefetch(&j[1].kept.near, j[1].fixed, True)
         if j[1].log.records != NULL:
             prefetch(j[1].log.records, sizeof(hit_record))
 
 
 cdef inline bint _is_odd(const team_job* j) noexcept nogil:
     """Somebody must look at it before it takes effect."""
-    return j.status != STATUS_OK or j.trial.unsaid != 0 or v3_max_abs(j.trial.state.position) > FARTHEST
+    return j.status != STATUS_OK or j.trial.pending_warnings != 0 or v3_max_abs(j.trial.state.position) > FARTHEST
 
 
 cdef void _move_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
@@ -177,7 +177,7 @@ cdef void _move_some(void* context, int worker, int64_t first, int64_t last) noe
         w.mask = j.params.mask
         # Candidates with invisible walls cannot be laid out by number.
         shares = not _has_own(t, j) and j.params.invisible_wall_height <= 0.0
-        j.status = moment_make(j.params, j.now, j.trial, &w, &t.scratches[worker] if shares else j.scratch,
+        j.status = frame_advance(j.params, j.now, j.trial, &w, &t.scratches[worker] if shares else j.scratch,
                                j.kept if shares else NULL, j.log, j.way, t.dt, t.min_distance)
         if shares:
             j.has_little_near[0] = j.kept.near.whole and j.kept.near.n_spots <= LITTLE
@@ -220,7 +220,7 @@ cdef inline void _write_down(team_job* j, CharacterController hero, Snapshot sna
     j.way = way
 
 
-cdef int64_t _enter_alike(list heroes, const number_rows* ways, int64_t i, Scene scene, Snapshot snap, team_job* jobs,
+cdef int64_t _enter_alike(list heroes, const vector_rows* ways, int64_t i, Scene scene, Snapshot snap, team_job* jobs,
                           pool_batch* batch) noexcept:
     """Enter the controllers from i on, as far as they are of one scene and nothing is wrong with them; where that ends.
 
@@ -246,7 +246,7 @@ cdef int64_t _enter_alike(list heroes, const number_rows* ways, int64_t i, Scene
     return i
 
 
-cdef inline int _look_again(const number_rows* ways, int64_t i, vec3* way) except -1:
+cdef inline int _look_again(const vector_rows* ways, int64_t i, vec3* way) except -1:
     """A displacement, checked again: its owner may have changed it since."""
     way[0] = row_load(ways, i)
     if not within(way[0], FARTHEST):
@@ -306,7 +306,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
     of them cannot, nobody moves at all, and they stay where they are, too, when a handler of
     the logger 'pycct' raises what it makes of a warning: it hears each warning once.
     """
-    cdef number_rows ways
+    cdef vector_rows ways
     cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
     cdef list heroes, moved = []
     cdef dict snaps = {}
@@ -399,7 +399,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
         if t.odd > 0:
             for i in range(n):
                 j = &jobs[i]
-                if j.params != NULL and j.trial.unsaid:
+                if j.params != NULL and j.trial.pending_warnings:
                     (<CharacterController>heroes[i]).warn()
         for i in range(n):
             if i + 6 < n:

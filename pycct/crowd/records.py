@@ -56,7 +56,7 @@ STATS = np.dtype(
         ("partial_updates", "<i8"),
         ("triangles_tested", "<i8"),
         ("recoveries", "<i8"),
-        ("mends", "<u4"),  # Rules
+        ("fixes", "<u4"),  # Rules
     ],
     align=True,
 )

@@ -75,33 +75,33 @@ cdef enum:
 
 
 # Where something comes by, up to ``reach2`` squared away.
-cdef struct lanes_box:
+cdef struct aabb4_box:
     float[3] lo
     float[3] hi
     float reach2
 
 
-cdef inline double lanes_slack(double size) noexcept nogil:
+cdef inline double aabb4_slack(double size) noexcept nogil:
     """By how much a box must be larger than what it stands for: more than its numbers, so large, round to float32."""
     return 2.5e-7 * size
 
 
-cdef inline float lanes_reach2(double reach) noexcept nogil:
+cdef inline float aabb4_reach2(double reach) noexcept nogil:
     """The square of a reach, and what differences, squares and sums lose as float32."""
     return <float>(reach * reach * 1.000002 + 1e-30)
 
 
-cdef inline size_t lanes_floats(int32_t boxes) noexcept nogil:
+cdef inline size_t aabb4_floats(int32_t boxes) noexcept nogil:
     """How many floats that many boxes take up."""
     return (<size_t>boxes + STRIDE - 1) // STRIDE * (STRIDE // LANES * BLOCK)
 
 
-cdef inline float* lanes_place(float* blocks, int32_t i) noexcept nogil:
+cdef inline float* aabb4_place(float* blocks, int32_t i) noexcept nogil:
     """Where the first number of box i stands; each other LANES farther on."""
     return blocks + (i // LANES) * <Py_ssize_t>BLOCK + i % LANES
 
 
-cdef inline uint64_t lanes_near(const float* blocks, int32_t first, int32_t boxes, const lanes_box* way) noexcept nogil:
+cdef inline uint64_t aabb4_overlap_mask(const float* blocks, int32_t first, int32_t boxes, const aabb4_box* way) noexcept nogil:
     """A bit for each of up to 64 boxes from ``first`` on, a multiple of 64, that is near."""
     cdef uint64_t bits = 0
     cdef const float* b = blocks + first // LANES * <Py_ssize_t>BLOCK

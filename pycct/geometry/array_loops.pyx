@@ -37,7 +37,7 @@ from pycct.geometry.sweep cimport (
     cast_plane,
     cast_sphere,
     cast_triangles,
-    touched_triangle,
+    toi_candidate,
 )
 from pycct.geometry.types cimport sweep_hit, triangle
 from pycct.geometry.vec cimport (
@@ -159,7 +159,7 @@ def closest(int kind, const double[:, ::1] rows, double[:, ::1] out):
 cdef struct workspace:
     triangle* tris
     int32_t n
-    touched_triangle* touched
+    toi_candidate* touched
     double* depths
 
 
@@ -168,7 +168,7 @@ cdef workspace _workspace(const double[:, :, ::1] surface) except *:
     cdef Py_ssize_t i, n = max(surface.shape[0], 12)
     w.n = <int32_t>surface.shape[0]
     w.tris = <triangle*>malloc(n * sizeof(triangle))
-    w.touched = <touched_triangle*>malloc(n * sizeof(touched_triangle))
+    w.touched = <toi_candidate*>malloc(n * sizeof(toi_candidate))
     w.depths = <double*>malloc(n * sizeof(double))
     if w.tris == NULL or w.touched == NULL or w.depths == NULL:
         _release(&w)

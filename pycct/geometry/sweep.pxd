@@ -8,7 +8,7 @@ says that nothing is touched within ``limit``. All functions are pure.
 from libc.stdint cimport int16_t, int32_t, int64_t
 
 from pycct.geometry.closest cimport longest_edge
-from pycct.geometry.aabb4 cimport lanes_box, lanes_reach2, lanes_slack
+from pycct.geometry.aabb4 cimport aabb4_box, aabb4_reach2, aabb4_slack
 from pycct.geometry.types cimport sweep_hit, triangle
 from pycct.geometry.vec cimport (
     aabb,
@@ -77,7 +77,7 @@ cdef enum passed_bit:
 
 
 # One triangle on the way to a shape's hit: as triangles_in_reach notes it, then, if touched, as a candidate.
-cdef struct touched_triangle:
+cdef struct toi_candidate:
     double distance     # noted: the height of the axis above the plane, where it is lowest; touched: when
     double facing       # noted: dot(normal, dir); touched: |dot(normal, dir)|
     int32_t tri
@@ -129,7 +129,7 @@ cdef inline capsule_cast capsule_cast_of(vec3 p0, vec3 p1, double radius, vec3 d
 # Overlapping triangles are passed over when ``skip_overlaps``. False: nothing hit.
 # ``tested`` is raised by the number of triangles that were really looked at.
 cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided,
-                         bint skip_overlaps, touched_triangle* touched, int64_t* tested,
+                         bint skip_overlaps, toi_candidate* touched, int64_t* tested,
                          sweep_hit* hit) noexcept nogil
 # The second half of that: only the n triangles that triangles_in_reach noted in ``touched``.
 # q.limit, q.hint and q.passed do not count, the arguments do. ``known``: the first of them is what finds_face says.
@@ -137,18 +137,18 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
 # one for each of tris, or NULL.
 cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32_t* source, triangle_aid* aids,
                         int32_t n, bint two_sided, bint skip_overlaps, double limit, int32_t hint, bint known,
-                        int* passed, touched_triangle* touched, int64_t* tested, sweep_hit* hit) noexcept nogil
+                        int* passed, toi_candidate* touched, int64_t* tested, sweep_hit* hit) noexcept nogil
 # As triangles_in_reach, among triangles that are all one-sided and whose boxes stand in lanes; those that face away do
 # not count, nor does ``but``, -1: none. ``touched`` needs room for one more than there are. -1: where q.passed wants to
 # know of overlaps with what faces away, there may be one.
-cdef int32_t lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, int32_t but,
-                            double limit, touched_triangle* touched) noexcept nogil
+cdef int32_t aabb4_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, int32_t but,
+                            double limit, toi_candidate* touched) noexcept nogil
 # Whether a cast finds the inside of a triangle, and that before anything else of it; ``found`` tells how, but for tri.
-cdef bint finds_face(const capsule_cast* q, const triangle* t, touched_triangle* found) noexcept nogil
+cdef bint hits_same_face(const capsule_cast* q, const triangle* t, toi_candidate* found) noexcept nogil
 # Whether nothing in ``touched``, all else that is in reach up to ``limit``, can have a say beside that; then the hit is
 # filled in.
-cdef bint is_alone(const capsule_cast* q, const triangle* tris, triangle_aid* aids, int32_t n,
-                   const touched_triangle* touched, const touched_triangle* found, double limit,
+cdef bint is_unique_hit(const capsule_cast* q, const triangle* tris, triangle_aid* aids, int32_t n,
+                   const toi_candidate* touched, const toi_candidate* found, double limit,
                    sweep_hit* hit) noexcept nogil
 cdef bint cast_sphere(const capsule_cast* q, vec3 centre, double radius, sweep_hit* hit) noexcept nogil
 cdef bint cast_capsule(const capsule_cast* q, vec3 q0, vec3 q1, double radius, sweep_hit* hit) noexcept nogil
@@ -188,7 +188,7 @@ cdef inline bint is_plane_ahead(double low, double rate, double reach, double li
 
 cdef inline int32_t triangles_in_reach(const capsule_cast* q, const triangle* tris, int32_t first, const int32_t* which,
                                        int32_t n, bint two_sided, double limit, int* passed,
-                                       touched_triangle* touched) noexcept nogil:
+                                       toi_candidate* touched) noexcept nogil:
     """Note those of the triangles that their planes cannot rule out; returns how many they are.
 
     ``which`` are the numbers of those to look at, counted from ``first`` on as those noted are; NULL: the
@@ -237,14 +237,14 @@ cdef inline int32_t triangles_in_reach(const capsule_cast* q, const triangle* tr
     return m
 
 
-cdef inline lanes_box lanes_way(const capsule_cast* q, double limit) noexcept nogil:
+cdef inline aabb4_box aabb4_path(const capsule_cast* q, double limit) noexcept nogil:
     """Where a capsule comes by up to the limit, and a little more."""
     cdef vec3 way = v3_scale(q.dir, limit), lo = v3_min(q.p0, q.p1), hi = v3_max(q.p0, q.p1)
-    cdef double far = lanes_slack(q.size + limit) + q.slack
-    cdef lanes_box box
+    cdef double far = aabb4_slack(q.size + limit) + q.slack
+    cdef aabb4_box box
     lo = v3_min(lo, v3_add(lo, way))
     hi = v3_max(hi, v3_add(hi, way))
     box.lo = [<float>(lo.x - far), <float>(lo.y - far), <float>(lo.z - far)]
     box.hi = [<float>(hi.x + far), <float>(hi.y + far), <float>(hi.z + far)]
-    box.reach2 = lanes_reach2(q.radius + q.slack)
+    box.reach2 = aabb4_reach2(q.radius + q.slack)
     return box

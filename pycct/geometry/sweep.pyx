@@ -22,7 +22,7 @@ from pycct.geometry.closest cimport (
     segment_triangle,
     within_edge,
 )
-from pycct.geometry.aabb4 cimport lanes_box, lanes_near, lowest_bit
+from pycct.geometry.aabb4 cimport aabb4_box, aabb4_overlap_mask, lowest_bit
 from pycct.geometry.vec cimport (
     f_max,
     f_min,
@@ -695,7 +695,7 @@ cdef inline bint _behind(const capsule_cast* q, const triangle* t, const closest
 
 
 cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided,
-                         bint skip_overlaps, touched_triangle* touched, int64_t* tested,
+                         bint skip_overlaps, toi_candidate* touched, int64_t* tested,
                          sweep_hit* hit) noexcept nogil:
     n = triangles_in_reach(q, tris, 0, NULL, n, two_sided, q.limit, q.passed, touched)
     if n == 0:
@@ -710,7 +710,7 @@ cdef inline bint _comes_first(const triangle* tris, const int32_t* source, int32
     return order < 0 or (order == 0 and source != NULL and source[i] < source[k])
 
 
-cdef int32_t _winner(const triangle* tris, const int32_t* source, touched_triangle* touched, int32_t count,
+cdef int32_t _winner(const triangle* tris, const int32_t* source, toi_candidate* touched, int32_t count,
                      double first) noexcept nogil:
     """Which of the candidates it is (RULES 3); in three rounds, so that their order does not matter."""
     cdef double best_facing = -1.0, best_distance = NO_HIT
@@ -764,7 +764,7 @@ cdef inline void _describe(const capsule_cast* q, const triangle* t, int longest
 
 
 cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris, int32_t first, uint64_t bits,
-                                     double limit, touched_triangle* touched, int32_t m, bint watches,
+                                     double limit, toi_candidate* touched, int32_t m, bint watches,
                                      bint* behind) noexcept nogil:
     """Note those of the triangles that bits stand for, the lowest for ``first``, that face and are in reach.
 
@@ -798,32 +798,32 @@ cdef inline uint64_t _without(uint64_t bits, int32_t i) noexcept nogil:
 
 
 cdef inline int32_t _lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n,
-                                    int32_t but, double limit, touched_triangle* touched,
+                                    int32_t but, double limit, toi_candidate* touched,
                                     bint watches) noexcept nogil:
-    cdef lanes_box way
+    cdef aabb4_box way
     cdef int32_t first = 0, m = 0
     cdef bint behind = False
     if n <= FEW:
         # Of a few the planes alone are looked at sooner.
         m = _planes_in_reach(q, tris, 0, _without((<uint64_t>1 << n) - 1, but), limit, touched, 0, watches, &behind)
         return -1 if behind else m
-    way = lanes_way(q, limit)
+    way = aabb4_path(q, limit)
     while first < n:
-        m = _planes_in_reach(q, tris, first, _without(lanes_near(boxes, first, n, &way), but - first), limit, touched,
+        m = _planes_in_reach(q, tris, first, _without(aabb4_overlap_mask(boxes, first, n, &way), but - first), limit, touched,
                              m, watches, &behind)
         first += 64
     return -1 if behind else m
 
 
-cdef int32_t lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, int32_t but,
-                            double limit, touched_triangle* touched) noexcept nogil:
+cdef int32_t aabb4_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, int32_t but,
+                            double limit, toi_candidate* touched) noexcept nogil:
     # Apart, so that who does not want to know has nothing to do with it.
     if q.passed != NULL:
         return _lanes_in_reach(q, tris, boxes, n, but, limit, touched, True)
     return _lanes_in_reach(q, tris, boxes, n, but, limit, touched, False)
 
 
-cdef bint finds_face(const capsule_cast* q, const triangle* t, touched_triangle* found) noexcept nogil:
+cdef bint hits_same_face(const capsule_cast* q, const triangle* t, toi_candidate* found) noexcept nogil:
     cdef double nd = v3_dot(t.n, q.dir), h0, h1, low, x, y, z
     cdef bint last, leads
     if nd >= -SHALLOW:
@@ -850,8 +850,8 @@ cdef bint finds_face(const capsule_cast* q, const triangle* t, touched_triangle*
     return _is_over(v3_madd(q.p1 if last else q.p0, q.dir, found.distance), t, &x, &y, &z)
 
 
-cdef bint is_alone(const capsule_cast* q, const triangle* tris, triangle_aid* aids, int32_t n,
-                   const touched_triangle* touched, const touched_triangle* found, double limit,
+cdef bint is_unique_hit(const capsule_cast* q, const triangle* tris, triangle_aid* aids, int32_t n,
+                   const toi_candidate* touched, const toi_candidate* found, double limit,
                    sweep_hit* hit) noexcept nogil:
     cdef double ahead = q.slack + SURELY_AHEAD * q.size
     cdef const triangle* t
@@ -869,12 +869,12 @@ cdef bint is_alone(const capsule_cast* q, const triangle* tris, triangle_aid* ai
 
 cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32_t* source, triangle_aid* aids,
                         int32_t n, bint two_sided, bint skip_overlaps, double limit, int32_t hint, bint known,
-                        int* passed, touched_triangle* touched, int64_t* tested, sweep_hit* hit) noexcept nogil:
+                        int* passed, toi_candidate* touched, int64_t* tested, sweep_hit* hit) noexcept nogil:
     cdef int32_t i, k, count = 0, winner = 0, over
     cdef double nd, low, time, first = NO_HIT, longest = limit, lead, trails, ta, tb, tc
     cdef const triangle* t
     cdef triangle turned
-    cdef touched_triangle swap
+    cdef toi_candidate swap
     cdef closest_pair near
     cdef vec3 axis
     cdef bint overlapping = False

@@ -11,14 +11,14 @@ from pycct.convex.polytope_cast cimport cast_body
 from pycct.convex.polytope cimport convex_shape, polytope
 from pycct.geometry.types cimport triangle
 from pycct.geometry.vec cimport aabb, quat, vec3
-from pycct.world.candidates cimport candidates, placed, world_part
+from pycct.world.candidates cimport candidates, collider, broadphase_layer
 
 cdef enum:
     QUERY_PARTS = 3         # static actors, moving actors, characters
     QUERY_FACES = 512
 
 
-cdef enum asker_kind:
+cdef enum query_shape_kind:
     ASK_RAY = 0
     ASK_ROUND = 1           # sphere or capsule
     ASK_POLYTOPE = 2        # box, hull, triangle
@@ -26,7 +26,7 @@ cdef enum asker_kind:
 
 
 # The shape that asks, placed in the world.
-cdef struct asker:
+cdef struct query_shape:
     int32_t kind            # asker_kind
     const convex_shape* shape   # of a round shape or polytope
     vec3 position           # also the origin of the frame in which polytopes are computed
@@ -40,7 +40,7 @@ cdef struct asker:
 
 
 cdef struct query_view:
-    const world_part* parts[QUERY_PARTS]        # NULL: not asked
+    const broadphase_layer* parts[QUERY_PARTS]        # NULL: not asked
     const uint8_t* allowed[QUERY_PARTS]         # one per item, or NULL: all
     uint32_t mask
 
@@ -93,20 +93,20 @@ cdef struct query_scratch:
 cdef void query_init(query_scratch* s) noexcept nogil
 cdef void query_free(query_scratch* s) noexcept nogil
 # The shape at a pose; status. Fills in what depends on the pose and, for a polytope, the work.
-cdef int asker_place(asker* q, const convex_shape* shape, vec3 position, quat rotation, query_scratch* s,
+cdef int query_shape_place(query_shape* q, const convex_shape* shape, vec3 position, quat rotation, query_scratch* s,
                      bint casts) noexcept nogil
-cdef void asker_ray(asker* q, vec3 origin) noexcept nogil
-cdef void asker_halfspace(asker* q, vec3 normal, double offset) noexcept nogil
+cdef void query_shape_ray(query_shape* q, vec3 origin) noexcept nogil
+cdef void query_shape_halfspace(query_shape* q, vec3 normal, double offset) noexcept nogil
 # Nearest hit along the unit vector dir. Status; hit.found tells.
-cdef int query_cast(const query_view* v, const asker* q, vec3 dir, double limit, query_scratch* s,
+cdef int query_cast(const query_view* v, const query_shape* q, vec3 dir, double limit, query_scratch* s,
                     query_hit* hit) noexcept nogil
 # Append a touch. Status.
 cdef int query_note(query_scratch* s, const query_touch* touch) noexcept nogil
 # All shapes touched, in s.touches; with the ways out when asked. Status.
-cdef int query_touches(const query_view* v, const asker* q, bint ways_out, query_scratch* s) noexcept nogil
+cdef int query_touches(const query_view* v, const query_shape* q, bint ways_out, query_scratch* s) noexcept nogil
 # Nearest pair of points within max_distance; negative distance when it enters. Status.
-cdef int query_closest(const query_view* v, const asker* q, double max_distance, query_scratch* s,
+cdef int query_closest(const query_view* v, const query_shape* q, double max_distance, query_scratch* s,
                        query_hit* hit) noexcept nogil
 # Mark the items (one byte each) that a cast, or a look around within reach, may meet.
-cdef void query_mark(const query_view* v, const asker* q, vec3 dir, double limit, bint near,
+cdef void query_mark(const query_view* v, const query_shape* q, vec3 dir, double limit, bint near,
                      uint8_t** marks) noexcept nogil

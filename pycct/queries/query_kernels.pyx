@@ -32,7 +32,7 @@ from pycct.geometry.sweep cimport (
     cast_sphere,
     cast_triangles,
     latest_candidate,
-    touched_triangle,
+    toi_candidate,
     triangle_order,
 )
 from pycct.geometry.types cimport (
@@ -94,8 +94,8 @@ from pycct.world.candidates cimport (
     local_box,
     mesh_triangle,
     place_point,
-    placed,
-    world_part,
+    collider,
+    broadphase_layer,
 )
 
 # Most pushes out of a surface in one answer, and depths that count as equal (RULES 7.5).
@@ -144,7 +144,7 @@ cdef int _need_work(query_scratch* s) noexcept nogil:
     return STATUS_NO_MEMORY if s.work == NULL else STATUS_OK
 
 
-cdef int asker_place(asker* q, const convex_shape* shape, vec3 position, quat rotation, query_scratch* s,
+cdef int query_shape_place(query_shape* q, const convex_shape* shape, vec3 position, quat rotation, query_scratch* s,
                      bint casts) noexcept nogil:
     cdef int32_t i
     cdef vec3 p
@@ -181,7 +181,7 @@ cdef int asker_place(asker* q, const convex_shape* shape, vec3 position, quat ro
     return STATUS_OK
 
 
-cdef void asker_ray(asker* q, vec3 origin) noexcept nogil:
+cdef void query_shape_ray(query_shape* q, vec3 origin) noexcept nogil:
     q.kind = ASK_RAY
     q.shape = NULL
     q.position = q.p0 = q.p1 = origin
@@ -189,7 +189,7 @@ cdef void asker_ray(asker* q, vec3 origin) noexcept nogil:
     q.box = box_of(origin, origin)
 
 
-cdef void asker_halfspace(asker* q, vec3 normal, double offset) noexcept nogil:
+cdef void query_shape_halfspace(query_shape* q, vec3 normal, double offset) noexcept nogil:
     q.kind = ASK_HALFSPACE
     q.shape = NULL
     q.normal = normal
@@ -257,15 +257,15 @@ cdef inline void _from_sweep(query_hit* h, const sweep_hit* s) noexcept nogil:
     h.point = s.point
 
 
-cdef inline vec3 _box_half(const placed* p) noexcept nogil:
+cdef inline vec3 _box_half(const collider* p) noexcept nogil:
     return v3(p.a.x * fabs(p.scale.x), p.a.y * fabs(p.scale.y), p.a.z * fabs(p.scale.z))
 
 
-cdef inline bint _flat_hull(const placed* p) noexcept nogil:
+cdef inline bint _flat_hull(const collider* p) noexcept nogil:
     return (p.hull.dimension < 3 or p.hull_scale.x == 0.0 or p.hull_scale.y == 0.0 or p.hull_scale.z == 0.0)
 
 
-cdef inline triangle _own_triangle(const placed* p) noexcept nogil:
+cdef inline triangle _own_triangle(const collider* p) noexcept nogil:
     """The world triangle of a Triangle; its normal is zero when it has no area."""
     cdef triangle t
     t.a = place_point(p, p.a)
@@ -276,7 +276,7 @@ cdef inline triangle _own_triangle(const placed* p) noexcept nogil:
     return t
 
 
-cdef void _load_item(polytope* out, const placed* p, vec3 origin) noexcept nogil:
+cdef void _load_item(polytope* out, const collider* p, vec3 origin) noexcept nogil:
     """A sphere, capsule, box, hull or triangle as a polytope about the origin."""
     cdef convex_shape s
     cdef triangle t
@@ -311,7 +311,7 @@ cdef inline void _load_triangle(polytope* out, const triangle* t, vec3 origin) n
     polytope_load(out, &s, none, origin, False)
 
 
-cdef int _faces_of(const placed* p, candidates* c) noexcept nogil:
+cdef int _faces_of(const collider* p, candidates* c) noexcept nogil:
     """The triangles of a hull, box or triangle, in c.tris."""
     candidates_cut(c, 0, 0)
     return candidates_add(c, p, 0, 0, p.bounds, NULL)
@@ -321,7 +321,7 @@ cdef int _faces_of(const placed* p, candidates* c) noexcept nogil:
 
 cdef struct cast_job:
     const query_view* v
-    const asker* q
+    const query_shape* q
     query_scratch* s
     vec3 dir
     double asked        # the whole distance
@@ -348,7 +348,7 @@ cdef inline void _took(cast_job* j) noexcept nogil:
         j.cast.limit = j.limit
 
 
-cdef void _polytope_contact(cast_job* j, query_hit* h, const placed* p, const triangle* t) noexcept nogil:
+cdef void _polytope_contact(cast_job* j, query_hit* h, const collider* p, const triangle* t) noexcept nogil:
     """Where the body at the end of its way touches an item or a triangle: both seen from there."""
     cdef polytope_work* w = j.s.work
     cdef core_pair pair
@@ -376,7 +376,7 @@ cdef void _gather(cast_job* j, const triangle* t, bint two_sided, int32_t tri) n
     """Keep a triangle that a round shape touches no later than a candidate of its surface (RULES 3)."""
     cdef candidates* c = &j.s.near
     cdef sweep_hit one
-    cdef touched_triangle touched
+    cdef toi_candidate touched
     if not cast_triangles(&j.cast, t, 1, two_sided, False, &touched, &c.tested, &one):
         return
     if candidates_room(c, 1) != STATUS_OK:
@@ -408,7 +408,7 @@ cdef void _end_surface(cast_job* j, bint two_sided) noexcept nogil:
 cdef void _cast_triangle(cast_job* j, const triangle* t, bint two_sided, int32_t tri) noexcept nogil:
     """A triangle of a surface."""
     cdef query_hit h
-    cdef const asker* q = j.q
+    cdef const query_shape* q = j.q
     cdef polytope_work* w = j.s.work
     cdef double x
     cdef bint back
@@ -437,7 +437,7 @@ cdef void _cast_triangle(cast_job* j, const triangle* t, bint two_sided, int32_t
     _took(j)
 
 
-cdef void _cast_mesh(cast_job* j, const placed* p) noexcept nogil:
+cdef void _cast_mesh(cast_job* j, const collider* p) noexcept nogil:
     cdef bvh_walk w
     cdef int32_t first, count, k, tri
     cdef triangle t
@@ -457,7 +457,7 @@ cdef void _cast_mesh(cast_job* j, const placed* p) noexcept nogil:
     _end_surface(j, p.mesh.two_sided)
 
 
-cdef void _cast_heightfield(cast_job* j, const placed* p) noexcept nogil:
+cdef void _cast_heightfield(cast_job* j, const collider* p) noexcept nogil:
     cdef bvh_walk w
     cdef int32_t first, count, k, tri, i, m, i0, i1, j0, j1
     cdef int which
@@ -482,7 +482,7 @@ cdef void _cast_heightfield(cast_job* j, const placed* p) noexcept nogil:
     _end_surface(j, p.field.two_sided)
 
 
-cdef void _true_normal(query_hit* h, const asker* q, vec3 dir) noexcept nogil:
+cdef void _true_normal(query_hit* h, const query_shape* q, vec3 dir) noexcept nogil:
     """From the contact to the axis, however thin the shape is (RULES 3's millimetre is for moves)."""
     cdef vec3 step = v3_scale(dir, h.distance)
     cdef vec3 n = v3_sub(point_segment(h.point, v3_add(q.p0, step), v3_add(q.p1, step)).on_b, h.point)
@@ -491,13 +491,13 @@ cdef void _true_normal(query_hit* h, const asker* q, vec3 dir) noexcept nogil:
         h.normal = v3_scale(n, 1.0 / length)
 
 
-cdef int _cast_faces(cast_job* j, const placed* p) noexcept nogil:
+cdef int _cast_faces(cast_job* j, const collider* p) noexcept nogil:
     """A ray or round shape against a hull (or, for a ray, none of the simpler shapes)."""
     cdef candidates* c = &j.s.near
-    cdef const asker* q = j.q
+    cdef const query_shape* q = j.q
     cdef query_hit h
     cdef sweep_hit one
-    cdef touched_triangle touched
+    cdef toi_candidate touched
     cdef bint inside
     cdef int32_t i
     cdef double x
@@ -541,13 +541,13 @@ cdef int _cast_faces(cast_job* j, const placed* p) noexcept nogil:
     return STATUS_OK
 
 
-cdef void _cast_at_round(cast_job* j, const placed* p) noexcept nogil:
+cdef void _cast_at_round(cast_job* j, const collider* p) noexcept nogil:
     """A polytope against a sphere or capsule: the other way round."""
     cdef polytope_work* w = j.s.work
     cdef capsule_cast back
     cdef query_hit h = _fresh(j)
     cdef sweep_hit one
-    cdef touched_triangle touched
+    cdef toi_candidate touched
     cdef int32_t i
     cdef bint overlapping
     if w.n_faces == 0:
@@ -582,7 +582,7 @@ cdef void _cast_at_round(cast_job* j, const placed* p) noexcept nogil:
         back.limit = j.limit
 
 
-cdef void _cast_halfspace(cast_job* j, const placed* p) noexcept nogil:
+cdef void _cast_halfspace(cast_job* j, const collider* p) noexcept nogil:
     cdef query_hit h = _fresh(j)
     cdef double nd = v3_dot(j.q.normal, j.dir), low
     cdef int32_t tri = -1
@@ -606,8 +606,8 @@ cdef void _cast_halfspace(cast_job* j, const placed* p) noexcept nogil:
     _took(j)
 
 
-cdef int _cast_item(cast_job* j, const placed* p) noexcept nogil:
-    cdef const asker* q = j.q
+cdef int _cast_item(cast_job* j, const collider* p) noexcept nogil:
+    cdef const query_shape* q = j.q
     cdef polytope_work* w = j.s.work
     cdef query_hit h
     cdef sweep_hit one
@@ -694,15 +694,15 @@ cdef int _cast_item(cast_job* j, const placed* p) noexcept nogil:
 
 
 cdef inline bint _asked(const query_view* v, int32_t part, int32_t item) noexcept nogil:
-    cdef const placed* p = &v.parts[part].items[item]
+    cdef const collider* p = &v.parts[part].items[item]
     return ((p.layer & v.mask) != 0 and not p.obstacle
             and (v.allowed[part] == NULL or v.allowed[part][item] != 0))
 
 
-cdef int query_cast(const query_view* v, const asker* q, vec3 dir, double limit, query_scratch* s,
+cdef int query_cast(const query_view* v, const query_shape* q, vec3 dir, double limit, query_scratch* s,
                     query_hit* hit) noexcept nogil:
     cdef cast_job j
-    cdef const world_part* part
+    cdef const broadphase_layer* part
     cdef bvh_walk w
     cdef int32_t k, i, first, count
     cdef int status = STATUS_OK
@@ -747,7 +747,7 @@ cdef int query_cast(const query_view* v, const asker* q, vec3 dir, double limit,
 
 # ---------------------------------------------------------------- touching
 
-cdef double _lowest_of(const placed* p, vec3 n, uint32_t mask, vec3* point, int32_t* tri) noexcept nogil:
+cdef double _lowest_of(const collider* p, vec3 n, uint32_t mask, vec3* point, int32_t* tri) noexcept nogil:
     """Least dot(n, x) over a shape, NO_HIT when there is nothing; where, and on which triangle."""
     cdef double best = NO_HIT, x
     cdef int32_t k, i, m
@@ -865,7 +865,7 @@ cdef push_out _polytope_from_triangle(const polytope_work* w, polytope* other, c
     return r
 
 
-cdef push_out _polytope_from_surface(const asker* q, query_scratch* s, const candidates* c,
+cdef push_out _polytope_from_surface(const query_shape* q, query_scratch* s, const candidates* c,
                                      bint two_sided) noexcept nogil:
     """Up to four successive pushes, the deepest triangle's first, added up (RULES 7.5)."""
     cdef push_out best
@@ -903,7 +903,7 @@ cdef push_out _polytope_from_surface(const asker* q, query_scratch* s, const can
     return best
 
 
-cdef bint _polytope_touches(const asker* q, query_scratch* s, const candidates* c) noexcept nogil:
+cdef bint _polytope_touches(const query_shape* q, query_scratch* s, const candidates* c) noexcept nogil:
     cdef core_pair pair
     cdef int32_t i
     for i in range(c.n_tris):
@@ -914,9 +914,9 @@ cdef bint _polytope_touches(const asker* q, query_scratch* s, const candidates* 
     return False
 
 
-cdef int _touch_item(const query_view* v, const asker* q, bint ways_out, query_scratch* s, int32_t part,
+cdef int _touch_item(const query_view* v, const query_shape* q, bint ways_out, query_scratch* s, int32_t part,
                      int32_t item) noexcept nogil:
-    cdef const placed* p = &v.parts[part].items[item]
+    cdef const collider* p = &v.parts[part].items[item]
     cdef candidates* c = &s.near
     cdef push_out push
     cdef core_pair pair
@@ -961,8 +961,8 @@ cdef int _touch_item(const query_view* v, const asker* q, bint ways_out, query_s
     return _note(s, part, item, push.dir, push.depth) if push.overlapping else STATUS_OK
 
 
-cdef int query_touches(const query_view* v, const asker* q, bint ways_out, query_scratch* s) noexcept nogil:
-    cdef const world_part* part
+cdef int query_touches(const query_view* v, const query_shape* q, bint ways_out, query_scratch* s) noexcept nogil:
+    cdef const broadphase_layer* part
     cdef bvh_walk w
     cdef int32_t k, i, item, first, count
     cdef int status
@@ -999,7 +999,7 @@ cdef int query_touches(const query_view* v, const asker* q, bint ways_out, query
 
 cdef struct near_job:
     const query_view* v
-    const asker* q
+    const query_shape* q
     query_scratch* s
     double limit
     query_hit* best
@@ -1034,11 +1034,11 @@ cdef inline void _near_triangle(near_job* j, const triangle* t, int32_t tri) noe
     _near_loaded(j, t, tri)
 
 
-cdef inline double _smallest_scale(const placed* p) noexcept nogil:
+cdef inline double _smallest_scale(const collider* p) noexcept nogil:
     return f_min(fabs(p.scale.x), f_min(fabs(p.scale.y), fabs(p.scale.z)))
 
 
-cdef void _near_item(near_job* j, const placed* p) noexcept nogil:
+cdef void _near_item(near_job* j, const collider* p) noexcept nogil:
     cdef bvh_walk w
     cdef int32_t first, count, k, tri = -1, i, m, i0, i1, j0, j1
     cdef int which
@@ -1111,10 +1111,10 @@ cdef void _near_item(near_job* j, const placed* p) noexcept nogil:
     _near_loaded(j, NULL, -1)
 
 
-cdef int query_closest(const query_view* v, const asker* q, double max_distance, query_scratch* s,
+cdef int query_closest(const query_view* v, const query_shape* q, double max_distance, query_scratch* s,
                        query_hit* hit) noexcept nogil:
     cdef near_job j
-    cdef const world_part* part
+    cdef const broadphase_layer* part
     cdef bvh_walk w
     cdef int32_t k, i, first, count
     _no_hit(hit)
@@ -1153,9 +1153,9 @@ cdef int query_closest(const query_view* v, const asker* q, double max_distance,
 
 # ---------------------------------------------------------------- what a filter is asked about
 
-cdef void query_mark(const query_view* v, const asker* q, vec3 dir, double limit, bint near,
+cdef void query_mark(const query_view* v, const query_shape* q, vec3 dir, double limit, bint near,
                      uint8_t** marks) noexcept nogil:
-    cdef const world_part* part
+    cdef const broadphase_layer* part
     cdef bvh_walk w
     cdef int32_t k, i, item, first, count
     for k in range(QUERY_PARTS):

@@ -1,14 +1,14 @@
 # cython: language_level=3
 """Questions to the world as Python asks them: arguments checked, answers as objects or arrays."""
 from pycct.geometry.vec cimport vec3
-from pycct.world.candidates cimport world_part
+from pycct.world.candidates cimport broadphase_layer
 
 
 # What a question sees: up to three parts of the world, and who owns their items.
 cdef class View:
-    cdef const world_part* fixed        # NULL: not asked
-    cdef const world_part* moving
-    cdef const world_part* characters
+    cdef const broadphase_layer* fixed        # NULL: not asked
+    cdef const broadphase_layer* moving
+    cdef const broadphase_layer* characters
     cdef list fixed_owners              # Actor of each item
     cdef list moving_owners
     cdef object character_owners        # controller or member of a crowd of each item

@@ -25,10 +25,10 @@ from pycct.convex.hull cimport HullTables
 from pycct.convex.polytope cimport convex_shape
 from pycct.queries.query_kernels cimport (
     QUERY_PARTS,
-    asker,
-    asker_halfspace,
-    asker_place,
-    asker_ray,
+    query_shape,
+    query_shape_halfspace,
+    query_shape_place,
+    query_shape_ray,
     query_cast,
     query_closest,
     query_free,
@@ -52,7 +52,7 @@ from pycct.geometry.types cimport (
     STATUS_OK,
 )
 from pycct.geometry.vec cimport q_rotate, quat, v3, v3_dot, v3_load, vec3
-from pycct.world.candidates cimport placed, triangle_data, triangle_mask
+from pycct.world.candidates cimport collider, triangle_data, triangle_mask
 
 from pycct.args.pickling import still_there
 
@@ -311,17 +311,17 @@ cdef int _shape_of(object shape, convex_shape* out) except -1:
     return 0
 
 
-cdef int _place(asker* q, Shape shape, const convex_shape* convex, vec3 position, quat rotation,
+cdef int _place(query_shape* q, Shape shape, const convex_shape* convex, vec3 position, quat rotation,
                 query_scratch* s, bint casts) noexcept nogil:
     cdef vec3 n
     cdef int status
     cdef unsigned long long env
     if convex.kind == SHAPE_PLANE:
         n = q_rotate(rotation, shape.a)
-        asker_halfspace(q, n, shape.height_ + v3_dot(n, position))
+        query_shape_halfspace(q, n, shape.height_ + v3_dot(n, position))
         return STATUS_OK
     env = fp_enter()
-    status = asker_place(q, convex, position, rotation, s, casts)
+    status = query_shape_place(q, convex, position, rotation, s, casts)
     fp_leave(env)
     return status
 
@@ -451,7 +451,7 @@ cdef object _lengths(object values, str name, Py_ssize_t n, bint endless):
 
 cdef SceneHit _scene_hit(View view, const query_view* v, const query_hit* h, double reach):
     cdef SceneHit r = SceneHit.__new__(SceneHit)
-    cdef const placed* p = &v.parts[h.part].items[h.item]
+    cdef const collider* p = &v.parts[h.part].items[h.item]
     cdef int64_t data
     r.distance = h.distance
     r.time = h.distance / reach if reach > 0.0 else 0.0
@@ -471,7 +471,7 @@ cdef SceneHit _scene_hit(View view, const query_view* v, const query_hit* h, dou
     return r
 
 
-cdef object _cast(View view, query_view* v, asker* q, vec3 d, double reach, query_scratch* s, object filter):
+cdef object _cast(View view, query_view* v, query_shape* q, vec3 d, double reach, query_scratch* s, object filter):
     cdef query_hit hit
     cdef Verdict verdict
     cdef int status
@@ -496,11 +496,11 @@ cdef object ask_raycast(View view, object origin, object direction, object dista
     cdef vec3 o = as_place(origin, "origin"), d = as_unit(direction, "direction")
     cdef double reach = as_not_negative(distance, "distance")
     cdef query_view v
-    cdef asker q
+    cdef query_shape q
     cdef query_scratch s
     _check_filter(filter)
     _look(view, as_bits(mask, "mask"), &v)
-    asker_ray(&q, o)
+    query_shape_ray(&q, o)
     query_init(&s)
     try:
         return _cast(view, &v, &q, d, reach, &s, filter)
@@ -515,7 +515,7 @@ cdef object ask_sweep(View view, object shape, object position, object direction
     cdef quat r
     cdef double reach
     cdef query_view v
-    cdef asker q
+    cdef query_shape q
     cdef query_scratch s
     _shape_of(shape, &convex)
     p = as_place(position, "position")
@@ -538,7 +538,7 @@ cdef list ask_touching(View view, object shape, object position, object rotation
     cdef vec3 p
     cdef quat r
     cdef query_view v
-    cdef asker q
+    cdef query_shape q
     cdef query_scratch s
     cdef Verdict verdict
     cdef Penetration one
@@ -599,7 +599,7 @@ cdef object ask_closest(View view, object shape, object position, object max_dis
     cdef quat r
     cdef double reach
     cdef query_view v
-    cdef asker q
+    cdef query_shape q
     cdef query_scratch s
     cdef Verdict verdict
     cdef query_hit h
@@ -683,7 +683,7 @@ cdef class Columns:
         self.mask_ = self.mask
 
     cdef void put(self, Py_ssize_t i, const query_view* v, const query_hit* h) noexcept nogil:
-        cdef const placed* p
+        cdef const collider* p
         if not h.found:
             return
         p = &v.parts[h.part].items[h.item]
@@ -732,7 +732,7 @@ cdef object _batch(View view, int what, object shape, object positions, object d
     cdef query_view v
     cdef query_scratch s
     cdef query_hit h
-    cdef asker q
+    cdef query_shape q
     cdef Verdict verdict
     cdef int status = STATUS_OK, turn, turns = 1
     cdef unsigned long long env
@@ -758,7 +758,7 @@ cdef object _batch(View view, int what, object shape, object positions, object d
                     if what != DO_CLOSEST:
                         dir = v3_load(&d[i, 0])
                     if what == DO_RAY:
-                        asker_ray(&q, v3_load(&p[i, 0]))
+                        query_shape_ray(&q, v3_load(&p[i, 0]))
                     else:
                         status = _place(&q, s_, &convex, v3_load(&p[i, 0]), _quat_row(&r[i, 0]), &s,
                                         what == DO_SWEEP and turn == turns - 1)
@@ -837,9 +837,9 @@ cdef object ask_touching_many(View view, object shape, object positions, object 
     cdef double[::1] depth
     cdef query_view v
     cdef query_scratch s, all_
-    cdef asker q
+    cdef query_shape q
     cdef Verdict verdict
-    cdef const placed* item
+    cdef const collider* item
     cdef int status = STATUS_OK, turn, turns = 1
     cdef unsigned long long env
     cdef Shape s_

@@ -70,9 +70,9 @@ EPSILON_DISTANCE = 1e-6
 SHARE = 1e-6
 # Rounding of a component, as a share of a vector's length.
 ROUNDING = 1e-15
-# How many parts of the step offset MEND_LOWER_STEP tries.
+# How many parts of the step offset FIX_LOWER_STEP tries.
 STEP_PARTS = 8
-# Gap within which MEND_KEEP_RIDE takes the character to stand: this many contact
+# Gap within which FIX_KEEP_RIDE takes the character to stand: this many contact
 # offsets, but at least this share of the radius.
 STANDING_GAP = 2.0
 STANDING_SHARE = 1e-3
@@ -137,9 +137,9 @@ class Memory:
     walk_experiment: bool = False
     hit_non_walkable: bool = False
     is_moving_up: bool = False
-    passes_back_face: bool = False  # not PhysX's: see MEND_BACK_FACES
-    climbs_steep: bool = False  # ... and MEND_STEEP_CLIMB
-    steep_climb: float = 0.0  # how far it has come up on too steep triangles: see MEND_STEEP_CLIMB
+    passes_back_face: bool = False  # not PhysX's: see FIX_BACK_FACES
+    climbs_steep: bool = False  # ... and FIX_STEEP_CLIMB
+    steep_climb: float = 0.0  # how far it has come up on too steep triangles: see FIX_STEEP_CLIMB
     touched_actor: int = -1  # what the last pass down ended on, -1: nothing
     touched_obstacle: int = -1
     touched_controller: int = -1
@@ -257,7 +257,7 @@ class MoveStats:
     timestamp: int = 0  # Scene.timestamp of what was looked up
     static_triangles: int = 0
     total_triangles: int = 0
-    mends: Rules = Rules.PHYSX  # those that made a difference; none: the move was PhysX's to the bit
+    fixes: Rules = Rules.PHYSX  # those that made a difference; none: the move was PhysX's to the bit
 
 
 @dataclass
@@ -279,7 +279,7 @@ class Move:
     standing_on_moving: bool = False
     step: float = 0.0  # the step offset of this moveCharacter
     lifted: float = 0.0  # by the pass up
-    # What the mends look at.
+    # What the fixes look at.
     passing: bool = False  # the move began inside one-sided triangles, come from behind
     passed: set = field(default_factory=set)  # what its sweeps passed over, see CapsuleCast
     lintel: bool = False  # a lower capsule would miss what the pass aside met
@@ -294,11 +294,11 @@ class Move:
         """Change the memory."""
         self.s = replace(self.s, **changes)
 
-    def mend(self, bit):
-        """Whether a mend is on; called where that makes the difference, and noted."""
+    def fix(self, bit):
+        """Whether a fix is on; called where that makes the difference, and noted."""
         if bit not in self.p.rules:
             return False
-        self.stats.mends |= bit
+        self.stats.fixes |= bit
         return True
 
     def tell(self, kind, sweep_pass, position, vector, hit=None):
@@ -450,13 +450,13 @@ class Move:
             q = capsule_cast(*self.ends(position), p.radius, way, left + p.contact_offset, True, True)
             if Rules.CULL_PARALLEL in p.rules:
                 q = q._replace(culls_parallel=True)
-            if Rules.MEND_BACK_FACES in p.rules:
+            if Rules.FIX_BACK_FACES in p.rules:
                 q = q._replace(passed=set(), passing=self.passing)
             hit = cast(self.candidates, q, self.recovers(), self.may_meet)
-            if Rules.MEND_BACK_FACES in p.rules:
+            if Rules.FIX_BACK_FACES in p.rules:
                 self.passed |= q.passed
                 if "overlap" in q.passed:
-                    self.mend(Rules.MEND_BACK_FACES)
+                    self.fix(Rules.FIX_BACK_FACES)
             if hit is None:
                 self.tell("free", sweep_pass, position, sub(target, position))
                 if on_steep:
@@ -474,7 +474,7 @@ class Move:
             was_on_steep = on_steep
             if sweep_pass is Pass.SIDE:
                 on_steep = self.is_steep_hit(hit, way)
-                if Rules.MEND_LOWER_STEP in p.rules and self.lifted > 0.0 and not self.lintel:
+                if Rules.FIX_LOWER_STEP in p.rules and self.lifted > 0.0 and not self.lintel:
                     self.lintel = self.is_lintel(q, hit)
             # RULES 5: more iterations where it may slide on what it stands on.
             if sliding and collisions == 0:
@@ -563,7 +563,7 @@ class Move:
         else:
             self.set(touch_other_controller=True, touched_controller=item.id)
 
-    # --- mends: what they look at ---------------------------------------------
+    # --- fixes: what they look at ---------------------------------------------
 
     def is_steep_hit(self, hit, way):
         """Whether a triangle of an actor was hit that is too steep to walk on, whatever carries it."""
@@ -588,10 +588,10 @@ class Move:
         if self.s.validate_triangle_side:
             if too_steep(p, self.s.side_normal):
                 return True
-            if dot(self.s.side_normal, p.up) < 0.0 and self.mend(Rules.MEND_OVERHANGS):
+            if dot(self.s.side_normal, p.up) < 0.0 and self.fix(Rules.FIX_OVERHANGS):
                 return True
         if self.moving_aside is not None and dot(self.moving_aside, p.up) < p.slope_limit:
-            return self.mend(Rules.MEND_MOVING_SLOPES)
+            return self.fix(Rules.FIX_MOVING_SLOPES)
         return False
 
     def steep_below(self, bottom):
@@ -603,21 +603,21 @@ class Move:
         if self.moving_below is not None:
             normal, top = self.moving_below
             if top - bottom > p.step_offset and too_steep(p, normal):
-                return self.mend(Rules.MEND_MOVING_SLOPES)
+                return self.fix(Rules.FIX_MOVING_SLOPES)
         if self.s.climbs_steep and self.s.steep_climb > 0.0:
             # Higher than a step above where it last stood on something walkable.
             bottom -= self.s.steep_climb
             fixed = self.s.validate_triangle_down and self.s.touched_max - bottom > p.step_offset
             if fixed and too_steep(p, self.s.down_normal):
-                return self.mend(Rules.MEND_STEEP_CLIMB)
-            if Rules.MEND_MOVING_SLOPES in p.rules and self.moving_below is not None:
+                return self.fix(Rules.FIX_STEEP_CLIMB)
+            if Rules.FIX_MOVING_SLOPES in p.rules and self.moving_below is not None:
                 normal, top = self.moving_below
                 if top - bottom > p.step_offset and too_steep(p, normal):
-                    return self.mend(Rules.MEND_STEEP_CLIMB)
+                    return self.fix(Rules.FIX_STEEP_CLIMB)
         return False
 
     def count_steep_climb(self, gained, jumps):
-        """MEND_STEEP_CLIMB: how far up the last moves went without anything walkable below."""
+        """FIX_STEEP_CLIMB: how far up the last moves went without anything walkable below."""
         ground = self.s.ground
         steep = False
         if ground is not None:
@@ -628,10 +628,10 @@ class Move:
             self.set(climbs_steep=True, steep_climb=f_max(0.0, self.s.steep_climb + gained))
 
     def level(self, displacement):
-        """MEND_ALMOST_LEVEL: a rise that only rounding made is none."""
+        """FIX_ALMOST_LEVEL: a rise that only rounding made is none."""
         rise = dot(displacement, self.p.up)
         size = length(displacement)
-        if 0.0 < rise <= SHARE * size and self.mend(Rules.MEND_ALMOST_LEVEL):
+        if 0.0 < rise <= SHARE * size and self.fix(Rules.FIX_ALMOST_LEVEL):
             # A little more than the rise, for this is rounded too.
             return madd(displacement, self.p.up, -2.0 * rise - ROUNDING * size)
         return displacement
@@ -670,7 +670,7 @@ class Move:
                 # RULES 6: the step cannot be higher than what was really gained.
                 gained = dot(self.s.position, up) - start_height
                 step_offset = f_min(step_offset, gained)
-                if not (rise > 0.0 and gained < rise * (1.0 - SHARE)) and self.mend(Rules.MEND_STEP_IS_NO_JUMP):
+                if not (rise > 0.0 and gained < rise * (1.0 - SHARE)) and self.fix(Rules.FIX_STEP_IS_NO_JUMP):
                     flags &= ~CollisionFlags.UP
             self.lifted = dot(self.s.position, up) - start_height
 
@@ -750,7 +750,7 @@ class Move:
             self.set(normalize_response=normalize)
             return flags
 
-        # MEND_STEEP_ASIDE: a too steep triangle aside lifted the character, and nothing is below.
+        # FIX_STEEP_ASIDE: a too steep triangle aside lifted the character, and nothing is below.
         if (
             self.raised > SHARE * length(d.side_vector)
             and self.s.ground is None
@@ -758,16 +758,16 @@ class Move:
             and p.slope_limit > 0.0
             and rise <= 0.0
             and dot(self.s.position, up) - start_height > SHARE * length(d.side_vector)
-            and self.mend(Rules.MEND_STEEP_ASIDE)
+            and self.fix(Rules.FIX_STEEP_ASIDE)
         ):
             self.set(hit_non_walkable=True)
             self.tell("too_steep_aside", Pass.SIDE, self.s.position, self.s.side_normal)
         return flags
 
-    # --- mends: what they do --------------------------------------------------
+    # --- fixes: what they do --------------------------------------------------
 
     def lower_step(self, before, displacement, min_distance, flags):
-        """MEND_LOWER_STEP: moveCharacter again with eighths of the step offset, for a lintel stopped the lifted head.
+        """FIX_LOWER_STEP: moveCharacter again with eighths of the step offset, for a lintel stopped the lifted head.
 
         What gets farthest aside counts, of equals the highest step. Returns collision flags.
         """
@@ -783,7 +783,7 @@ class Move:
             again = self.move_character(displacement, min_distance)
             now = dot(sub(self.s.position, before.position), side)
             farther = not self.s.hit_non_walkable and now > best + asked * SHARE
-            if farther and self.mend(Rules.MEND_LOWER_STEP):
+            if farther and self.fix(Rules.FIX_LOWER_STEP):
                 best, flags = now, again
                 kept, hits = self.s, self.hits
         self.s, self.hits = kept, hits
@@ -791,15 +791,15 @@ class Move:
         return flags
 
     def recover_kinematic(self):
-        """MEND_KINEMATIC_RECOVERY: out of kinematic bodies that the move ends inside of."""
+        """FIX_KINEMATIC_RECOVERY: out of kinematic bodies that the move ends inside of."""
         around = self.around(self.s.position, self.p.radius)
         radius = self.p.radius * (1.0 - SHARE)
         push = deepest(around, *self.ends(self.s.position), radius, ("kinematic",), self.may_meet)
-        if push.overlapping and self.mend(Rules.MEND_KINEMATIC_RECOVERY):
+        if push.overlapping and self.fix(Rules.FIX_KINEMATIC_RECOVERY):
             self.set(position=self.recover(self.s.position))
 
     def keep_ride(self):
-        """MEND_KEEP_RIDE: go on standing on a moving thing that the pass down just missed."""
+        """FIX_KEEP_RIDE: go on standing on a moving thing that the pass down just missed."""
         p = self.p
         down = scale(p.up, -1.0)
         reach = f_max(STANDING_GAP * p.contact_offset, STANDING_SHARE * p.radius)
@@ -808,7 +808,7 @@ class Move:
         hit = cast(groups, capsule_cast(low, high, p.radius, down, reach, True, True), (), self.may_meet)
         if hit is None:
             return
-        self.mend(Rules.MEND_KEEP_RIDE)
+        self.fix(Rules.FIX_KEEP_RIDE)
         item, base = hit.group.item, hit.base
         self.set(touched_point=base.point, touched_local=item.unplace_point(base.point))
         if item.owner == OBSTACLE:
@@ -934,18 +934,18 @@ class Move:
                 recover = f_max(0.0, gained) + abs(dot(whole, p.up))
                 self.sweep_test(scale(p.up, -recover), MAX_ITERATIONS, min_distance, Pass.UP)
             self.set(walk_experiment=False, normalize_response=False)
-        if Rules.MEND_STEEP_CLIMB in p.rules:
+        if Rules.FIX_STEEP_CLIMB in p.rules:
             self.count_steep_climb(dot(sub(self.s.position, carried), p.up), rise > 0.0)
-        if Rules.MEND_BACK_FACES in p.rules:
+        if Rules.FIX_BACK_FACES in p.rules:
             self.set(passes_back_face=bool(self.passed))
         if any(i.body != "static" for i in self.items):
             idle = self.stats.iterations == 0
-            if Rules.MEND_KINEMATIC_RECOVERY in p.rules and p.overlap_recovery:
+            if Rules.FIX_KINEMATIC_RECOVERY in p.rules and p.overlap_recovery:
                 self.recover_kinematic()
             touches = max(self.s.touched_actor, self.s.touched_obstacle, self.s.touched_controller) >= 0
             lost = self.s.ground is None and not touches
             looks = self.carried or idle or self.stats.recoveries > 0
-            if Rules.MEND_KEEP_RIDE in p.rules and rise <= 0.0 and lost and looks:
+            if Rules.FIX_KEEP_RIDE in p.rules and rise <= 0.0 and lost and looks:
                 self.keep_ride()
         # RULES 9: a position that is not finite is never stored.
         if not is_finite(self.s.position):

@@ -96,7 +96,7 @@ class CapsuleCast(NamedTuple):
     culls: bool  # ignore triangles whose normal goes along with the motion ...
     culls_parallel: bool  # ... or is at right angles to it (RULES 9 row 8)
     inside: float  # an axis nearer than this overlaps: the radius, less rounding
-    # For Rules.MEND_BACK_FACES. Not None: overlaps with one-sided triangles from behind are
+    # For Rules.FIX_BACK_FACES. Not None: overlaps with one-sided triangles from behind are
     # passed over, and the set tells of it: "overlap", or "back" where a culled triangle is overlapped.
     passed: set | None = None
     passing: bool = False  # all overlaps are passed over
@@ -564,7 +564,7 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
             if near.dist2 < q.inside * q.inside:
                 if skip_overlaps:
                     continue
-                # MEND_BACK_FACES: one-sided triangles do not hold who comes from behind.
+                # FIX_BACK_FACES: one-sided triangles do not hold who comes from behind.
                 if q.passed is not None and not two_sided and (q.passing or _behind(q, t, near)):
                     q.passed.add("overlap")
                     continue

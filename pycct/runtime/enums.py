@@ -22,37 +22,37 @@ class Behavior(IntFlag):
 
 
 class Rules(IntFlag):
-    """Where the rule sets differ: one bit a row of RULES 9, then one bit a mend.
+    """Where the rule sets differ: one bit a row of RULES 9, then one bit a fix.
 
-    ``PHYSX`` has none, ``DOCUMENT`` every row, ``ROBUST`` every mend. What the mends change, and
+    ``PHYSX`` has none, ``DOCUMENT`` every row, ``ROBUST`` every fix. What the fixes change, and
     the report (R04, ...) that each answers:
 
-    MEND_BACK_FACES
+    FIX_BACK_FACES
         R04. One-sided triangles let pass who comes from behind, but hold him fast on the way back: an
         overlap with a triangle from behind, or while passing through from there, is no obstacle.
-    MEND_OVERHANGS
+    FIX_OVERHANGS
         R13. A normal that faces down, if only by rounding, is 'too steep' too for a triangle met
         aside: nothing higher than the step offset is climbed in constrained mode.
-    MEND_LOWER_STEP
+    FIX_LOWER_STEP
         R18. The way up by the step offset lifts the head into lintels: where what stops the side pass
         is out of the way of a lower capsule, eighths of the step are tried and what gets farthest counts.
-    MEND_STEEP_ASIDE
+    FIX_STEEP_ASIDE
         R20. A too steep triangle met aside that lifts the character is non-walkable also when the way
         down meets nothing.
-    MEND_MOVING_SLOPES
+    FIX_MOVING_SLOPES
         R22. Slopes of kinematic and dynamic bodies are judged as static ones are.
-    MEND_STEP_IS_NO_JUMP
+    FIX_STEP_IS_NO_JUMP
         R35. The UP flag tells of real motion upwards, not of the way up by the step offset.
-    MEND_KEEP_RIDE
+    FIX_KEEP_RIDE
         R38, R40. Who stood on a moving thing, or does not move at all, goes on standing there while the
         gap stays within twice the contact offset.
-    MEND_KINEMATIC_RECOVERY
+    FIX_KINEMATIC_RECOVERY
         R38. Kinematic bodies push out whoever a move leaves inside them, also where no pass began inside:
         ``state.overlap`` then tells of a crush.
-    MEND_ALMOST_LEVEL
+    FIX_ALMOST_LEVEL
         R20, R32. With an oblique up direction a level displacement rises by rounding, and would count as a
         jump: a rise of less than a millionth is none.
-    MEND_STEEP_CLIMB
+    FIX_STEEP_CLIMB
         R20. A steep slope of small triangles is climbed as if each were a step: the step offset is counted
         from where the character last stood on something walkable.
     """
@@ -72,16 +72,16 @@ class Rules(IntFlag):
     RECOVER_USER_GEOMETRY = 1 << 11
     FLAGS_BY_COLLISION = 1 << 12
     DOCUMENT = (1 << 13) - 1
-    MEND_BACK_FACES = 1 << 16
-    MEND_OVERHANGS = 1 << 17
-    MEND_LOWER_STEP = 1 << 18
-    MEND_STEEP_ASIDE = 1 << 19
-    MEND_MOVING_SLOPES = 1 << 20
-    MEND_STEP_IS_NO_JUMP = 1 << 21
-    MEND_KEEP_RIDE = 1 << 22
-    MEND_KINEMATIC_RECOVERY = 1 << 23
-    MEND_ALMOST_LEVEL = 1 << 24
-    MEND_STEEP_CLIMB = 1 << 25
+    FIX_BACK_FACES = 1 << 16
+    FIX_OVERHANGS = 1 << 17
+    FIX_LOWER_STEP = 1 << 18
+    FIX_STEEP_ASIDE = 1 << 19
+    FIX_MOVING_SLOPES = 1 << 20
+    FIX_STEP_IS_NO_JUMP = 1 << 21
+    FIX_KEEP_RIDE = 1 << 22
+    FIX_KINEMATIC_RECOVERY = 1 << 23
+    FIX_ALMOST_LEVEL = 1 << 24
+    FIX_STEEP_CLIMB = 1 << 25
     ROBUST = ((1 << 10) - 1) << 16
 
 

@@ -5,16 +5,16 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from pycct.queries.scene_queries cimport View
 from pycct.runtime.lock cimport Lock
 from pycct.spatial.character_grid cimport Neighbours
-from pycct.world.broadphase cimport Part
+from pycct.world.broadphase cimport BroadphaseLayer
 from pycct.shapes.primitives cimport Shape
 from pycct.geometry.vec cimport quat, vec3
-from pycct.world.candidates cimport placed
+from pycct.world.candidates cimport collider
 
 
 # What one move or question sees.
 cdef class Snapshot:
-    cdef Part fixed         # static actors
-    cdef Part moving        # kinematic and dynamic actors
+    cdef BroadphaseLayer fixed         # static actors
+    cdef BroadphaseLayer moving        # kinematic and dynamic actors
 
 
 # The actors of one part, and what has changed since it was last published. Held by the scene's lock.
@@ -24,16 +24,16 @@ cdef class Stage:
     cdef dict joined        # those that are new
     cdef dict left          # those that are gone
     cdef bint dirty         # there is any
-    cdef bint whole         # publish everything: what has changed is not known
-    cdef Part current
-    cdef Part spare         # the one before, and what has changed from it to the current one
-    cdef dict lag
+    cdef bint rebuild_all         # publish everything: what has changed is not known
+    cdef BroadphaseLayer current
+    cdef BroadphaseLayer back_buffer         # the one before, and what has changed from it to the current one
+    cdef dict back_buffer_delta
     cdef int join(self, Actor actor) except -1
     cdef int leave(self, Actor actor) except -1
     cdef int change(self, Actor actor) except -1
     cdef int publish(self) except -1
-    cdef Part _next(self, Part base, dict changed, dict joined, dict left)
-    cdef Part _whole(self)
+    cdef BroadphaseLayer _next(self, BroadphaseLayer base, dict changed, dict joined, dict left)
+    cdef BroadphaseLayer _whole(self)
 
 
 cdef class Actor:
@@ -49,7 +49,7 @@ cdef class Actor:
     cdef vec3 scale_
     cdef int32_t place          # in the current part of its stage
     cdef public object user_data
-    cdef int fill(self, placed* p) except -1
+    cdef int fill(self, collider* p) except -1
     cdef Scene _home(self)
     cdef int _stay(self, Scene scene) except -1
 

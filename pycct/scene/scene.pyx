@@ -35,7 +35,7 @@ from pycct.runtime.fenv cimport fp_enter, fp_leave
 from pycct.convex.hull cimport HullTables
 from pycct.runtime.lock cimport Lock
 from pycct.spatial.character_grid cimport Neighbours
-from pycct.world.broadphase cimport Part, part_for, part_is_idle
+from pycct.world.broadphase cimport BroadphaseLayer, layer_for, layer_is_idle
 from pycct.shapes.primitives cimport Box, Capsule, ConvexHull, Shape
 from pycct.geometry.types cimport (
     BODY_DYNAMIC,
@@ -68,7 +68,7 @@ from pycct.geometry.vec cimport (
     v3_scale,
     v3_sub,
 )
-from pycct.world.candidates cimport capsule_bounds, place_point, placed
+from pycct.world.candidates cimport capsule_bounds, place_point, collider
 
 from pycct.runtime.enums import Behavior
 
@@ -86,9 +86,9 @@ cdef class Stage:
         self.changed = {}
         self.joined = {}
         self.left = {}
-        self.lag = {}
+        self.back_buffer_delta = {}
         # The first publish is a whole one, and there is one even without actors.
-        self.dirty = self.whole = True
+        self.dirty = self.rebuild_all = True
 
     cdef int join(self, Actor actor) except -1:
         self.members[actor.id] = actor
@@ -116,7 +116,7 @@ cdef class Stage:
         before anything is looked at, so that such a change is seen next time; should it publish,
         all is done again.
         """
-        cdef Part base, part
+        cdef BroadphaseLayer base, part
         cdef dict changed, joined, left
         while True:
             base = self.current
@@ -126,25 +126,25 @@ cdef class Stage:
             try:
                 part = self._next(base, changed, joined, left)
             except BaseException:
-                self.whole = self.dirty = True
+                self.rebuild_all = self.dirty = True
                 raise
             if self.current is base:
                 break
-            self.whole = True
+            self.rebuild_all = True
         self.current = part
         return 0
 
-    cdef Part _next(self, Part base, dict changed, dict joined, dict left):
-        cdef Part part, spare
+    cdef BroadphaseLayer _next(self, BroadphaseLayer base, dict changed, dict joined, dict left):
+        cdef BroadphaseLayer part, back_buffer
         cdef Actor actor
         cdef list places, gone, owners
         cdef int32_t i, n
-        cdef bint idle = self.spare is not None and part_is_idle(<PyObject*>self.spare)
-        spare = self.spare
-        self.spare = None
-        lag = self.lag
-        self.lag = {}
-        if base is None or self.whole or 8 * (len(joined) + len(left)) > len(base.owners) + 64:
+        cdef bint idle = self.back_buffer is not None and layer_is_idle(<PyObject*>self.back_buffer)
+        back_buffer = self.back_buffer
+        self.back_buffer = None
+        back_buffer_delta = self.back_buffer_delta
+        self.back_buffer_delta = {}
+        if base is None or self.rebuild_all or 8 * (len(joined) + len(left)) > len(base.owners) + 64:
             return self._whole()
         for actor in left.values():
             if not _stands_in(base, actor):
@@ -159,7 +159,7 @@ cdef class Stage:
             for i in range(max(n, 1), len(owners)):
                 if (<Actor>owners[i]).id <= (<Actor>owners[i - 1]).id:
                     return self._whole()
-            part = base.twin(gone, len(joined), owners)
+            part = base.copy_with(gone, len(joined), owners)
             for i in range(gone[0] if gone else n, len(owners)):
                 (<Actor>owners[i]).place = i
             places = list(range(n, len(owners)))
@@ -167,14 +167,14 @@ cdef class Stage:
             # Only places and looks: the part before the last one will do, when nobody has it any more.
             n = base.data.n
             if idle:
-                part = spare
-                lag.update(changed)
+                part = back_buffer
+                back_buffer_delta.update(changed)
             else:
-                part = base.twin([], 0, base.owners)
-                lag = changed
-            self.spare = base
-            self.lag = changed
-            changed = lag
+                part = base.copy_with([], 0, base.owners)
+                back_buffer_delta = changed
+            self.back_buffer = base
+            self.back_buffer_delta = changed
+            changed = back_buffer_delta
             places = []
         for id, actor in changed.items():
             if id in joined:
@@ -184,16 +184,16 @@ cdef class Stage:
             places.append(actor.place)
         for i in places:
             (<Actor>part.owners[i]).fill(&part.data.items[i])
-        part.settle(places, n)
+        part.apply_changes(places, n)
         return part
 
-    cdef Part _whole(self):
-        cdef Part part = part_for(list(self.members.values()))
+    cdef BroadphaseLayer _whole(self):
+        cdef BroadphaseLayer part = layer_for(list(self.members.values()))
         cdef Actor actor
         cdef int32_t i = 0
-        self.whole = False
-        self.spare = None
-        self.lag = {}
+        self.rebuild_all = False
+        self.back_buffer = None
+        self.back_buffer_delta = {}
         for actor in part.owners:
             actor.place = i
             actor.fill(&part.data.items[i])
@@ -202,13 +202,13 @@ cdef class Stage:
         return part
 
 
-cdef inline bint _stands_in(Part part, Actor actor):
+cdef inline bint _stands_in(BroadphaseLayer part, Actor actor):
     return 0 <= actor.place < part.data.n and part.owners[actor.place] is actor
 
 
-cdef void _fill_capsule(placed* p, int64_t id, uint32_t layer, double radius, vec3 p0, vec3 p1) noexcept nogil:
+cdef void _fill_capsule(collider* p, int64_t id, uint32_t layer, double radius, vec3 p0, vec3 p1) noexcept nogil:
     """A character as the capsule it is."""
-    memset(p, 0, sizeof(placed))
+    memset(p, 0, sizeof(collider))
     p.kind = SHAPE_CAPSULE
     p.body = BODY_KINEMATIC
     p.layer = layer
@@ -240,9 +240,9 @@ cdef class CharacterOwners:
         raise IndexError(item)
 
 
-cdef Part _publish_characters(list characters, list crowds, CharacterOwners owners):
+cdef BroadphaseLayer _publish_characters(list characters, list crowds, CharacterOwners owners):
     """Freeze controllers and members of crowds into a part, as the capsules they are now."""
-    cdef Part part
+    cdef BroadphaseLayer part
     cdef vec3 centre, half
     cdef double[:, ::1] ends
     cdef double[::1] radii
@@ -251,7 +251,7 @@ cdef Part _publish_characters(list characters, list crowds, CharacterOwners owne
     cdef int32_t i, n = <int32_t>len(characters)
     cdef Py_ssize_t k
     rows = [crowd._capsules() for crowd in crowds]
-    part = part_for(characters + [None] * sum([len(row[0]) for row in rows]))
+    part = layer_for(characters + [None] * sum([len(row[0]) for row in rows]))
     owners.controllers = characters
     owners.crowds = []
     for i in range(n):
@@ -354,7 +354,7 @@ cdef class Actor:
     @property
     def bounds(self):
         """Corners (lo, hi) of the bounding box in the world, metres."""
-        cdef placed p
+        cdef collider p
         if self.shape is None:
             raise RuntimeError("an Actor is made by Scene.add")
         with cython.critical_section(self):
@@ -411,12 +411,12 @@ cdef class Actor:
         where = "removed" if self.scene_ is None else f"at {self.position}"
         return f"<{type(self).__name__} {self.id}: {self.shape!r}, {self.body}, {where}>"
 
-    cdef int fill(self, placed* p) except -1:
+    cdef int fill(self, collider* p) except -1:
         """Write the record that moves read."""
         cdef Shape s = self.shape
         cdef vec3 half, centre, k
         cdef aabb b = s.bounds_
-        memset(p, 0, sizeof(placed))
+        memset(p, 0, sizeof(collider))
         p.kind = s.kind
         p.body = self.body_
         p.layer = self.layer_
@@ -639,7 +639,7 @@ cdef class Scene:
         """What a question sees."""
         cdef View v = View.__new__(View)
         cdef Snapshot snap
-        cdef Part part
+        cdef BroadphaseLayer part
         # The word is a keyword of Cython, so no parameter can have that name.
         what = options.get("include", "actors")
         if len(options) > (1 if "include" in options else 0):
@@ -790,7 +790,7 @@ cdef class Scene:
         return self.note(actor)
 
     cdef int _check_span(self, Actor actor) except -1:
-        cdef placed p
+        cdef collider p
         actor.fill(&p)
         if p.kind == SHAPE_PLANE:
             if not fabs(p.offset) <= 2.0 * FARTHEST:

@@ -455,16 +455,16 @@ cdef tuple _extras(dict sections, object index, int flags, object n):
 
 
 cdef Mesh _mesh(object index, int flags, list counts, list numbers, dict sections, bint verify):
-    n_vertices, n_given, n_kept, n_nodes = counts
-    if not (1 <= n_vertices <= MOST and 0 <= n_kept <= n_given and 1 <= n_given <= MOST
-            and (1 <= n_nodes <= n_kept or n_nodes == n_kept == 0)):
+    n_vertices, n_given, n_compact, n_nodes = counts
+    if not (1 <= n_vertices <= MOST and 0 <= n_compact <= n_given and 1 <= n_given <= MOST
+            and (1 <= n_nodes <= n_compact or n_nodes == n_compact == 0)):
         raise ValueError("damaged: a mesh has impossible counts")
     arrays = (
         _array(sections, VERTICES, index, np.float64, (n_vertices, 3)),
         _array(sections, GIVEN, index, np.int32, (n_given, 3)),
-        _array(sections, LEAF, index, np.int32, (n_kept, 3)),
-        _array(sections, NORMALS, index, np.float64, (n_kept, 3)),
-        _array(sections, SOURCE, index, np.int32, (n_kept,)),
+        _array(sections, LEAF, index, np.int32, (n_compact, 3)),
+        _array(sections, NORMALS, index, np.float64, (n_compact, 3)),
+        _array(sections, SOURCE, index, np.int32, (n_compact,)),
     )
     nodes = _array(sections, NODES, index, np.uint8, (n_nodes * <Py_ssize_t>sizeof(bvh_node),))
     data, mask = _extras(sections, index, flags, n_given)

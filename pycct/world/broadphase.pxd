@@ -4,13 +4,13 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 
 from pycct.spatial.bvh cimport box32
-from pycct.world.candidates cimport world_part
+from pycct.world.candidates cimport broadphase_layer
 
 
 # Immutable once published, but for parts that nobody looks at any more: those may be brought up to date and
 # published again.
-cdef class Part:
-    cdef world_part data
+cdef class BroadphaseLayer:
+    cdef broadphase_layer data
     cdef list owners            # Actor (or character) of each item; keeps the shapes alive
     cdef box32* boxes           # of each item, as the tree has it
     cdef int32_t* slot          # of each item, as _bvh numbers them; -1: endless
@@ -23,12 +23,12 @@ cdef class Part:
     # A tree over items that have been filled in.
     cdef int build(self) except -1
     # The same again, without the items at these places (ascending), with room for more and other owners.
-    cdef Part twin(self, list gone, Py_ssize_t more, list owners)
+    cdef BroadphaseLayer copy_with(self, list gone, Py_ssize_t more, list owners)
     # Items at these places have been filled in anew; those from ``first_new`` on for the first time.
-    cdef int settle(self, list places, int32_t first_new) except -1
+    cdef int apply_changes(self, list places, int32_t first_new) except -1
 
 
 # Room for an item for each owner, to be filled in before `build`.
-cdef Part part_for(list owners)
+cdef BroadphaseLayer layer_for(list owners)
 # Whether there is one reference to a part; never on a free-threaded Python, where that cannot be known.
-cdef bint part_is_idle(PyObject* part) noexcept
+cdef bint layer_is_idle(PyObject* part) noexcept

@@ -29,7 +29,7 @@ from pycct.spatial.bvh cimport (
 )
 from pycct.args.values cimport raise_status
 from pycct.geometry.types cimport SHAPE_PLANE, STATUS_NO_MEMORY
-from pycct.world.candidates cimport placed, world_part
+from pycct.world.candidates cimport collider, broadphase_layer
 
 cdef extern from *:
     """
@@ -52,12 +52,12 @@ cdef double SHARE = 0.5
 cdef double MANY = 0.15
 
 
-cdef bint part_is_idle(PyObject* part) noexcept:
+cdef bint layer_is_idle(PyObject* part) noexcept:
     return one_reference(part)
 
 
 @cython.final
-cdef class Part:
+cdef class BroadphaseLayer:
     def __dealloc__(self):
         free(self.data.items)
         free(self.data.endless)
@@ -76,7 +76,7 @@ cdef class Part:
 
     cdef int build(self) except -1:
         cdef int32_t n = self.data.n, bounded = 0, k
-        cdef world_part* data = &self.data
+        cdef broadphase_layer* data = &self.data
         cdef box32* own = self.boxes
         cdef int32_t* slot = self.slot
         cdef box32* boxes = NULL
@@ -109,8 +109,8 @@ cdef class Part:
         self.patches = 0
         return 0
 
-    cdef Part twin(self, list gone, Py_ssize_t more, list owners):
-        cdef Part part = Part.__new__(Part)
+    cdef BroadphaseLayer copy_with(self, list gone, Py_ssize_t more, list owners):
+        cdef BroadphaseLayer part = BroadphaseLayer.__new__(BroadphaseLayer)
         cdef int32_t n = self.data.n, left = n - <int32_t>len(gone), total = left + <int32_t>more
         cdef int32_t i, k, start, run, to
         cdef int32_t* remap
@@ -157,7 +157,7 @@ cdef class Part:
         part.renew()
         return part
 
-    cdef int settle(self, list places, int32_t first_new) except -1:
+    cdef int apply_changes(self, list places, int32_t first_new) except -1:
         cdef int32_t i, k
         cdef int32_t many = <int32_t>len(places)
         cdef bint all_at_once = many > MANY * self.data.n
@@ -194,7 +194,7 @@ cdef class Part:
         return 0
 
 
-cdef int32_t _boxes_of(world_part* data, box32* own, int32_t* slot, box32* boxes, int32_t* which) noexcept nogil:
+cdef int32_t _boxes_of(broadphase_layer* data, box32* own, int32_t* slot, box32* boxes, int32_t* which) noexcept nogil:
     """Boxes of the items that have any, side by side, and which those are; how many."""
     cdef int32_t i, bounded = 0
     data.n_endless = 0
@@ -214,19 +214,19 @@ cdef inline Py_ssize_t _least_one(Py_ssize_t n) noexcept nogil:
     return n if n > 0 else 1
 
 
-cdef Part part_for(list owners):
-    cdef Part part = Part.__new__(Part)
+cdef BroadphaseLayer layer_for(list owners):
+    cdef BroadphaseLayer part = BroadphaseLayer.__new__(BroadphaseLayer)
     part.owners = owners
     _reserve(part, len(owners))
     return part
 
 
-cdef int _reserve(Part part, Py_ssize_t n) except -1:
+cdef int _reserve(BroadphaseLayer part, Py_ssize_t n) except -1:
     if n > 2**31 - 1:
         raise ValueError("a scene can hold at most 2**31 - 1 actors")
     part.data.n = <int32_t>n
     if n > 0:
-        part.data.items = <placed*>malloc(n * sizeof(placed))
+        part.data.items = <collider*>malloc(n * sizeof(collider))
         part.data.endless = <int32_t*>malloc(n * sizeof(int32_t))
         part.boxes = <box32*>malloc(n * sizeof(box32))
         part.slot = <int32_t*>malloc(n * sizeof(int32_t))
@@ -235,7 +235,7 @@ cdef int _reserve(Part part, Py_ssize_t n) except -1:
     return 0
 
 
-cdef int _copy_tree(Part part, Part old, Py_ssize_t more) except -1:
+cdef int _copy_tree(BroadphaseLayer part, BroadphaseLayer old, Py_ssize_t more) except -1:
     """The tree of another part as it is, with room for more items."""
     cdef Py_ssize_t nodes = old.data.tree.n_nodes, places = old.data.tree.n_items
     part.data.tree.nodes = <bvh_node*>malloc(_least_one(nodes + more) * sizeof(bvh_node))
@@ -252,14 +252,14 @@ cdef int _copy_tree(Part part, Part old, Py_ssize_t more) except -1:
     return 0
 
 
-cdef void _copy_items(Part part, Part old, int32_t to, int32_t start, int32_t n) noexcept:
+cdef void _copy_items(BroadphaseLayer part, BroadphaseLayer old, int32_t to, int32_t start, int32_t n) noexcept:
     if n > 0:
-        memcpy(&part.data.items[to], &old.data.items[start], n * sizeof(placed))
+        memcpy(&part.data.items[to], &old.data.items[start], n * sizeof(collider))
         memcpy(&part.boxes[to], &old.boxes[start], n * sizeof(box32))
         memcpy(&part.slot[to], &old.slot[start], n * sizeof(int32_t))
 
 
-cdef int _take_out(Part part, Part old, list gone) except -1:
+cdef int _take_out(BroadphaseLayer part, BroadphaseLayer old, list gone) except -1:
     """Remove items from the copied tree by their old numbers."""
     cdef int32_t n = old.data.n, i
     cdef int32_t* slot = <int32_t*>malloc(n * sizeof(int32_t))

@@ -8,17 +8,17 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from pycct.spatial.bvh cimport bvh
 from pycct.shapes.heightfield_cells cimport field_data
 from pycct.convex.hull cimport hull_extra
-from pycct.geometry.aabb4 cimport LANES, lanes_place
+from pycct.geometry.aabb4 cimport LANES, aabb4_place
 from pycct.spatial.character_grid cimport character
 from pycct.geometry.overlap cimport push_out
 from pycct.shapes.primitives cimport mesh_data
-from pycct.geometry.sweep cimport capsule_cast, touched_triangle, triangle_aid
+from pycct.geometry.sweep cimport capsule_cast, toi_candidate, triangle_aid
 from pycct.geometry.types cimport hull_data, sweep_hit, triangle
 from pycct.geometry.vec cimport aabb, f_max, mat3, quat, vec3
 
 
 # One shape in the world.
-cdef struct placed:
+cdef struct collider:
     int32_t kind            # shape_kind
     int32_t body            # body_kind
     uint32_t layer
@@ -45,9 +45,9 @@ cdef struct placed:
 
 
 # Immutable once published.
-cdef struct world_part:
+cdef struct broadphase_layer:
     int32_t n
-    placed* items
+    collider* items
     bvh tree                # over the bounded items; ``order`` holds indices of items
     int32_t n_endless
     int32_t* endless        # items without bounds: always candidates
@@ -115,12 +115,12 @@ cdef struct answer:
 
 # Answers known so far. A move that needs one it has not got notes the question,
 # ends with STATUS_NEED_ANSWER and is run again from its start.
-cdef struct answer_book:
+cdef struct callback_answers:
     answer* answers
     int32_t n
     int32_t room
-    bint asking
-    answer wanted
+    bint needs_answer
+    answer pending
 
 
 # Scratch memory of one controller or thread: grows, never shrinks.
@@ -136,7 +136,7 @@ cdef struct candidates:
     # Place of each in its mesh's leaves, or number in its heightfield; of walls -1; undefined elsewhere.
     int32_t* spot
     triangle_aid* aids
-    touched_triangle* touched
+    toi_candidate* touched
     double* depths
     int32_t n_tris
     int32_t room_tris
@@ -148,7 +148,7 @@ cdef struct candidates:
     uint32_t mask           # of the last gathering: layers of triangles to see
     int32_t[4] hints        # triangle that the last cast of each kind hit, -1: none (SWEEP 10.3)
     int32_t turn            # which of them the next cast uses: the pass of a move
-    answer_book* filter     # NULL: everything may be met
+    callback_answers* filter     # NULL: everything may be met
 
 
 # The triangles that hints stand for, by their places in the world.
@@ -159,12 +159,12 @@ cdef struct hinted:
 
 # The candidates of one part by number alone: what a character among many keeps from
 # move to move. One block of memory, which only grows.
-cdef struct kept_group:
+cdef struct compact_group:
     int32_t item
     int32_t count           # spots of a mesh or heightfield; otherwise -1: the whole item
 
 
-cdef struct kept_candidates:
+cdef struct compact_candidates:
     bint whole              # False: holds nothing of use
     int32_t n_groups
     int32_t n_spots
@@ -183,28 +183,28 @@ cdef void candidates_free(candidates* c) noexcept nogil
 cdef int candidates_room(candidates* c, int32_t more) noexcept nogil
 cdef void candidates_cut(candidates* c, int32_t n_groups, int32_t n_tris) noexcept nogil
 # What the hints stand for among the first n_tris, which are of ``part``; and hints at it again, where it is found.
-cdef hinted candidates_hinted(const candidates* c, const world_part* part, int32_t n_tris) noexcept nogil
-cdef void candidates_hint(candidates* c, const world_part* part, const hinted* what) noexcept nogil
+cdef hinted candidates_hinted(const candidates* c, const broadphase_layer* part, int32_t n_tris) noexcept nogil
+cdef void candidates_hint(candidates* c, const broadphase_layer* part, const hinted* what) noexcept nogil
 # Add what touches the box; mask picks layers. Returns a status.
-cdef int candidates_gather(candidates* c, const world_part* part, int32_t part_index, aabb box, uint32_t mask,
+cdef int candidates_gather(candidates* c, const broadphase_layer* part, int32_t part_index, aabb box, uint32_t mask,
                            const wall_rule* walls) noexcept nogil
 # Add one item, whatever its layer.
-cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t part_index, aabb box,
+cdef int candidates_add(candidates* c, const collider* p, int32_t item, int32_t part_index, aabb box,
                         const wall_rule* walls) noexcept nogil
 # Keep what was gathered from one part, and lay it out again: the same candidates to
 # the bit, as long as the part is the same. Candidates with invisible walls are not kept.
-cdef int candidates_keep(const candidates* c, const world_part* part, kept_candidates* kept) noexcept nogil
-cdef int candidates_lay_out(candidates* c, const world_part* part, int32_t part_index,
-                            const kept_candidates* kept) noexcept nogil
+cdef int candidates_keep(const candidates* c, const broadphase_layer* part, compact_candidates* kept) noexcept nogil
+cdef int candidates_expand(candidates* c, const broadphase_layer* part, int32_t part_index,
+                            const compact_candidates* kept) noexcept nogil
 # Fetch ahead of time what laying out will read: the triangles, or, once those have arrived, their corners.
-cdef void kept_prefetch(const kept_candidates* kept, const world_part* part, bint corners) noexcept nogil
-cdef void kept_free(kept_candidates* kept) noexcept nogil
+cdef void compact_prefetch(const compact_candidates* kept, const broadphase_layer* part, bint corners) noexcept nogil
+cdef void compact_free(compact_candidates* kept) noexcept nogil
 # Add another controller's capsule.
 cdef int candidates_add_character(candidates* c, const character* who, int32_t index) noexcept nogil
 # Looks an answer up; False, and the book asks, when it is not there.
-cdef bint book_answer(answer_book* book, int32_t question, int32_t owner, int64_t id, uint32_t* value) noexcept nogil
-cdef int book_add(answer_book* book, const answer* a) noexcept nogil
-cdef void book_free(answer_book* book) noexcept nogil
+cdef bint book_answer(callback_answers* book, int32_t question, int32_t owner, int64_t id, uint32_t* value) noexcept nogil
+cdef int book_add(callback_answers* book, const answer* a) noexcept nogil
+cdef void book_free(callback_answers* book) noexcept nogil
 # The nearest hit; overlaps with what is not in ``recovers`` (a bit per body_kind, bit 3:
 # obstacles and controllers) are passed over. Check c.filter.asking afterwards.
 cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil
@@ -222,18 +222,18 @@ cdef push_out group_push(candidates* c, const candidate_group* g, vec3 p0, vec3 
 cdef void candidates_prefetch(const candidates* c) noexcept nogil
 # True when the capsule touches the shape; solids are solid, triangles count from both sides.
 cdef bint group_overlaps(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil
-cdef vec3 place_point(const placed* p, vec3 local) noexcept nogil
-cdef vec3 unplace_point(const placed* p, vec3 world) noexcept nogil
+cdef vec3 place_point(const collider* p, vec3 local) noexcept nogil
+cdef vec3 unplace_point(const collider* p, vec3 world) noexcept nogil
 # A box in the shape's frame around a box in the world.
-cdef aabb local_box(const placed* p, aabb box) noexcept nogil
+cdef aabb local_box(const collider* p, aabb box) noexcept nogil
 # Triangle k of a mesh (in the order of its leaves), or a cell's triangle of a heightfield, in
 # the world; False: it has no area there, or lies in a hole.
-cdef bint mesh_triangle(const placed* p, Py_ssize_t k, triangle* t) noexcept nogil
-cdef bint heightfield_triangle(const placed* p, int32_t i, int32_t j, int which, triangle* t) noexcept nogil
+cdef bint mesh_triangle(const collider* p, Py_ssize_t k, triangle* t) noexcept nogil
+cdef bint heightfield_triangle(const collider* p, int32_t i, int32_t j, int which, triangle* t) noexcept nogil
 # The user's number for a triangle (as the user counts them) of a mesh or heightfield; False: none.
-cdef bint triangle_data(const placed* p, int32_t tri, int64_t* data) noexcept nogil
+cdef bint triangle_data(const collider* p, int32_t tri, int64_t* data) noexcept nogil
 # The layers of such a triangle; all when it has no mask.
-cdef uint32_t triangle_mask(const placed* p, int32_t tri) noexcept nogil
+cdef uint32_t triangle_mask(const collider* p, int32_t tri) noexcept nogil
 cdef aabb capsule_bounds(vec3 p0, vec3 p1, double radius) noexcept nogil
 
 
@@ -260,7 +260,7 @@ cdef inline double candidates_top(const candidates* c, vec3 up, double top) noex
     cdef const float* b
     cdef int32_t i
     for i in range(c.n_tris):
-        b = lanes_place(c.boxes, i)
+        b = aabb4_place(c.boxes, i)
         top = f_max(top, up.x * b[x] + up.y * b[y] + up.z * b[z])
     return top
 

@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memset
 from pycct.spatial.bvh cimport box32, box32_around, bvh_collect
 from pycct.shapes.heightfield_cells cimport field_cells, field_data, field_triangle
 from pycct.geometry.closest cimport point_segment, segment_segment, triangle_normal
-from pycct.geometry.aabb4 cimport BLOCK, LANES, STRIDE, lanes_box, lanes_floats, lanes_near, lanes_place, lowest_bit
+from pycct.geometry.aabb4 cimport BLOCK, LANES, STRIDE, aabb4_box, aabb4_floats, aabb4_overlap_mask, aabb4_place, lowest_bit
 from pycct.geometry.overlap cimport (
     overlaps_triangles,
     push_from_capsule,
@@ -22,10 +22,10 @@ from pycct.geometry.sweep cimport (
     cast_plane,
     cast_sphere,
     cast_selected,
-    finds_face,
-    is_alone,
-    lanes_in_reach,
-    lanes_way,
+    hits_same_face,
+    is_unique_hit,
+    aabb4_in_reach,
+    aabb4_path,
     latest_candidate,
     triangle_aid,
     triangle_aid_of,
@@ -149,17 +149,17 @@ cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
     # In whole strides, so that every part of the block is aligned as it must be.
     room = (<size_t>c.room_tris + n + <size_t>more + STRIDE - 1) // STRIDE * STRIDE
     # One block for all, what casts look at first in front: fewer pages to look up.
-    block = malloc(lanes_floats(<int32_t>room) * sizeof(float) + (room + 2) * sizeof(touched_triangle)
+    block = malloc(aabb4_floats(<int32_t>room) * sizeof(float) + (room + 2) * sizeof(toi_candidate)
                    + room * (sizeof(triangle) + sizeof(triangle_aid) + 3 * sizeof(int32_t) + sizeof(double)))
     if block == NULL:
         return STATUS_NO_MEMORY
     at = <char*>block
-    c.boxes = <float*>_carve(&at, lanes_floats(<int32_t>room) * sizeof(float), c.boxes,
-                             lanes_floats(c.n_tris) * sizeof(float))
+    c.boxes = <float*>_carve(&at, aabb4_floats(<int32_t>room) * sizeof(float), c.boxes,
+                             aabb4_floats(c.n_tris) * sizeof(float))
     c.aids = <triangle_aid*>_carve(&at, room * sizeof(triangle_aid), c.aids, n * sizeof(triangle_aid))
     c.source = <int32_t*>_carve(&at, room * sizeof(int32_t), c.source, n * sizeof(int32_t))
     c.tris = <triangle*>_carve(&at, room * sizeof(triangle), c.tris, n * sizeof(triangle))
-    c.touched = <touched_triangle*>_carve(&at, (room + 2) * sizeof(touched_triangle), NULL, 0)
+    c.touched = <toi_candidate*>_carve(&at, (room + 2) * sizeof(toi_candidate), NULL, 0)
     c.picked = <int32_t*>_carve(&at, room * sizeof(int32_t), NULL, 0)
     c.spot = <int32_t*>_carve(&at, room * sizeof(int32_t), c.spot, n * sizeof(int32_t))
     c.depths = <double*>_carve(&at, room * sizeof(double), NULL, 0)
@@ -195,14 +195,14 @@ cdef int32_t _collect(candidates* c, const bvh* tree, const box32* box) noexcept
     return found
 
 
-cdef vec3 place_point(const placed* p, vec3 local) noexcept nogil:
+cdef vec3 place_point(const collider* p, vec3 local) noexcept nogil:
     """From the shape's frame to the world: the one way a vertex gets there."""
     if p.plain:
         return v3_add(local, p.position)
     return v3_add(m3_mul(p.matrix, v3_mul(local, p.scale)), p.position)
 
 
-cdef vec3 unplace_point(const placed* p, vec3 world) noexcept nogil:
+cdef vec3 unplace_point(const collider* p, vec3 world) noexcept nogil:
     cdef vec3 v = v3_sub(world, p.position)
     if p.plain:
         return v
@@ -214,7 +214,7 @@ cdef aabb capsule_bounds(vec3 p0, vec3 p1, double radius) noexcept nogil:
     return box_grow(box_of(v3_min(p0, p1), v3_max(p0, p1)), radius)
 
 
-cdef aabb local_box(const placed* p, aabb box) noexcept nogil:
+cdef aabb local_box(const collider* p, aabb box) noexcept nogil:
     """A box in the shape's frame around a box in the world."""
     cdef vec3 centre, half, h
     if p.plain:
@@ -234,7 +234,7 @@ cdef aabb local_box(const placed* p, aabb box) noexcept nogil:
 cdef inline void _prepare_last(candidates* c) noexcept nogil:
     """The box of the triangle that comes next, and what else makes casts faster."""
     cdef const triangle* t = &c.tris[c.n_tris]
-    cdef float* b = lanes_place(c.boxes, c.n_tris)
+    cdef float* b = aabb4_place(c.boxes, c.n_tris)
     c.aids[c.n_tris] = triangle_aid_of(t)
     if c.n_tris % STRIDE == 0:
         # The rest is looked at too, whatever comes of it.
@@ -287,7 +287,7 @@ cdef void _store_walls(candidates* c, vec3 a, vec3 b, vec3 d, aabb box, const wa
         _store_if_near(c, p, v3_add(q, rise), v3_add(p, rise), box, -1)
 
 
-cdef inline bint _face_of(const placed* p, vec3 a, vec3 b, vec3 c, vec3 n, triangle* t) noexcept nogil:
+cdef inline bint _face_of(const collider* p, vec3 a, vec3 b, vec3 c, vec3 n, triangle* t) noexcept nogil:
     """Corners and normal in the shape's frame to a triangle in the world."""
     t.a = place_point(p, a)
     t.b = place_point(p, c if p.mirrored else b)
@@ -297,21 +297,21 @@ cdef inline bint _face_of(const placed* p, vec3 a, vec3 b, vec3 c, vec3 n, trian
     return not v3_is_zero(t.n)
 
 
-cdef bint mesh_triangle(const placed* p, Py_ssize_t k, triangle* t) noexcept nogil:
+cdef bint mesh_triangle(const collider* p, Py_ssize_t k, triangle* t) noexcept nogil:
     cdef const mesh_data* m = p.mesh
     cdef const int32_t* v = m.triangles + 3 * k
     return _face_of(p, v3_load(m.vertices + 3 * <Py_ssize_t>v[0]), v3_load(m.vertices + 3 * <Py_ssize_t>v[1]),
                     v3_load(m.vertices + 3 * <Py_ssize_t>v[2]), v3_load(m.normals + 3 * k), t)
 
 
-cdef bint heightfield_triangle(const placed* p, int32_t i, int32_t j, int which, triangle* t) noexcept nogil:
+cdef bint heightfield_triangle(const collider* p, int32_t i, int32_t j, int which, triangle* t) noexcept nogil:
     cdef vec3 a, b, c
     if not field_triangle(p.field, i, j, which, &a, &b, &c):
         return False
     return _face_of(p, a, b, c, triangle_normal(a, b, c), t)
 
 
-cdef bint triangle_data(const placed* p, int32_t tri, int64_t* data) noexcept nogil:
+cdef bint triangle_data(const collider* p, int32_t tri, int64_t* data) noexcept nogil:
     if tri >= 0 and p.kind == SHAPE_MESH and p.mesh.data != NULL:
         data[0] = p.mesh.data[tri]
         return True
@@ -321,7 +321,7 @@ cdef bint triangle_data(const placed* p, int32_t tri, int64_t* data) noexcept no
     return False
 
 
-cdef uint32_t triangle_mask(const placed* p, int32_t tri) noexcept nogil:
+cdef uint32_t triangle_mask(const collider* p, int32_t tri) noexcept nogil:
     if tri >= 0 and p.kind == SHAPE_MESH and p.mesh.mask != NULL:
         return p.mesh.mask[tri]
     if tri >= 0 and p.kind == SHAPE_HEIGHTFIELD and p.field.mask != NULL:
@@ -361,7 +361,7 @@ cdef inline void _add_surface(candidates* c, const triangle* t, bint two_sided, 
     _store(c, t.a, t.b, t.c, t.n, source)
 
 
-cdef int _add_mesh(candidates* c, const placed* p, aabb box, const wall_rule* walls) noexcept nogil:
+cdef int _add_mesh(candidates* c, const collider* p, aabb box, const wall_rule* walls) noexcept nogil:
     cdef const mesh_data* m = p.mesh
     cdef box32 local
     cdef int32_t found, i
@@ -384,7 +384,7 @@ cdef int _add_mesh(candidates* c, const placed* p, aabb box, const wall_rule* wa
     return STATUS_OK
 
 
-cdef int _add_heightfield(candidates* c, const placed* p, aabb box, const wall_rule* walls) noexcept nogil:
+cdef int _add_heightfield(candidates* c, const collider* p, aabb box, const wall_rule* walls) noexcept nogil:
     cdef const field_data* f = p.field
     cdef int32_t i, j, i0, i1, j0, j1, tri
     cdef int which, status
@@ -407,7 +407,7 @@ cdef int _add_heightfield(candidates* c, const placed* p, aabb box, const wall_r
     return STATUS_OK
 
 
-cdef int _add_box(candidates* c, const placed* p) noexcept nogil:
+cdef int _add_box(candidates* c, const collider* p) noexcept nogil:
     cdef vec3[8] corner
     cdef int i
     cdef int status = candidates_room(c, 12)
@@ -434,11 +434,11 @@ cdef inline void _store_face(candidates* c, bint mirrored, vec3 a, vec3 b, vec3 
             _store(c, a, b, d, n, -1)
 
 
-cdef inline vec3 _hull_vertex(const placed* p, int32_t i) noexcept nogil:
+cdef inline vec3 _hull_vertex(const collider* p, int32_t i) noexcept nogil:
     return place_point(p, v3_mul(v3_load(p.hull.vertices + 3 * i), p.hull_scale))
 
 
-cdef int _add_hull(candidates* c, const placed* p) noexcept nogil:
+cdef int _add_hull(candidates* c, const collider* p) noexcept nogil:
     cdef int32_t i
     cdef const int32_t* t
     cdef int status = candidates_room(c, p.hull.n_triangles)
@@ -450,7 +450,7 @@ cdef int _add_hull(candidates* c, const placed* p) noexcept nogil:
     return STATUS_OK
 
 
-cdef inline candidate_group* _open_group(candidates* c, const placed* p, int32_t item,
+cdef inline candidate_group* _open_group(candidates* c, const collider* p, int32_t item,
                                          int32_t part_index) noexcept nogil:
     """The next group, described but for its triangles; there must be room for it."""
     cdef candidate_group* g = &c.groups[c.n_groups]
@@ -488,7 +488,7 @@ cdef inline candidate_group* _open_group(candidates* c, const placed* p, int32_t
     return g
 
 
-cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t part_index, aabb box,
+cdef int candidates_add(candidates* c, const collider* p, int32_t item, int32_t part_index, aabb box,
                         const wall_rule* walls) noexcept nogil:
     cdef candidate_group* g
     cdef int status = _room_for_groups(c, 1)
@@ -518,7 +518,7 @@ cdef int candidates_add(candidates* c, const placed* p, int32_t item, int32_t pa
     return STATUS_OK
 
 
-cdef inline bint _has_spots(const placed* p) noexcept nogil:
+cdef inline bint _has_spots(const collider* p) noexcept nogil:
     return p.kind == SHAPE_MESH or p.kind == SHAPE_HEIGHTFIELD
 
 
@@ -529,7 +529,7 @@ cdef inline int32_t _group_of(const candidates* c, int32_t tri) noexcept nogil:
     return i
 
 
-cdef hinted candidates_hinted(const candidates* c, const world_part* part, int32_t n_tris) noexcept nogil:
+cdef hinted candidates_hinted(const candidates* c, const broadphase_layer* part, int32_t n_tris) noexcept nogil:
     cdef hinted what
     cdef int32_t k, item
     for k in range(4):
@@ -542,7 +542,7 @@ cdef hinted candidates_hinted(const candidates* c, const world_part* part, int32
     return what
 
 
-cdef void candidates_hint(candidates* c, const world_part* part, const hinted* what) noexcept nogil:
+cdef void candidates_hint(candidates* c, const broadphase_layer* part, const hinted* what) noexcept nogil:
     cdef const candidate_group* g
     cdef int32_t i, j, k
     for i in range(c.n_groups):
@@ -555,9 +555,9 @@ cdef void candidates_hint(candidates* c, const world_part* part, const hinted* w
                         break
 
 
-cdef int candidates_keep(const candidates* c, const world_part* part, kept_candidates* kept) noexcept nogil:
+cdef int candidates_keep(const candidates* c, const broadphase_layer* part, compact_candidates* kept) noexcept nogil:
     cdef const candidate_group* g
-    cdef kept_group* k
+    cdef compact_group* k
     cdef int32_t i, n = 0, need
     cdef void* p
     kept.whole = False
@@ -576,7 +576,7 @@ cdef int candidates_keep(const candidates* c, const world_part* part, kept_candi
     n = 2 * c.n_groups
     for i in range(c.n_groups):
         g = &c.groups[i]
-        k = <kept_group*>kept.block + i
+        k = <compact_group*>kept.block + i
         k.item = g.item
         k.count = -1
         if _has_spots(&part.items[g.item]):
@@ -587,11 +587,11 @@ cdef int candidates_keep(const candidates* c, const world_part* part, kept_candi
     return STATUS_OK
 
 
-cdef int candidates_lay_out(candidates* c, const world_part* part, int32_t part_index,
-                            const kept_candidates* kept) noexcept nogil:
+cdef int candidates_expand(candidates* c, const broadphase_layer* part, int32_t part_index,
+                            const compact_candidates* kept) noexcept nogil:
     cdef const int32_t* spot = kept.block + 2 * kept.n_groups
-    cdef const kept_group* k
-    cdef const placed* p
+    cdef const compact_group* k
+    cdef const collider* p
     cdef candidate_group* g
     cdef triangle* t
     cdef int32_t i, j, cell
@@ -601,7 +601,7 @@ cdef int candidates_lay_out(candidates* c, const world_part* part, int32_t part_
     if status != STATUS_OK:
         return status
     for i in range(kept.n_groups):
-        k = <const kept_group*>kept.block + i
+        k = <const compact_group*>kept.block + i
         p = &part.items[k.item]
         if k.count < 0:
             status = candidates_add(c, p, k.item, part_index, p.bounds, NULL)
@@ -631,16 +631,16 @@ cdef int candidates_lay_out(candidates* c, const world_part* part, int32_t part_
     return STATUS_OK
 
 
-cdef void kept_prefetch(const kept_candidates* kept, const world_part* part, bint corners) noexcept nogil:
+cdef void compact_prefetch(const compact_candidates* kept, const broadphase_layer* part, bint corners) noexcept nogil:
     cdef const int32_t* spot = kept.block + 2 * kept.n_groups
     cdef const int32_t* v
-    cdef const kept_group* k
+    cdef const compact_group* k
     cdef const mesh_data* m
     cdef int32_t i, j
     if not kept.whole:
         return
     for i in range(kept.n_groups):
-        k = <const kept_group*>kept.block + i
+        k = <const compact_group*>kept.block + i
         if k.count < 0:
             continue
         if part.items[k.item].kind == SHAPE_MESH:
@@ -658,9 +658,9 @@ cdef void kept_prefetch(const kept_candidates* kept, const world_part* part, bin
         spot += k.count
 
 
-cdef void kept_free(kept_candidates* kept) noexcept nogil:
+cdef void compact_free(compact_candidates* kept) noexcept nogil:
     free(kept.block)
-    memset(kept, 0, sizeof(kept_candidates))
+    memset(kept, 0, sizeof(compact_candidates))
 
 
 cdef int candidates_add_character(candidates* c, const character* who, int32_t index) noexcept nogil:
@@ -687,7 +687,7 @@ cdef int candidates_add_character(candidates* c, const character* who, int32_t i
     return STATUS_OK
 
 
-cdef bint book_answer(answer_book* book, int32_t question, int32_t owner, int64_t id, uint32_t* value) noexcept nogil:
+cdef bint book_answer(callback_answers* book, int32_t question, int32_t owner, int64_t id, uint32_t* value) noexcept nogil:
     cdef int32_t i
     cdef answer* a
     for i in range(book.n):
@@ -695,14 +695,14 @@ cdef bint book_answer(answer_book* book, int32_t question, int32_t owner, int64_
         if a.id == id and a.owner == owner and a.question == question:
             value[0] = a.value
             return True
-    book.asking = True
-    book.wanted.question = question
-    book.wanted.owner = owner
-    book.wanted.id = id
+    book.needs_answer = True
+    book.pending.question = question
+    book.pending.owner = owner
+    book.pending.id = id
     return False
 
 
-cdef int book_add(answer_book* book, const answer* a) noexcept nogil:
+cdef int book_add(callback_answers* book, const answer* a) noexcept nogil:
     cdef void* p
     cdef int32_t room
     if book.n == book.room:
@@ -714,26 +714,26 @@ cdef int book_add(answer_book* book, const answer* a) noexcept nogil:
         book.room = room
     book.answers[book.n] = a[0]
     book.n += 1
-    book.asking = False
+    book.needs_answer = False
     return STATUS_OK
 
 
-cdef void book_free(answer_book* book) noexcept nogil:
+cdef void book_free(callback_answers* book) noexcept nogil:
     free(book.answers)
     book.answers = NULL
     book.n = book.room = 0
-    book.asking = False
+    book.needs_answer = False
 
 
 cdef void candidates_prefetch(const candidates* c) noexcept nogil:
     if c.n_groups > 0:
         prefetch(c.groups, <size_t>c.n_groups * sizeof(candidate_group))
     if 0 < c.n_tris <= FETCHED:
-        prefetch(c.boxes, lanes_floats(c.n_tris) * sizeof(float))
+        prefetch(c.boxes, aabb4_floats(c.n_tris) * sizeof(float))
         prefetch(c.tris, <size_t>c.n_tris * sizeof(triangle))
         prefetch(c.aids, <size_t>c.n_tris * sizeof(triangle_aid))
         prefetch(c.source, <size_t>c.n_tris * sizeof(int32_t))
-        prefetch(c.touched, 3 * sizeof(touched_triangle))
+        prefetch(c.touched, 3 * sizeof(toi_candidate))
 
 
 cdef inline bint _may_meet(candidates* c, const candidate_group* g) noexcept nogil:
@@ -744,11 +744,11 @@ cdef inline bint _may_meet(candidates* c, const candidate_group* g) noexcept nog
     return book_answer(c.filter, ASK_FILTER, g.owner, g.id, &value) and value != 0
 
 
-cdef int candidates_gather(candidates* c, const world_part* part, int32_t part_index, aabb box, uint32_t mask,
+cdef int candidates_gather(candidates* c, const broadphase_layer* part, int32_t part_index, aabb box, uint32_t mask,
                            const wall_rule* walls) noexcept nogil:
     cdef box32 query
     cdef int32_t found, i, k
-    cdef const placed* p
+    cdef const collider* p
     cdef aabb reach = _reach(box, walls)
     cdef int status = STATUS_OK
     c.mask = mask
@@ -801,11 +801,11 @@ cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tr
 
 cdef inline int32_t _pick(candidates* c, const capsule_cast* q) noexcept nogil:
     """Note in c.picked, in order, the triangles whose boxes a capsule comes near; returns how many they are."""
-    cdef lanes_box way = lanes_way(q, q.limit)
+    cdef aabb4_box way = aabb4_path(q, q.limit)
     cdef uint64_t bits
     cdef int32_t first = 0, n = 0
     while first < c.n_tris:
-        bits = lanes_near(c.boxes, first, c.n_tris, &way)
+        bits = aabb4_overlap_mask(c.boxes, first, c.n_tris, &way)
         while bits != 0:
             c.picked[n] = first + lowest_bit(bits)
             bits &= bits - 1
@@ -823,7 +823,7 @@ cdef inline int32_t _picked_before(const candidates* c, const candidate_group* g
     return k
 
 
-cdef inline int32_t _touched_before(const candidates* c, const candidate_group* g, const touched_triangle* touched,
+cdef inline int32_t _touched_before(const candidates* c, const candidate_group* g, const toi_candidate* touched,
                                     int32_t k, int32_t n_touched) noexcept nogil:
     """The same in ``touched``."""
     cdef int32_t last = g.first + g.count
@@ -834,7 +834,7 @@ cdef inline int32_t _touched_before(const candidates* c, const candidate_group* 
     return k
 
 
-cdef inline bint _finds_again(candidates* c, const capsule_cast* q, double* limit, touched_triangle* again,
+cdef inline bint _finds_again(candidates* c, const capsule_cast* q, double* limit, toi_candidate* again,
                               int32_t* n, sweep_hit* hit) noexcept nogil:
     """Whether the cast finds the face of the triangle that the last one of its kind found, and surely nothing else.
 
@@ -842,19 +842,19 @@ cdef inline bint _finds_again(candidates* c, const capsule_cast* q, double* limi
     is in c.touched from the second place on, how many in ``n``, how soon in ``limit``; otherwise again.tri is -1.
     ``n`` is -1 if an overlap with what faces away must be told."""
     again.tri = c.hints[c.turn]
-    if not (0 <= again.tri < c.n_tris and c.filter == NULL and finds_face(q, &c.tris[again.tri], again)):
+    if not (0 <= again.tri < c.n_tris and c.filter == NULL and hits_same_face(q, &c.tris[again.tri], again)):
         again.tri = -1
         return False
     limit[0] = f_min(limit[0], latest_candidate(again.distance))
-    n[0] = lanes_in_reach(q, c.tris, c.boxes, c.n_tris, again.tri, limit[0], c.touched + 1)
+    n[0] = aabb4_in_reach(q, c.tris, c.boxes, c.n_tris, again.tri, limit[0], c.touched + 1)
     if n[0] < 0:
         return False
     c.tested += n[0] + 1
-    return is_alone(q, c.tris, c.aids, n[0], c.touched + 1, again, limit[0], hit)
+    return is_unique_hit(q, c.tris, c.aids, n[0], c.touched + 1, again, limit[0], hit)
 
 
 cdef bint candidates_cast_again(candidates* c, const capsule_cast* q, world_hit* hit) noexcept nogil:
-    cdef touched_triangle again
+    cdef toi_candidate again
     cdef double limit = q.limit
     cdef int32_t n
     if not (q.culls and only_one_sided(c) and _finds_again(c, q, &limit, &again, &n, &hit.base)):
@@ -871,16 +871,16 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
     cdef bint found = False, struck, keeps, known = False, in_lanes = q.culls and only_one_sided(c)
     cdef double limit = q.limit
     cdef int* passed
-    cdef touched_triangle again
+    cdef toi_candidate again
     # The place before is for the one that is known, if any.
-    cdef touched_triangle* touched = c.touched + 1 if c.n_tris > 0 else NULL
+    cdef toi_candidate* touched = c.touched + 1 if c.n_tris > 0 else NULL
     cdef int32_t i, n, m, k = 0, n_picked, hint = c.hints[c.turn]
     if in_lanes:
         if _finds_again(c, q, &limit, &again, &n_picked, one):
             hit.group = _group_of(c, hint)
             return True
         if again.tri < 0:
-            n_picked = lanes_in_reach(q, c.tris, c.boxes, c.n_tris, -1, limit, touched)
+            n_picked = aabb4_in_reach(q, c.tris, c.boxes, c.n_tris, -1, limit, touched)
             if n_picked == 0:
                 return False
         if n_picked < 0:
@@ -937,7 +937,7 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
                     continue
         # Only what would be met is asked about.
         if not _may_meet(c, g):
-            if c.filter.asking:
+            if c.filter.needs_answer:
                 return False
             continue
         found = True
@@ -1011,7 +1011,7 @@ cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius,
             one = group_push(c, &c.groups[i], p0, p1, radius)
             if one.overlapping and one.depth > deepest and _may_meet(c, &c.groups[i]):
                 deepest = one.depth
-            if c.filter != NULL and c.filter.asking:
+            if c.filter != NULL and c.filter.needs_answer:
                 return best
     if deepest <= 0.0:
         return best
@@ -1023,7 +1023,7 @@ cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius,
                     or group_order(c, &c.groups[i], one.tri, &c.groups[group[0]], best.tri) < 0):
                 best = one
                 group[0] = i
-            if c.filter != NULL and c.filter.asking:
+            if c.filter != NULL and c.filter.needs_answer:
                 best.overlapping = False
                 group[0] = -1
                 return best

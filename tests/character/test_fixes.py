@@ -1,4 +1,4 @@
-"""The mends of 'robust', one by one: what each is for, and that nothing else changes."""
+"""The fixes of 'robust', one by one: what each is for, and that nothing else changes."""
 
 import math
 
@@ -6,16 +6,15 @@ import goldens
 import numpy as np
 import pytest
 import reports
-from reports import C0, RIDES, Lab, about, block, box, floor, grid, quad, ramp
-from test_reports import gap, ledge, long_floor
+from reports import C0, RIDES, Lab, about, block, box, floor, gap, grid, ledge, long_floor, quad, ramp
 
 from pycct import Box, Capsule, CharacterController, Mesh, Plane, Rules, Scene, Sphere
 
 CO = C0["co"]
-MENDS = [b for b in Rules if b & Rules.ROBUST and b & (b - 1) == 0]
+FIXES = [b for b in Rules if b & Rules.ROBUST and b & (b - 1) == 0]
 
 
-# --- Each mend: a scene in which PhysX has the fault and the mend alone cures it
+# --- Each fix: a scene in which PhysX has the fault and the fix alone cures it
 
 
 def held_from_behind(lab):
@@ -23,24 +22,24 @@ def held_from_behind(lab):
     w = lab.walker(lab.scene(wall), (0, 0, 0))
     w.walk([(0.05, 0, 0)] * 8)
     got = w.walk([(-0.05, 0, 0)])
-    return got.end[0] > 0.36, got.mends
+    return got.end[0] > 0.36, got.fixes
 
 
 def climbs_what_leans_over(lab):
     got = lab.walker(lab.scene(floor(), ledge(0.8, -1e-7)), (0, 0, 0.05), r=0.45, h=0.9, co=0.05, so=0.45).walk(
         [(0.05, 0, -0.05)] * 60
     )
-    return got.top > 0.5, got.mends
+    return got.top > 0.5, got.fixes
 
 
 def stopped_by_a_lintel(lab):
     got = lab.walker(lab.scene(*gap(2.0)), (0, 0, 0.08), h=1.1, co=0.08, so=0.5).walk([(0.05, 0, -0.02)] * 60)
-    return got.end[0] < 1, got.mends
+    return got.end[0] < 1, got.fixes
 
 
 def climbs_without_gravity(lab):
     got = lab.walker(lab.scene(long_floor(), ramp(1, 60, 6.0)), (0, 0, CO), so=0.0).walk([(0.05, 0, 0)] * 100)
-    return got.top > 1, got.mends
+    return got.top > 1, got.fixes
 
 
 def rests_on_a_moving_slope(lab):
@@ -48,13 +47,13 @@ def rests_on_a_moving_slope(lab):
     lab.add(scene, ramp(1, 60, 6.0), body="kinematic")
     w = lab.walker(scene, (2, 0, 2.3), so=0.0, non_walkable_mode="force_sliding")
     got = w.walk([(0, 0, -0.08)] * 100)
-    return got.end[2] > 1, got.mends
+    return got.end[2] > 1, got.fixes
 
 
 def told_of_a_ceiling(lab):
     scene = lab.scene(floor(), box((-9, -9, 2.0), (9, 9, 3)))
     got = lab.walker(scene, (0, 0, CO)).walk([(0.01, 0, -0.01)] * 5)
-    return any(f & 2 for f in got.flags), got.mends
+    return any(f & 2 for f in got.flags), got.fixes
 
 
 def left_by_a_lift(lab):
@@ -62,7 +61,7 @@ def left_by_a_lift(lab):
     lift = lab.add(scene, block((1.5, 1.5, 0.1), (0, 0, -0.1)), **RIDES)
     w = lab.walker(scene, (0, 0, CO))
     got = w.walk([(0, 0, 0)] * 40, before=lambda k: lab.move_to(lift, (0, 0, -0.1 - 0.04 * max(0, k - 1))))
-    return got.end[2] > -1, got.mends
+    return got.end[2] > -1, got.fixes
 
 
 def invaded_at_rest(lab):
@@ -70,52 +69,52 @@ def invaded_at_rest(lab):
     wall = lab.add(scene, block((0.5, 3, 2), (0.9, 0, 2)), body="kinematic")
     w = lab.walker(scene, (0, 0, CO))
     got = w.walk([(0, 0, 0)] * 20, before=lambda k: lab.move_to(wall, (0.9 - 0.02 * k, 0, 2)))
-    return got.end[0] > -0.2, got.mends
+    return got.end[0] > -0.2, got.fixes
 
 
 def rises_by_rounding(lab):
     lab = Lab(lab.rules, turn=about((1, 2, 3), 77))
     w = lab.walker(lab.scene(floor(), box((0.6, -5, 0), (5, 5, 0.4))), (0, 0, CO), so=0.5)
     got = w.walk([(0.05, 0.03, 1e-10)] * 40)
-    return got.end[0] < 0.6, got.mends
+    return got.end[0] < 0.6, got.fixes
 
 
 def climbs_small_triangles(lab):
     t = math.tan(math.radians(60))
     slope = grid((1, -5), (4, 5), (60, 10), lambda x, y: (x - 1) * t)
     got = lab.walker(lab.scene(long_floor(), slope), (0.6, 0, CO), climbing_mode="easy").walk([(0.01, 0, -0.01)] * 300)
-    return got.top > 1, got.mends
+    return got.top > 1, got.fixes
 
 
 FAULTS = {
-    Rules.MEND_BACK_FACES: held_from_behind,
-    Rules.MEND_OVERHANGS: climbs_what_leans_over,
-    Rules.MEND_LOWER_STEP: stopped_by_a_lintel,
-    Rules.MEND_STEEP_ASIDE: climbs_without_gravity,
-    Rules.MEND_MOVING_SLOPES: rests_on_a_moving_slope,
-    Rules.MEND_STEP_IS_NO_JUMP: told_of_a_ceiling,
-    Rules.MEND_KEEP_RIDE: left_by_a_lift,
-    Rules.MEND_KINEMATIC_RECOVERY: invaded_at_rest,
-    Rules.MEND_ALMOST_LEVEL: rises_by_rounding,
-    Rules.MEND_STEEP_CLIMB: climbs_small_triangles,
+    Rules.FIX_BACK_FACES: held_from_behind,
+    Rules.FIX_OVERHANGS: climbs_what_leans_over,
+    Rules.FIX_LOWER_STEP: stopped_by_a_lintel,
+    Rules.FIX_STEEP_ASIDE: climbs_without_gravity,
+    Rules.FIX_MOVING_SLOPES: rests_on_a_moving_slope,
+    Rules.FIX_STEP_IS_NO_JUMP: told_of_a_ceiling,
+    Rules.FIX_KEEP_RIDE: left_by_a_lift,
+    Rules.FIX_KINEMATIC_RECOVERY: invaded_at_rest,
+    Rules.FIX_ALMOST_LEVEL: rises_by_rounding,
+    Rules.FIX_STEEP_CLIMB: climbs_small_triangles,
 }
 
 
-def test_every_mend_has_its_scene():
-    assert set(FAULTS) == set(MENDS) and sum(MENDS) == Rules.ROBUST
+def test_every_fix_has_its_scene():
+    assert set(FAULTS) == set(FIXES) and sum(FIXES) == Rules.ROBUST
     assert Rules.ROBUST & Rules.DOCUMENT == 0
 
 
 @pytest.mark.parametrize("bit", FAULTS, ids=lambda b: b.name)
 def test_a_mend_alone_cures_its_fault(bit):
-    faulty, mends = FAULTS[bit](Lab(Rules.PHYSX))
-    assert faulty and mends == 0
-    faulty, mends = FAULTS[bit](Lab(bit))
-    assert not faulty and mends == bit
-    faulty, mends = FAULTS[bit](Lab("robust"))
-    assert not faulty and mends & bit
-    faulty, mends = FAULTS[bit](Lab(Rules.ROBUST & ~bit))
-    assert not mends & bit
+    faulty, fixes = FAULTS[bit](Lab(Rules.PHYSX))
+    assert faulty and fixes == 0
+    faulty, fixes = FAULTS[bit](Lab(bit))
+    assert not faulty and fixes == bit
+    faulty, fixes = FAULTS[bit](Lab("robust"))
+    assert not faulty and fixes & bit
+    faulty, fixes = FAULTS[bit](Lab(Rules.ROBUST & ~bit))
+    assert not fixes & bit
 
 
 # --- None fired: PhysX's to the bit
@@ -182,8 +181,8 @@ def test_a_move_without_a_mend_is_the_same_to_the_bit(seed):
         physx.rules = "physx"
         robust.move(tuple(d), 1 / 60)
         physx.move(tuple(d), 1 / 60)
-        assert not physx.stats.mends
-        if robust.stats.mends:
+        assert not physx.stats.fixes
+        if robust.stats.fixes:
             fired += 1
         else:
             same += 1
@@ -212,7 +211,7 @@ def test_recordings_where_no_mend_fired(name, monkeypatch):
 
     def watched(hero, *rest):
         got = one_move(hero, *rest)
-        fired.append(int(hero.stats.mends))
+        fired.append(int(hero.stats.fixes))
         return got
 
     monkeypatch.setattr(goldens, "one_move", watched)
@@ -220,8 +219,8 @@ def test_recordings_where_no_mend_fired(name, monkeypatch):
     assert not any(fired)
     fired.clear()
     robust = [row for rows in goldens.play(record, rules="robust") for row in rows]
-    for a, b, mends in zip(physx, robust, fired, strict=True):
-        assert mends or a == b
+    for a, b, fixes in zip(physx, robust, fired, strict=True):
+        assert fixes or a == b
 
 
 def test_an_exact_touch_overlaps_nothing():
@@ -252,9 +251,9 @@ def test_reports_module_knows_where_things_are():
 
 
 def test_a_crush_from_above_is_told():
-    # The way down does not see what lies behind it: only the mend looks where the move ends.
+    # The way down does not see what lies behind it: only the fix looks where the move ends.
     told = {}
-    for rules in ("physx", "robust", Rules.ROBUST & ~Rules.MEND_KINEMATIC_RECOVERY):
+    for rules in ("physx", "robust", Rules.ROBUST & ~Rules.FIX_KINEMATIC_RECOVERY):
         scene = Scene()
         scene.add(Plane((0, 0, 1)))
         press = scene.add(Box((3, 3, 1)), position=(0, 0, 4), body="kinematic")
@@ -265,4 +264,4 @@ def test_a_crush_from_above_is_told():
         told[rules] = hero.state.overlap
         assert abs(hero.position[0]) < 1e-9 and hero.position[2] < 1
     assert told["robust"] > 0.5
-    assert told["physx"] == told[Rules.ROBUST & ~Rules.MEND_KINEMATIC_RECOVERY] == 0.0
+    assert told["physx"] == told[Rules.ROBUST & ~Rules.FIX_KINEMATIC_RECOVERY] == 0.0

@@ -175,7 +175,7 @@ def test_hits_and_stats_are_those_of_single_controllers():
         stats = crowd.stats()
         for name in ("iterations", "recoveries"):
             assert stats[name].tolist() == [getattr(h.stats, name) for h in heroes]
-        assert stats["mends"].tolist() == [int(h.stats.mends) for h in heroes]
+        assert stats["fixes"].tolist() == [int(h.stats.fixes) for h in heroes]
     assert len(crowd.hits()) and crowd.hits()["has_data"].any()
     # Gaps between fields too.
     for _ in range(20):
@@ -1789,7 +1789,7 @@ def test_the_reference_moves_alike(order, collide):
         assert ours.save() == theirs.save()
         a, b = hits
         assert a.dtype == b.dtype and columns(a) == columns(b)
-        for name in ("iterations", "recoveries", "mends"):
+        for name in ("iterations", "recoveries", "fixes"):
             assert ours.stats()[name].tolist() == theirs.stats()[name].tolist()
         for question in (lambda c: c.grounds(), lambda c: c.probe_ground(0.9)):
             for x, y in zip(question(ours), question(theirs), strict=True):

@@ -309,7 +309,7 @@ def deep_inside():
 
 
 def crushed():
-    """The mend looks around all that moves at the end of a move."""
+    """The fix looks around all that moves at the end of a move."""
     scene = Scene()
     scene.add(Plane((0, 0, 1)))
     scene.add(dense(0.78, 150), (0, 0, 1))

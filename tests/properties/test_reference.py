@@ -65,7 +65,7 @@ def seen(hero):
         "state": told_of_state(hero.state),
         "recoveries": hero.stats.recoveries,
         "iterations": hero.stats.iterations,
-        "mends": int(hero.stats.mends),
+        "fixes": int(hero.stats.fixes),
     }
 
 
@@ -81,7 +81,7 @@ def differences(a, b):
 
 
 MODULES = (pycct, reference)
-HAPPENINGS = ("moves", "hits", "recoveries", "experiments", "rides", "mends", "on user geometry")
+HAPPENINGS = ("moves", "hits", "recoveries", "experiments", "rides", "fixes", "on user geometry")
 
 
 def in_both(monkeypatch, make):
@@ -430,7 +430,7 @@ class World:
             count["recoveries"] += a["recoveries"]
             count["experiments"] += state.sliding
             count["rides"] += state.platform_delta != (0, 0, 0)
-            count["mends"] += a["mends"] != 0
+            count["fixes"] += a["fixes"] != 0
             count["on user geometry"] += state.on_controller or state.on_obstacle
 
     def ask(self):

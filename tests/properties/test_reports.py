@@ -10,7 +10,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import reports
-from reports import C0, HAS_SNAP, LABS, RIDES, about, box, floor, grid, mesh, quad, ramp, rest, stairs
+from reports import (
+    C0,
+    HAS_SNAP,
+    LABS,
+    RIDES,
+    about,
+    box,
+    floor,
+    gap,
+    grid,
+    ledge,
+    long_floor,
+    mesh,
+    quad,
+    ramp,
+    rest,
+    stairs,
+)
 
 import pycct
 from pycct import Box, Capsule, CollisionFlags, Mesh, Rules, Scene, Triangle
@@ -254,14 +271,6 @@ def test_r12_a_very_dense_mesh_lets_go(lab):
 # --- C. Steps
 
 
-def ledge(height, e, x=1.0):
-    """A step whose front leans by e: back (> 0) or over (< 0)."""
-    return mesh(
-        [(x, -20, 0), (x, 20, 0), (x + e, 20, height), (x + e, -20, height), (6, 20, height), (6, -20, height)],
-        [(0, 3, 2), (0, 2, 1), (3, 5, 4), (3, 4, 2)],
-    )
-
-
 @report(physx=False)
 @pytest.mark.parametrize("shift", [(0, 0, 0), (1000, 1000, 0), (20000, -20000, 500)])
 @pytest.mark.parametrize("e", [0, 1e-7, -1e-7, -1e-3, -0.05, -0.3])
@@ -358,16 +367,6 @@ def test_r16_over_a_half_sunk_log(lab, r, so):
     assert got.end[0] > 3
 
 
-def gap(height, x0=1.0, x1=3.0, half=0.5):
-    """A doorway: two blocks and a lintel."""
-    return [
-        floor(),
-        box((x0, half, 0), (x1, 5, 4)),
-        box((x0, -5, 0), (x1, -half, 4)),
-        box((x0, -half, height), (x1, half, 4)),
-    ]
-
-
 @report(physx=False)
 @pytest.mark.parametrize(
     "c,height",
@@ -451,10 +450,6 @@ STEEP_WALKS = {
     "tiny": [(0.002, 0, -0.0001)] * 500,
     "slow": [(0.01, 0, -0.0003)] * 300,
 }
-
-
-def long_floor():
-    return quad((-9, -30, 0), (1, -30, 0), (1, 30, 0), (-9, 30, 0))
 
 
 @report(physx=False)
@@ -1060,7 +1055,7 @@ def test_r46_the_same_twice_in_any_order_and_after_a_restore(rules, n):
     assert np.linalg.norm(a[-1] - a[0], axis=1).mean() > 0.5
 
 
-# --- Mends
+# --- Fixes
 
 
 def test_sets_of_mends():
@@ -1068,5 +1063,5 @@ def test_sets_of_mends():
     w = lab.walker(lab.scene(floor()), (0, 0, CO))
     assert w.hero.rules == Rules.ROBUST
     w.move((0.01, 0, -0.01))
-    assert w.hero.stats.mends == Rules.PHYSX
+    assert w.hero.stats.fixes == Rules.PHYSX
     assert Rules.ROBUST & Rules.DOCUMENT == 0

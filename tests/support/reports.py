@@ -213,7 +213,7 @@ class Walk:
     feet: np.ndarray
     flags: list = field(default_factory=list)
     grounded: list = field(default_factory=list)
-    mends: int = 0
+    fixes: int = 0
 
     @property
     def steps(self):
@@ -265,15 +265,15 @@ class Walker:
     def walk(self, displacements, dt=1 / 60, before=None):
         """One move each; ``before(k)`` is called first."""
         d = self.lab.along(np.atleast_2d(np.array(list(displacements), float)))
-        places, flags, grounded, mends = [self.hero.position], [], [], 0
+        places, flags, grounded, fixes = [self.hero.position], [], [], 0
         for k, v in enumerate(d):
             if before is not None:
                 before(k)
             flags.append(int(self.hero.move(tuple(v), dt)))
             places.append(self.hero.position)
             grounded.append(self.hero.grounded)
-            mends |= int(self.hero.stats.mends)
-        return Walk(self.lab.back(np.array(places)) - (0, 0, self.half), flags, grounded, mends)
+            fixes |= int(self.hero.stats.fixes)
+        return Walk(self.lab.back(np.array(places)) - (0, 0, self.half), flags, grounded, fixes)
 
 
 def rest(lab, scene, foot, **more):
@@ -311,3 +311,25 @@ def _labs():
 LABS = tuple(_labs())
 RIDES = {"body": "kinematic", "behavior": Behavior.CAN_RIDE}
 HAS_SNAP = hasattr(pycct.CharacterController, "snap_to_ground")
+
+
+def ledge(height, e, x=1.0):
+    """A step whose front leans by e: back (> 0) or over (< 0)."""
+    return mesh(
+        [(x, -20, 0), (x, 20, 0), (x + e, 20, height), (x + e, -20, height), (6, 20, height), (6, -20, height)],
+        [(0, 3, 2), (0, 2, 1), (3, 5, 4), (3, 4, 2)],
+    )
+
+
+def gap(height, x0=1.0, x1=3.0, half=0.5):
+    """A doorway: two blocks and a lintel."""
+    return [
+        floor(),
+        box((x0, half, 0), (x1, 5, 4)),
+        box((x0, -5, 0), (x1, -half, 4)),
+        box((x0, -half, height), (x1, half, 4)),
+    ]
+
+
+def long_floor():
+    return quad((-9, -30, 0), (1, -30, 0), (1, 30, 0), (-9, 30, 0))

@@ -2,7 +2,7 @@
 
 ``python tests/support/soak.py --minutes 3`` goes on until the time is over and prints the number of
 moves; ``--seed N``
-makes one world again. A violation names the seed that makes it happen, and goes to `test_soak.KEPT` once mended.
+makes one world again. A violation names the seed that makes it happen, and goes to `test_soak.KEPT` once fixed.
 
 What must hold after every move
     finite
