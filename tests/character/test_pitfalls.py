@@ -135,7 +135,7 @@ def test_depth_is_scaled_to_the_world(monkeypatch, k):
         "    return push._replace(depth=push.depth / g.item.scale[0])\n\n\n"
         "def _world_push(g, p0, p1, radius):\n"
     )
-    both_right_and_wrong_noticed(monkeypatch, check, "world", (right, local))
+    both_right_and_wrong_noticed(monkeypatch, check, "candidates", (right, local))
 
 
 # --- SWEEP B.5: culled by the motion, not by the world's up

@@ -17,7 +17,8 @@ import pytest
 import reports
 
 import pycct
-from pycct import CharacterController, Crowd, reference, saves
+from pycct import CharacterController, Crowd, reference
+from pycct.args import save_format as saves
 
 DT = 1 / 60
 MODULES = (pycct, reference)

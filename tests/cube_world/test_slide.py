@@ -595,14 +595,16 @@ def test_microtests_can_fail():
 
 
 def test_command_line(capsys, monkeypatch):
-    assert mt.main(["T01", "t04"]) == 0
+    from pycct.cli.main import main
+
+    assert main(["microtests", "T01", "t04"]) == 0
     out = capsys.readouterr().out
     assert out.splitlines()[0].split() == ["id", "setup", "expected", "measured", "pass"]
     assert out.count("pass\n") == 3 and "T04" in out and "T02" not in out
-    assert mt.main(["T99"]) == 2
+    assert main(["microtests", "T99"]) == 2
     monkeypatch.setattr(mt, "MICROTESTS", (lambda knobs, t01=mt.t01: t01({"gravity": 0.0}),))
     mt.MICROTESTS[0].__name__ = "t01"
-    assert mt.main([]) == 1 and "FAIL" in capsys.readouterr().out
+    assert main(["microtests"]) == 1 and "FAIL" in capsys.readouterr().out
 
 
 def test_command_line_as_a_module():

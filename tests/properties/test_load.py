@@ -10,6 +10,7 @@ import threading
 import time
 from pathlib import Path
 
+import memory
 import numpy as np
 import pytest
 from memory import needs_proc, resident
@@ -383,7 +384,7 @@ def test_fork_after_use():
     """In the child scenes, controllers and threads go on working; all in a process of its own."""
     script = """
 import os, sys, threading
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1:]
 import numpy as np
 import pycct
 from test_load import Load, arena
@@ -428,7 +429,7 @@ print("alive")
 """
     env = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
-        [sys.executable, "-c", script, str(Path(__file__).parent)],
+        [sys.executable, "-c", script, str(Path(__file__).parent), str(Path(memory.__file__).parent)],
         env=env,
         capture_output=True,
         text=True,
