@@ -503,7 +503,7 @@ cdef class CharacterController:
         On slopes that are too steep: stand but do not climb, or slide down.
     rules : {'physx', 'document', 'robust'} or Rules
         The rule set: 'robust' is 'physx' with fixes for known faults, such as sticking at
-        low lintels; docs/rules.md tells how they differ.
+        low lintels; docs/rules/rule_sets.md lists the differences.
     overlap_recovery : bool
         Move out of static and kinematic shapes that a pass of a move starts inside of; a
         motion away from their surface is not stopped.
