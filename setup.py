@@ -31,7 +31,7 @@ LDFLAGS = []
 INLINING = ["-finline-limit=2000"]
 # In the modules that a move spends its time in, more of that; and nothing computed ahead, or moved to where it might
 # be shared: there are no registers for it. What gcc takes for unlikely ways are those of most moves. Together 4 to 11 %
-# less time (bench/PROFILE.md).
+# less time (docs/decisions/0005-gcc-tuning.md).
 MOVES = {
     "pycct.character.move", "pycct.character.response", "pycct.crowd.crowd_step", "pycct.geometry.closest",
     "pycct.geometry.sweep", "pycct.spatial.bvh", "pycct.world.candidates",
