@@ -176,3 +176,19 @@ def test_every_section_states_inputs_rule_sets_and_tests(section):
         assert "**Rule sets:**" in text
         # A rule that this version does not follow yet, or never, has no test.
         assert "**Tests:**" in text or "**Status:**" in text or "**Rule sets:** none" in text
+
+
+def stated_constants():
+    """(page, name, value) of each named constant: `MAX_ITERATIONS` 10."""
+    for page in sorted(RULES.glob("*.md")):
+        for name, value in re.findall(r"`([A-Z][A-Z_0-9]{3,})`\s(\d[\d.]*(?:e-?\d+)?)", page.read_text()):
+            yield page.stem, name, float(value.rstrip("."))
+
+
+def test_constants_have_the_values_that_the_pages_state():
+    text = "\n".join(p.read_text() for p in (ROOT / "pycct").rglob("*.py*") if p.suffix in SUFFIXES)
+    stated = list(stated_constants())
+    assert len(stated) > 12
+    for page, name, value in stated:
+        values = {float(v) for v in re.findall(rf"\b{name} = (\d[\d.]*(?:e-?\d+)?)\b", text)}
+        assert value in values, f"{page}: {name} is {value}, the sources have {values}"
