@@ -74,3 +74,9 @@ def test_architecture_answers_what_it_promises():
     text = (DOCS / "architecture.md").read_text()
     for heading in ("Layers", "Who owns what", "Locks", "Why a callback restarts a move", "Four questions"):
         assert f"\n## {heading}\n" in text
+
+
+def test_architecture_lists_every_folder():
+    text = (DOCS / "architecture.md").read_text()
+    folders = {p.parent.name for p in (ROOT / "pycct").glob("*/__init__.py")}
+    assert {f for f in folders if f"| `pycct/{f}/` |" not in text} == set()
