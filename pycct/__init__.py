@@ -8,7 +8,7 @@ Characters
     `CharacterController` with its `Hit`, `Ground`, `State` and `Contacts`; `separate`; the modes `ClimbingMode`,
     `NonWalkableMode`, `Behavior`, `Rules`; the results `CollisionFlags`, `Pass`, `Region`.
 Many characters
-    `Crowd` with `CrowdMember` and `GroundArrays`; `move_many`.
+    `Crowd` with `CrowdMember` and `GroundArrays`; `Worlds`, many scenes for one crowd; `move_many`.
 Shape against shape
     `distance_between`, `contacts_between`, each with a ``_many`` twin; `ContactManifold`; `HullTables`.
 Block worlds
@@ -57,6 +57,7 @@ if TYPE_CHECKING or not PURE:
         distance_between_many,
     )
     from pycct.scene.scene import Actor, Obstacle, Scene
+    from pycct.scene.worlds import Worlds
     from pycct.shapes.primitives import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
 else:
     from pycct.reference import (
@@ -80,6 +81,7 @@ else:
         Sphere,
         State,
         Triangle,
+        Worlds,
         decompose_movement,
         move_many,
         separate,
@@ -131,6 +133,7 @@ __all__ = [
     "SweepSlideController",
     "TouchArrays",
     "Triangle",
+    "Worlds",
     "__version__",
     "capsule_contacts",
     "contacts_between",

@@ -5,14 +5,16 @@ from libc.stdint cimport int32_t, int64_t
 
 from pycct.crowd.crowd_step cimport crowd_data, crowd_question, crowd_step, crowd_thread
 from pycct.character.move cimport controller_params
-from pycct.spatial.character_grid cimport shared_grid
 from pycct.args.vector_rows cimport vector_rows
-from pycct.scene.scene cimport Scene, Snapshot
+from pycct.scene.scene cimport Scene
+from pycct.scene.worlds cimport Worlds
 
 
 cdef class Crowd:
     cdef object __weakref__
-    cdef readonly Scene scene
+    cdef readonly Scene scene           # None when its members live in several
+    cdef readonly Worlds worlds         # None when they live in one
+    cdef tuple scenes_
     cdef crowd_data c
     cdef bint sequential
     cdef dict known             # bytes of parameters -> row of the table
@@ -22,8 +24,7 @@ cdef class Crowd:
     cdef int32_t usual_group
     cdef crowd_thread* threads
     cdef int n_threads
-    cdef shared_grid picture    # where everybody was when a step began
-    cdef PyObject* neighbours   # the scene's; a reference that the garbage collector does not clear
+    cdef PyObject** neighbours  # those of each scene; references that the garbage collector does not clear
     cdef object ids_            # (n,) int64
     cdef object positions_      # (n, 3)
     cdef double* places_at      # its memory
@@ -51,7 +52,12 @@ cdef class Crowd:
     cdef object view(self, str name)
     cdef int publish(self) except -1
     cdef int ready(self, object threads, int64_t work) except -1
-    cdef int surround(self, crowd_step* s, Snapshot snap, double dt, double min_distance) except -1
+    cdef int settle_in(self) except -1
+    cdef int move_out(self) except -1
+    cdef object look(self)
+    cdef int64_t issue_ids(self, int64_t n) except -1
+    cdef list homes_for(self, object world, Py_ssize_t n)
+    cdef int surround(self, crowd_step* s, double dt, double min_distance) except -1
     cdef int go(self, crowd_step* s, int threads, bint far) except -1
     cdef int blame(self) except -1
     cdef int ask(self, crowd_question* q, int threads, bint resizes) except -1
@@ -62,4 +68,5 @@ cdef class Crowd:
     cdef bint far(self, const vector_rows* rows, int64_t n) noexcept
     cdef tuple look_down(self, object max_distance, object threads, bint snaps)
     cdef int load(self, object data, bint renames) except -1
-    cdef bint others_have(self, object ids) except -1
+    cdef bint others_have(self, object ids, Scene scene) except -1
+    cdef object ids_in(self, Scene scene)

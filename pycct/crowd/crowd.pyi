@@ -10,6 +10,7 @@ from pycct.character.parameters import Contacts
 from pycct.crowd.records import GroundArrays
 from pycct.runtime.enums import Behavior, CollisionFlags
 from pycct.scene.scene import Scene, _Quaternion
+from pycct.scene.worlds import Worlds
 from pycct.shapes.primitives import Capsule, _Number, _Point, _Vector
 
 _Array: TypeAlias = npt.ArrayLike
@@ -50,6 +51,10 @@ class CrowdMember:
     @property
     def group(self) -> int: ...
     @property
+    def world(self) -> int: ...
+    @property
+    def scene(self) -> Scene: ...
+    @property
     def surface(self) -> Behavior: ...
     @property
     def user_data(self) -> None: ...
@@ -67,11 +72,12 @@ class CrowdMember:
 class Crowd:
     def __init__(
         self,
-        scene: Scene,
+        scene: Scene | Worlds,
         positions: _Array,
         *,
         order: Literal["simultaneous", "sequential"] = "simultaneous",
         group: _Bits = 0,
+        world: _Bits = 0,
         radius: _Each = ...,
         height: _Each = ...,
         up: _Vector | Sequence[_Vector] = ...,
@@ -92,6 +98,8 @@ class Crowd:
     ) -> None: ...
     @property
     def scene(self) -> Scene: ...
+    @property
+    def worlds(self) -> Worlds | None: ...
     @property
     def order(self) -> Literal["simultaneous", "sequential"]: ...
     @property
@@ -117,6 +125,7 @@ class Crowd:
         positions: _Array,
         *,
         group: _Bits | None = None,
+        world: _Bits = 0,
         radius: _Each = ...,
         height: _Each = ...,
         up: _Vector | Sequence[_Vector] = ...,
@@ -142,6 +151,7 @@ class Crowd:
         indices: _Array,
         *,
         group: _Bits = ...,
+        world: _Bits = ...,
         position: _Array = ...,
         radius: _Each = ...,
         height: _Each = ...,

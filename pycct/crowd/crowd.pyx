@@ -39,6 +39,7 @@ from pycct.crowd.crowd_step cimport (
     crowd_can_resize,
     crowd_data,
     crowd_free,
+    crowd_freeze,
     crowd_hash,
     crowd_move,
     crowd_probe,
@@ -49,6 +50,8 @@ from pycct.crowd.crowd_step cimport (
     crowd_separate,
     crowd_step,
     crowd_thread,
+    crowd_withdraw,
+    crowd_world,
     few_enough,
     ground_row,
     ground_row_fill,
@@ -70,10 +73,11 @@ from pycct.character.move cimport (
     move_world,
     scratch_init,
 )
-from pycct.spatial.character_grid cimport Neighbours, grid_free, grid_init, shared_freeze, shared_remove
+from pycct.spatial.character_grid cimport Neighbours, grid_init
 from pycct.args.vector_rows cimport as_flags, as_numbers, as_vectors, vector_rows, row_load, rows_check
 from pycct.runtime.thread_pool cimport pool_threads, pool_worth
 from pycct.scene.scene cimport Scene, Snapshot
+from pycct.scene.worlds cimport Worlds
 from pycct.shapes.primitives cimport Capsule
 from pycct.geometry.types cimport STATUS_OK
 from pycct.geometry.vec cimport v3, v3_load, v3_madd, v3_max_abs, v3_store, v3_sub, vec3
@@ -103,6 +107,8 @@ cdef dict SHOWN = {
 cdef double NEAR = 1e11
 # Bytes of a saved crowd: order, rows of the table, usual group, number of characters ...
 cdef int SAVE_HEAD = saves.CROWD_HEAD.size
+# Added to the order when the world of each member follows at the end.
+cdef int SAVES_HOMES = 2
 # ... and, of each character, id, row, group, flags.
 cdef int SAVE_EACH = saves.CROWD_EACH.size
 
@@ -219,6 +225,17 @@ cdef class CrowdMember:
         return self.crowd.c.groups[i]
 
     @property
+    def world(self):
+        """Index of the world that it lives in; 0 when its crowd has one scene."""
+        cdef int64_t i = self._here()
+        return 0 if self.crowd.c.homes == NULL else self.crowd.c.homes[i]
+
+    @property
+    def scene(self):
+        """The scene that it lives in."""
+        return self.crowd.scenes_[self.world]
+
+    @property
     def surface(self):
         """What other characters may do on it (Behavior)."""
         return Behavior(self.params().surface)
@@ -278,8 +295,8 @@ cdef class Crowd:
 
     Parameters
     ----------
-    scene : Scene
-        The world.
+    scene : Scene or Worlds
+        The world, or many: then each member meets only what is in its own.
     positions : (n, 3) array of floats
         Centres of the capsules, metres.
     order : {'simultaneous', 'sequential'}
@@ -290,6 +307,8 @@ cdef class Crowd:
     group : int or (n,) of them, 0 to 2**31 - 1
         Characters of different groups never meet: thousands of separate worlds in one scene.
         Single controllers are of group 0.
+    world : int or (n,) of them
+        Index of the world that each member lives in.
     radius, height, up, step_offset, contact_offset, slope_limit, climbing_mode, non_walkable_mode, rules, \
 overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_height, layer, mask, collide, surface
         As for `CharacterController`: one value, or a list, tuple or array of one per character
@@ -297,7 +316,10 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
     Attributes
     ----------
-    scene : Scene
+    scene : Scene or None
+        None when the members live in many worlds.
+    worlds : Worlds or None
+        None when the members live in one scene.
 
     Notes
     -----
@@ -336,9 +358,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
     def __cinit__(self, *args, **kwargs):
         memset(&self.c, 0, sizeof(crowd_data))
-        memset(&self.picture, 0, sizeof(self.picture))
         memset(&self.usual, 0, sizeof(controller_params))
-        grid_init(&self.picture.grid)
         self.threads = NULL
         self.n_threads = 0
         self.n_rows = self.room_rows = 0
@@ -349,27 +369,53 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         self.busy = 0
 
     def __dealloc__(self):
-        cdef int64_t i
         cdef int k
         # In a reference cycle the collector has cleared self.scene by now.
-        if self.neighbours != NULL:
-            for i in range(self.c.n):
-                if self.c.slots[i] >= 0:
-                    shared_remove(&(<Neighbours>self.neighbours).shared, self.c.slots[i])
-            Py_DECREF(<Neighbours>self.neighbours)
+        self.move_out()
         for k in range(self.n_threads):
             thread_free(&self.threads[k])
         free(self.threads)
-        grid_free(&self.picture.grid)
         crowd_free(&self.c)
 
-    def __init__(self, scene, positions, *, order="simultaneous", group=0, **parameters):
+    cdef int settle_in(self) except -1:
+        """Worlds for the scenes that the crowd has, each with a reference to the scene's neighbours."""
+        cdef int32_t n = <int32_t>len(self.scenes_), k
+        cdef Scene scene
+        self.c.worlds = <crowd_world*>calloc(n, sizeof(crowd_world))
+        self.neighbours = <PyObject**>calloc(n, sizeof(PyObject*))
+        if self.c.worlds == NULL or self.neighbours == NULL:
+            raise MemoryError("pycct: out of memory")
+        self.c.n_worlds = n
+        for k in range(n):
+            scene = self.scenes_[k]
+            grid_init(&self.c.worlds[k].picture.grid)
+            Py_INCREF(scene.neighbours)
+            self.neighbours[k] = <PyObject*>scene.neighbours
+            self.c.worlds[k].neighbours = &scene.neighbours.shared
+        return 0
+
+    cdef int move_out(self) except -1:
+        """Nobody is met any more, and no scene's neighbours are referred to."""
+        cdef int64_t i
+        cdef int32_t k
+        if self.neighbours == NULL:
+            return 0
+        for i in range(self.c.n):
+            crowd_withdraw(&self.c, i)
+        for k in range(self.c.n_worlds):
+            if self.neighbours[k] != NULL:
+                Py_DECREF(<Neighbours>self.neighbours[k])
+        free(self.neighbours)
+        self.neighbours = NULL
+        return 0
+
+    def __init__(self, scene, positions, *, order="simultaneous", group=0, world=0, **parameters):
         cdef vector_rows rows
-        if not isinstance(scene, Scene):
-            raise TypeError(f"scene must be a Scene, not {type(scene).__name__}")
+        if not isinstance(scene, (Scene, Worlds)):
+            raise TypeError(f"scene must be a Scene or Worlds, not {type(scene).__name__}")
         if not isinstance(order, str) or order not in ORDERS:
             raise ValueError(f"order must be one of {sorted(ORDERS)}, not {order!r}")
-        if self.scene is not None:
+        if self.scenes_ is not None:
             raise RuntimeError("a Crowd is initialised once")
         places = as_vectors(positions, "positions", -1, &rows)
         self.usual.proxy = -1
@@ -382,23 +428,30 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         if _each(group, "group", len(places)) is None:
             self.usual_group = <int32_t>_as_group(group)
         self.sequential = ORDERS[order]
-        self.scene = scene
-        Py_INCREF(self.scene.neighbours)
-        self.neighbours = <PyObject*>self.scene.neighbours
+        if isinstance(scene, Worlds):
+            self.worlds = scene
+            self.scenes_ = self.worlds.scenes
+        else:
+            self.scene = scene
+            self.scenes_ = (scene,)
         try:
+            self.settle_in()
             self.fresh_arrays()
-            self.add(places, group=group, **parameters)
+            self.add(places, group=group, world=world, **parameters)
         except BaseException:
-            Py_DECREF(self.scene.neighbours)
-            self.neighbours = NULL
-            self.scene = None
+            self.move_out()
+            crowd_free(&self.c)
+            self.known.clear()
+            self.n_rows = self.room_rows = 0
+            self.scene = self.worlds = self.scenes_ = None
             raise
-        self.scene.crowds_.add(self)
+        for home in self.scenes_:
+            (<Scene>home).crowds_.add(self)
 
     cdef int enter(self) except -1:
         """Take the crowd for this thread; RuntimeError when another has it."""
         with cython.critical_section(self):
-            if self.scene is None:
+            if self.scenes_ is None:
                 raise RuntimeError("the crowd was not initialised: call Crowd.__init__")
             if self.busy:
                 raise RuntimeError("the crowd is in use by another thread")
@@ -689,8 +742,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         m.id = id
         return m
 
-    def _capsules(self):
-        """For questions of any thread: ids, layers, radii, and ends of the axes, as they were after the last move."""
+    def _capsules(self, Scene scene):
+        """Ids, layers, radii and axes of the members in a scene, as they were after the last move, for any thread."""
         cdef double[:, ::1] places, axes
         cdef int64_t[::1] numbers
         cdef uint32_t[::1] bits
@@ -732,8 +785,14 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             sizes[i] = p.radius
             v3_store(&axes[i, 0], v3_madd(v3_load(&places[i, 0]), p.up, -0.5 * p.height))
             v3_store(&axes[i, 3], v3_madd(v3_load(&places[i, 0]), p.up, 0.5 * p.height))
+        here = None
+        if self.worlds is not None:
+            home = self.scenes_.index(scene)
+            here = np.array([self.c.homes[i] == home for i in range(n)], bool)
         with cython.critical_section(self):
             self.readers -= 1
+        if here is not None:
+            return ids[here], layers[here], radii[here], ends[here]
         return ids, layers, radii, ends
 
     cdef object indices(self, object value):
@@ -755,13 +814,44 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
     # --- who is in it ------------------------------------------------------------------------------------------------
 
-    def add(self, positions, *, group=None, **parameters):
+    cdef list homes_for(self, object world, Py_ssize_t n):
+        """The world of each of n members."""
+        cdef Py_ssize_t most = len(self.scenes_) - 1
+        values = _each(world, "world", n)
+        for value in [world] if values is None else values:
+            if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+                raise TypeError(f"world must be an integer or integers, not {value!r}")
+            if not 0 <= value <= most:
+                raise ValueError(f"world must be from 0 to {most}, got {value}")
+        return [world] * n if values is None else values
+
+    cdef int64_t issue_ids(self, int64_t n) except -1:
+        """The first of n ids that are larger than any that a scene of the crowd has issued."""
+        cdef int64_t first = 0
+        cdef Scene scene
+        cdef bint late = True
+        while late:
+            for scene in self.scenes_:
+                with scene.lock:
+                    first = max(first, scene.next_character)
+            late = False
+            for scene in self.scenes_:
+                with scene.lock:
+                    # Another thread may have issued some meanwhile. Those taken so far stay unused then.
+                    late = late or scene.next_character > first
+                    if not late:
+                        scene.next_character = first + n
+        return first
+
+    def add(self, positions, *, group=None, world=0, **parameters):
         """Add characters.
 
         Parameters
         ----------
         positions : (m, 3) array of floats
             Centres of the capsules, metres.
+        world : int or (m,) of them
+            As for `Crowd`.
         group, **parameters
             As for `Crowd`. The default is what the crowd was made with, where that was one
             value for all; otherwise the default of `Crowd`.
@@ -774,7 +864,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef vector_rows places
         cdef int64_t[::1] ids
         cdef int64_t first, i, m, n
-        cdef list rows, groups
+        cdef list rows, groups, homes
         self.enter()
         try:
             array = as_vectors(positions, "positions", -1, &places)
@@ -786,12 +876,11 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 groups = [self.usual_group if group is None else _as_group(group)] * m
             else:
                 groups = [_as_group(g) for g in groups]
+            homes = self.homes_for(world, m)
             self.grow(n + m)
             fresh = np.empty(m, np.int64)
             ids = fresh
-            with self.scene.lock:
-                first = self.scene.next_character
-                self.scene.next_character += m
+            first = self.issue_ids(m)
             for i in range(m):
                 state_forget(&self.c.states[n + i], row_load(&places, i))
                 near_forget(&self.c, n + i)
@@ -799,6 +888,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 self.c.rows[n + i] = rows[i]
                 self.c.groups[n + i] = groups[i]
                 self.c.slots[n + i] = -1
+                if self.c.homes != NULL:
+                    self.c.homes[n + i] = homes[i]
             self.c.n = n + m
             self.tidy()
             flags = self.flags_
@@ -811,7 +902,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
     cdef int publish(self) except -1:
         """Tell others where all are."""
-        raise_status(crowd_publish_all(&self.c, &self.scene.neighbours.shared))
+        raise_status(crowd_publish_all(&self.c))
         return 0
 
     def remove(self, indices):
@@ -835,9 +926,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             for i in range(c.n):
                 if k < gone.shape[0] and gone[k] == i:
                     k += 1
-                    if c.slots[i] >= 0:
-                        shared_remove(&self.scene.neighbours.shared, c.slots[i])
-                        c.colliding -= 1
+                    crowd_withdraw(c, i)
                     near_free(c, i)
                     continue
                 if kept != i:
@@ -853,6 +942,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                     c.rows[kept] = c.rows[i]
                     c.groups[kept] = c.groups[i]
                     c.slots[kept] = c.slots[i]
+                    if c.homes != NULL:
+                        c.homes[kept] = c.homes[i]
                 kept += 1
             c.n = kept
             self.tidy()
@@ -885,7 +976,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 state_forget(&self.c.states[which[k]], row_load(&places, k))
                 flags[which[k]] = 0
                 if self.c.slots[which[k]] >= 0:
-                    crowd_publish(&self.c, &self.scene.neighbours.shared, which[k])
+                    crowd_publish(&self.c, which[k])
             self.refresh()
         finally:
             self.leave()
@@ -904,7 +995,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         ----------
         indices : int or (k,) array of ints
         **parameters
-            As for `Crowd`, ``group`` too: one value, or one per index. ``position``: (3,) or
+            As for `Crowd`, ``group`` and ``world`` too: one value, or one per index. Members that
+            go to another world forget what they stand on, as after `teleport`. ``position``: (3,) or
             (k, 3), metres; unlike after `teleport` they remember what they stand on. Capsules
             change about their centres; `resize` keeps the feet where they are.
         """
@@ -914,7 +1006,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef Py_ssize_t k, n
         cdef int64_t i
         cdef dict columns = {}, changed = {}
-        cdef list rows = None, groups = None
+        cdef list rows = None, groups = None, homes = None
+        cdef uint8_t[::1] flags
         cdef bint moved = False
         self.enter()
         try:
@@ -924,6 +1017,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 group = parameters.pop("group")
                 groups = _each(group, "group", n)
                 groups = [_as_group(group)] * n if groups is None else [_as_group(g) for g in groups]
+            if "world" in parameters:
+                homes = self.homes_for(parameters.pop("world"), n)
             if "position" in parameters:
                 _held = self.places(parameters.pop("position"), n, &places)
                 moved = True
@@ -949,8 +1044,15 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                             changed[self.c.rows[i]] = row
                     rows.append(row)
             self.alone()
+            flags = self.flags_
             for k in range(n):
                 i = which[k]
+                if homes is not None and self.c.homes != NULL and self.c.homes[i] != <int32_t>homes[k]:
+                    crowd_withdraw(&self.c, i)
+                    self.c.homes[i] = homes[k]
+                    state_forget(&self.c.states[i], self.c.states[i].position)
+                    near_forget(&self.c, i)
+                    flags[i] = 0
                 if rows is not None:
                     self.c.rows[i] = rows[k]
                     near_forget(&self.c, i)
@@ -967,7 +1069,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef Py_ssize_t k
         cdef int status, worst = STATUS_OK
         for k in range(which.shape[0]):
-            status = crowd_publish(&self.c, &self.scene.neighbours.shared, which[k])
+            status = crowd_publish(&self.c, which[k])
             if status != STATUS_OK:
                 worst = status
         self.tidy()
@@ -981,7 +1083,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         Parameters
         ----------
         name : str
-            Of a parameter of `Crowd`, or ``group``.
+            Of a parameter of `Crowd`, ``group`` or ``world``.
 
         Returns
         -------
@@ -993,8 +1095,10 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         try:
             if name == "group":
                 return np.array([self.c.groups[i] for i in range(self.c.n)], np.int64)
+            if name == "world":
+                return np.array([0 if self.c.homes == NULL else self.c.homes[i] for i in range(self.c.n)], np.int64)
             if not isinstance(name, str) or name not in DEFAULTS:
-                raise ValueError(f"name must be 'group' or one of {sorted(DEFAULTS)}, not {name!r}")
+                raise ValueError(f"name must be 'group', 'world' or one of {sorted(DEFAULTS)}, not {name!r}")
             values = [parameter_get(&self.c.table[i], name) for i in range(self.n_rows)]
             kind = type(parameter_get(&self.usual, name))
             rows = [self.c.rows[i] for i in range(self.c.n)]
@@ -1029,16 +1133,33 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.threads[k].status = STATUS_OK
         return many
 
-    cdef int surround(self, crowd_step* s, Snapshot snap, double dt, double min_distance) except -1:
+    cdef object look(self):
+        """Take snapshots of all worlds for one call. What comes back must outlive it."""
+        cdef Scene scene
+        cdef Snapshot snap
+        cdef int32_t k
+        cdef list held
+        if self.c.n_worlds == 1:
+            scene = self.scenes_[0]
+            snap = scene.snapshot()
+            self.c.worlds.fixed = &snap.fixed.data
+            self.c.worlds.moving = &snap.moving.data
+            return snap
+        held = []
+        for k in range(self.c.n_worlds):
+            scene = self.scenes_[k]
+            snap = scene.snapshot()
+            self.c.worlds[k].fixed = &snap.fixed.data
+            self.c.worlds[k].moving = &snap.moving.data
+            held.append(snap)
+        return held
+
+    cdef int surround(self, crowd_step* s, double dt, double min_distance) except -1:
         """All of a step but what is asked."""
         cdef uint8_t[::1] flags = self.flags_
         memset(s, 0, sizeof(crowd_step))
         s.crowd = &self.c
         s.threads = self.threads
-        s.fixed = &snap.fixed.data
-        s.moving = &snap.moving.data
-        s.neighbours = &self.scene.neighbours.shared
-        s.picture = &self.picture
         s.sequential = self.sequential
         s.dt = dt
         s.min_distance = min_distance
@@ -1150,7 +1271,6 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef const uint8_t[:] moves
         cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
         cdef bint records = as_bool(record_hits, "record_hits"), counts = as_bool(record_stats, "record_stats")
-        cdef Snapshot snap
         cdef int64_t n
         cdef int many
         cdef uint8_t[::1] rows
@@ -1168,8 +1288,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             if out is not None:
                 as_flags(out, n)
             many = self.ready(threads, n)
-            snap = self.scene.snapshot()
-            self.surround(&s, snap, time, least)
+            _snapshots = self.look()
+            self.surround(&s, time, least)
             s.ways = ways
             s.record_hits = records
             if active is not None and n > 0:
@@ -1215,7 +1335,6 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef const float[:, :, :] f
         cdef double[:, :, ::1] path
         cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
-        cdef Snapshot snap
         cdef Py_ssize_t step = 0, k
         cdef int64_t n, bad
         cdef int many
@@ -1240,8 +1359,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 ways.data, step = <const char*>&f[0, 0, 0], f.strides[0]
                 ways.stride, ways.inner = f.strides[1], f.strides[2]
                 ways.single = True
-            snap = self.scene.snapshot()
-            self.surround(&s, snap, time, least)
+            _snapshots = self.look()
+            self.surround(&s, time, least)
             s.ways = ways
             for k in range(array.shape[0]):
                 bad = rows_check(&ways, n, FARTHEST)
@@ -1276,7 +1395,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         self.enter()
         try:
             self.ready(1, 1)
-            self.surround(&s, self.scene.snapshot(), time, 0.0)
+            _snapshots = self.look()
+            self.surround(&s, time, 0.0)
             with nogil:
                 status = crowd_separate(&s, 1)
             raise_status(status)
@@ -1346,15 +1466,12 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
     # --- questions ---------------------------------------------------------------------------------------------------
 
     cdef int ask(self, crowd_question* q, int threads, bint resizes) except -1:
-        cdef Snapshot snap = self.scene.snapshot()
         cdef int status = STATUS_OK
+        _snapshots = self.look()
         q.threads = self.threads
-        q.fixed = &snap.fixed.data
-        q.moving = &snap.moving.data
-        q.neighbours = &self.picture
         with nogil:
             if q.crowd.colliding > 0:
-                status = shared_freeze(&self.picture, &self.scene.neighbours.shared)
+                status = crowd_freeze(&self.c)
             if status == STATUS_OK:
                 if resizes:
                     crowd_can_resize(q, threads)
@@ -1484,15 +1601,19 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             if indices is not None:
                 # Those alone, as a crowd of their own in the same world.
                 which = self.indices(indices)
+                some.n_worlds = self.c.n_worlds
                 raise_status(crowd_reserve(&some, which.shape[0]))
                 some.n = which.shape[0]
                 some.table = self.c.table
                 some.colliding = self.c.colliding
+                some.worlds = self.c.worlds
                 for k in range(some.n):
                     some.states[k] = self.c.states[which[k]]
                     some.ids[k] = self.c.ids[which[k]]
                     some.rows[k] = self.c.rows[which[k]]
                     some.groups[k] = self.c.groups[which[k]]
+                    if some.homes != NULL:
+                        some.homes[k] = self.c.homes[which[k]]
                 q.crowd = &some
             many = self.ready(threads, q.crowd.n)
             answers = np.ones(q.crowd.n, bool)
@@ -1503,6 +1624,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             return answers
         finally:
             some.table = NULL
+            some.worlds = NULL
             crowd_free(&some)
             self.leave()
 
@@ -1564,6 +1686,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef Snapshot snap
         cdef Py_ssize_t k
         cdef int64_t i
+        cdef int32_t home
         cdef int status
         cdef unsigned long long env
         cdef list told = []
@@ -1571,25 +1694,27 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         try:
             self.ready(1, 1)
             which = np.arange(self.c.n) if indices is None else self.indices(indices)
-            snap = self.scene.snapshot()
+            held = self.look()
             memset(&w, 0, sizeof(move_world))
-            w.fixed = &snap.fixed.data
-            w.moving = &snap.moving.data
-            raise_status(shared_freeze(&self.picture, &self.scene.neighbours.shared))
+            raise_status(crowd_freeze(&self.c))
             for k in range(which.shape[0]):
                 i = which[k]
+                home = 0 if self.c.homes == NULL else self.c.homes[i]
+                snap = held if self.c.n_worlds == 1 else held[home]
+                w.fixed = &snap.fixed.data
+                w.moving = &snap.moving.data
                 p = &self.c.table[self.c.rows[i]]
                 reach = contact_reach(p, max_distance)
                 w.mask = p.mask
-                w.others = &self.picture if p.collide else NULL
+                w.others = &self.c.worlds[home].picture if p.collide else NULL
                 w.self = character_of(p, self.c.states[i].position, self.c.ids[i], self.c.groups[i])
                 with nogil:
                     env = fp_enter()
                     status = gather_near(p, &self.c.states[i], &w, &self.threads[0].scratch, reach)
                     fp_leave(env)
                 raise_status(status)
-                told.append(contacts_around(self.scene, snap, p, self.c.states[i].position, &self.threads[0].scratch,
-                                            reach, None))
+                told.append(contacts_around(self.scenes_[home], snap, p, self.c.states[i].position,
+                                            &self.threads[0].scratch, reach, None))
             return told
         finally:
             self.leave()
@@ -1617,6 +1742,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         """Scene.shift_origin: whether all stay within bounds."""
         cdef vec3 o = as_vec3(offset, "offset")
         cdef int64_t i
+        if self.worlds is not None:
+            raise ValueError("a scene cannot shift its origin while a crowd of several worlds lives in it")
         for i in range(self.c.n):
             if v3_max_abs(v3_sub(self.c.states[i].position, o)) > FARTHEST:
                 raise ValueError(f"offset must leave every character within {FARTHEST:g} m of the origin")
@@ -1665,6 +1792,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             n_rows = <int32_t>len(rows)
             size = SAVE_HEAD + <size_t>(1 + n_rows) * saves.PARAMS.size
             size += <size_t>self.c.n * <size_t>(SAVE_EACH + saves.STATE.size)
+            if self.c.n_worlds > 1:
+                size += <size_t>self.c.n * sizeof(int32_t)
             if size > 0xFFFFFFFFu:
                 raise ValueError("a crowd of more than 4 GiB cannot be saved")
             body = bytearray(size)
@@ -1672,7 +1801,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             flags = self.flags_
             cur.at = &room[0]
             cur.loads = False
-            order = self.sequential
+            order = self.sequential + (SAVES_HOMES if self.c.n_worlds > 1 else 0)
             field_int32(&cur, &order)
             field_int32(&cur, &n_rows)
             field_int32(&cur, &self.usual_group)
@@ -1689,6 +1818,9 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 cur.at[0] = flags[i]
                 cur.at += 1
                 state_bytes(&cur, &self.c.states[i])
+            if self.c.n_worlds > 1:
+                for i in range(self.c.n):
+                    field_int32(&cur, &self.c.homes[i])
             return saves.seal(body, saves.CROWD_MAGIC)
         finally:
             self.leave()
@@ -1717,8 +1849,9 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef controller_params usual, fits
         cdef int32_t order = 0, n_rows = 0, group = 0, k
         cdef int64_t n = 0, i, first
-        cdef bint good = True
+        cdef bint good = True, several, renamed = False
         cdef int status
+        cdef Scene scene
         memset(&fresh, 0, sizeof(crowd_data))
         memset(&usual, 0, sizeof(controller_params))
         usual.proxy = -1
@@ -1732,9 +1865,14 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         field_int32(&cur, &n_rows)
         field_int32(&cur, &group)
         field_int64(&cur, &n)
+        several = self.c.n_worlds > 1
+        if order in (0, 1, SAVES_HOMES, SAVES_HOMES + 1) and (order >= SAVES_HOMES) != several:
+            raise ValueError("data must come from a crowd with as many worlds as this one")
+        order -= SAVES_HOMES if several else 0
         if (order not in (0, 1) or group < 0 or not 0 <= n_rows <= n or not 0 <= n <= body.shape[0]
                 or SAVE_HEAD + (1 + <int64_t>n_rows) * <int64_t>saves.PARAMS.size
-                + n * (SAVE_EACH + <int64_t>saves.STATE.size) != body.shape[0]):
+                + n * (SAVE_EACH + <int64_t>saves.STATE.size + (<int64_t>sizeof(int32_t) if several else 0))
+                != body.shape[0]):
             raise damaged
         self.enter()
         try:
@@ -1751,6 +1889,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 fresh.table[k].proxy = -1
                 parameters_bytes(&cur, &fresh.table[k])
                 parameters_loaded(&fresh.table[k])
+            fresh.n_worlds = self.c.n_worlds
             raise_status(crowd_reserve(&fresh, n))
             flags = np.zeros(n, np.uint8)
             marks = flags
@@ -1766,6 +1905,12 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 good = (good and 0 <= fresh.rows[i] < n_rows and fresh.groups[i] >= 0 and marks[i] <= 7
                         and 0 <= fresh.ids[i] < 1LL << 62 and (i == 0 or fresh.ids[i] > fresh.ids[i - 1])
                         and state_makes_sense(&fresh.states[i]))
+            if several:
+                for i in range(n):
+                    field_int32(&cur, &fresh.homes[i])
+                    good = good and 0 <= fresh.homes[i]
+                    if good and fresh.homes[i] >= fresh.n_worlds:
+                        raise ValueError("data must come from a crowd with as many worlds as this one")
             if not good:
                 raise damaged
             fresh.n = n
@@ -1777,27 +1922,33 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 fresh.table[k].proxy = self.row_of(&fresh.table[k])
             for i in range(n):
                 fresh.rows[i] = <int32_t>fresh.table[fresh.rows[i]].proxy
-            with self.scene.lock:
-                if self.others_have(ids):
-                    if not renames:
-                        raise ValueError("data has ids that belong to other characters of this scene")
-                    first = self.scene.next_character
-                    for i in range(n):
-                        if fresh.states[i].touched_controller >= 0:
-                            k = <int32_t>np.searchsorted(ids, fresh.states[i].touched_controller)
-                            if k < n and ids[k] == fresh.states[i].touched_controller:
-                                fresh.states[i].touched_controller = first + k
-                        fresh.ids[i] = first + i
-                if n > 0 and self.scene.next_character <= fresh.ids[n - 1]:
-                    self.scene.next_character = fresh.ids[n - 1] + 1
+            homes = np.array([0 if fresh.homes == NULL else fresh.homes[i] for i in range(n)], np.int32)
+            for k in range(self.c.n_worlds):
+                scene = self.scenes_[k]
+                with scene.lock:
+                    if self.others_have(ids[homes == k], scene):
+                        if not renames:
+                            raise ValueError("data has ids that belong to other characters of this scene")
+                        renamed = True
+                    elif n > 0 and scene.next_character <= ids[n - 1]:
+                        scene.next_character = ids[n - 1] + 1
+            if renamed:
+                first = self.issue_ids(n)
+                for i in range(n):
+                    if fresh.states[i].touched_controller >= 0:
+                        k = <int32_t>np.searchsorted(ids, fresh.states[i].touched_controller)
+                        if k < n and ids[k] == fresh.states[i].touched_controller:
+                            fresh.states[i].touched_controller = first + k
+                    fresh.ids[i] = first + i
             free(fresh.table)
             fresh.table = self.c.table
-            for i in range(self.c.n):
-                if self.c.slots[i] >= 0:
-                    shared_remove(&self.scene.neighbours.shared, self.c.slots[i])
             self.alone()
+            for i in range(self.c.n):
+                crowd_withdraw(&self.c, i)
+            fresh.worlds = self.c.worlds
             old = self.c
             old.table = NULL
+            old.worlds = NULL
             self.c = fresh
             fresh = old
             self.sequential = order
@@ -1806,32 +1957,42 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.tidy()
             self.fresh_arrays()
             self.flags_[:] = flags
-            status = crowd_publish_all(&self.c, &self.scene.neighbours.shared)
+            status = crowd_publish_all(&self.c)
             raise_status(status)
         finally:
             crowd_free(&fresh)
             self.leave()
         return 0
 
-    cdef bint others_have(self, object ids) except -1:
-        """Whether one of these ids belongs to another character of the scene. Hold its lock."""
-        if len(np.intersect1d(ids, np.array(list(self.scene.characters_), np.int64))):
+    cdef bint others_have(self, object ids, Scene scene) except -1:
+        """Whether one of these ids belongs to another character of a scene. Hold its lock."""
+        if len(np.intersect1d(ids, np.array(list(scene.characters_), np.int64))):
             return True
-        for crowd in list(self.scene.crowds_):
-            if crowd is not self and len(np.intersect1d(ids, (<Crowd>crowd).ids_)):
+        for crowd in list(scene.crowds_):
+            if crowd is not self and len(np.intersect1d(ids, (<Crowd>crowd).ids_in(scene))):
                 return True
         return False
 
+    cdef object ids_in(self, Scene scene):
+        """Ids of the members that live in a scene."""
+        cdef int64_t i
+        if self.worlds is None:
+            return self.ids_
+        home = self.scenes_.index(scene)
+        return self.ids_[[i for i in range(self.c.n) if self.c.homes[i] == home]]
+
     def __reduce__(self):
-        return _rebuild, (type(self), self.scene, Crowd.save(self)), getattr(self, "__dict__", None) or None
+        home = self.scene if self.worlds is None else self.worlds
+        return _rebuild, (type(self), home, Crowd.save(self)), getattr(self, "__dict__", None) or None
 
     def __copy__(self):
-        twin = _rebuild(type(self), self.scene, Crowd.save(self))
+        twin = _rebuild(type(self), self.scene if self.worlds is None else self.worlds, Crowd.save(self))
         getattr(twin, "__dict__", {}).update(getattr(self, "__dict__", {}))
         return twin
 
     def __deepcopy__(self, memo):
-        twin = memo[id(self)] = _rebuild(type(self), copy.deepcopy(self.scene, memo), Crowd.save(self))
+        home = copy.deepcopy(self.scene if self.worlds is None else self.worlds, memo)
+        twin = memo[id(self)] = _rebuild(type(self), home, Crowd.save(self))
         if hasattr(self, "__dict__"):
             twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return twin

@@ -70,6 +70,15 @@ cdef struct crowd_thread:
     int status                  # why
 
 
+# A world that members live in, as one call sees it.
+cdef struct crowd_world:
+    const broadphase_layer* fixed
+    const broadphase_layer* moving
+    shared_grid* neighbours     # the scene's
+    shared_grid picture         # where everybody was when the step began
+    bint is_met                 # a member that lives in it may meet others
+
+
 # Structure of arrays; each has room for ``room`` characters, in the order of their ids.
 cdef struct crowd_data:
     int64_t n
@@ -82,6 +91,9 @@ cdef struct crowd_data:
     int32_t* groups
     int32_t* slots              # in the scene's neighbours, -1: meets nobody
     controller_params* table    # one row for all that are equal
+    int32_t* homes              # the world of each; NULL: all live in the first
+    crowd_world* worlds
+    int32_t n_worlds
     int64_t colliding           # how many have a slot
     double pace                 # microseconds that a move took last
 
@@ -90,10 +102,6 @@ cdef struct crowd_data:
 cdef struct crowd_step:
     crowd_data* crowd
     crowd_thread* threads
-    const broadphase_layer* fixed
-    const broadphase_layer* moving
-    shared_grid* neighbours     # the scene's
-    shared_grid* picture        # where everybody was when the step began
     bint sequential
     vector_rows ways
     const uint8_t* active       # NULL: all
@@ -114,9 +122,6 @@ cdef struct crowd_step:
 cdef struct crowd_question:
     crowd_data* crowd
     crowd_thread* threads
-    const broadphase_layer* fixed
-    const broadphase_layer* moving
-    shared_grid* neighbours
     double reach                # how far down; or the height asked for
     bint snaps                  # go down onto what is found
     ground_row* ground          # (n,)
@@ -141,8 +146,15 @@ cdef void near_free(crowd_data* c, int64_t i) noexcept nogil
 cdef void crowd_free(crowd_data* c) noexcept nogil
 cdef void thread_free(crowd_thread* t) noexcept nogil
 # Tell the scene's neighbours where a character is, or that it meets nobody any more.
-cdef int crowd_publish(crowd_data* c, shared_grid* neighbours, int64_t i) noexcept nogil
-cdef int crowd_publish_all(crowd_data* c, shared_grid* neighbours) noexcept nogil
+cdef int crowd_publish(crowd_data* c, int64_t i) noexcept nogil
+cdef int crowd_publish_all(crowd_data* c) noexcept nogil
+# Take a character out of its scene's neighbours; nothing when it meets nobody.
+cdef void crowd_withdraw(crowd_data* c, int64_t i) noexcept nogil
+# Pictures of the neighbours in all worlds whose members may meet others.
+cdef int crowd_freeze(crowd_data* c) noexcept nogil
+# The world of a character.
+cdef inline crowd_world* world_of(const crowd_data* c, int64_t i) noexcept nogil:
+    return c.worlds if c.homes == NULL else &c.worlds[c.homes[i]]
 
 # All steps; the characters that could not move stay, and are told by the threads' ``failed``.
 cdef int crowd_move(crowd_step* s, int threads) noexcept nogil

@@ -19,6 +19,7 @@ from pycct.character.move cimport (
 )
 from pycct.spatial.character_grid cimport (
     character,
+    grid_free,
     separation,
     shared_add,
     shared_collect,
@@ -73,6 +74,8 @@ cdef int crowd_reserve(crowd_data* c, int64_t room) noexcept nogil:
             or _grow(<void**>&c.groups, room, sizeof(int32_t)) != STATUS_OK
             or _grow(<void**>&c.slots, room, sizeof(int32_t)) != STATUS_OK):
         return STATUS_NO_MEMORY
+    if c.n_worlds > 1 and _grow(<void**>&c.homes, room, sizeof(int32_t)) != STATUS_OK:
+        return STATUS_NO_MEMORY
     memset(&c.kept[c.room], 0, <size_t>(room - c.room) * sizeof(compact_cache))
     if room > most_with_triangles:
         _near_free_all(c)
@@ -112,6 +115,7 @@ cdef void near_free(crowd_data* c, int64_t i) noexcept nogil:
 
 cdef void crowd_free(crowd_data* c) noexcept nogil:
     cdef int64_t i
+    cdef int32_t k
     for i in range(c.room):
         compact_cache_free(&c.kept[i])
     _near_free_all(c)
@@ -121,7 +125,12 @@ cdef void crowd_free(crowd_data* c) noexcept nogil:
     free(c.rows)
     free(c.groups)
     free(c.slots)
+    free(c.homes)
     free(c.table)
+    if c.worlds != NULL:
+        for k in range(c.n_worlds):
+            grid_free(&c.worlds[k].picture.grid)
+        free(c.worlds)
     memset(c, 0, sizeof(crowd_data))
 
 
@@ -137,19 +146,16 @@ cdef inline character _character(const crowd_data* c, int64_t i) noexcept nogil:
     return character_of(&c.table[c.rows[i]], c.states[i].position, c.ids[i], c.groups[i])
 
 
-cdef int crowd_publish(crowd_data* c, shared_grid* neighbours, int64_t i) noexcept nogil:
+cdef int crowd_publish(crowd_data* c, int64_t i) noexcept nogil:
     cdef character who
     cdef int32_t slot = c.slots[i]
     if not c.table[c.rows[i]].collide:
-        if slot >= 0:
-            shared_remove(neighbours, slot)
-            c.slots[i] = -1
-            c.colliding -= 1
+        crowd_withdraw(c, i)
         return STATUS_OK
     who = _character(c, i)
     if slot >= 0:
-        return shared_update(neighbours, slot, &who)
-    slot = shared_add(neighbours, &who)
+        return shared_update(world_of(c, i).neighbours, slot, &who)
+    slot = shared_add(world_of(c, i).neighbours, &who)
     if slot < 0:
         return slot
     c.slots[i] = slot
@@ -157,15 +163,41 @@ cdef int crowd_publish(crowd_data* c, shared_grid* neighbours, int64_t i) noexce
     return STATUS_OK
 
 
-cdef int crowd_publish_all(crowd_data* c, shared_grid* neighbours) noexcept nogil:
+cdef void crowd_withdraw(crowd_data* c, int64_t i) noexcept nogil:
+    if c.slots[i] >= 0:
+        shared_remove(world_of(c, i).neighbours, c.slots[i])
+        c.slots[i] = -1
+        c.colliding -= 1
+
+
+cdef int crowd_publish_all(crowd_data* c) noexcept nogil:
     cdef int64_t i
     cdef int status, worst = STATUS_OK
     for i in range(c.n):
         if c.slots[i] >= 0 or c.table[c.rows[i]].collide:
-            status = crowd_publish(c, neighbours, i)
+            status = crowd_publish(c, i)
             if status != STATUS_OK:
                 worst = status
     return worst
+
+
+cdef int crowd_freeze(crowd_data* c) noexcept nogil:
+    cdef int64_t i
+    cdef int32_t k
+    cdef int status
+    if c.homes == NULL:
+        return shared_freeze(&c.worlds.picture, c.worlds.neighbours)
+    for k in range(c.n_worlds):
+        c.worlds[k].is_met = False
+    for i in range(c.n):
+        if c.slots[i] >= 0:
+            c.worlds[c.homes[i]].is_met = True
+    for k in range(c.n_worlds):
+        if c.worlds[k].is_met:
+            status = shared_freeze(&c.worlds[k].picture, c.worlds[k].neighbours)
+            if status != STATUS_OK:
+                return status
+    return STATUS_OK
 
 
 cdef int _log_hits(crowd_thread* t, const crowd_data* c, int64_t i) noexcept nogil:
@@ -209,22 +241,25 @@ cdef inline void _fail(crowd_thread* t, int64_t i, int status) noexcept nogil:
         t.status = status
 
 
-cdef inline void _surround(move_world* w, const broadphase_layer* fixed, const broadphase_layer* moving,
-                           bint silent) noexcept nogil:
+cdef inline void _surround(move_world* w, const crowd_data* c, bint silent) noexcept nogil:
     memset(w, 0, sizeof(move_world))
     w.silent = silent
     w.farthest = FARTHEST
-    w.fixed = fixed
-    w.moving = moving
+    w.fixed = c.worlds.fixed
+    w.moving = c.worlds.moving
 
 
-cdef inline void _enter(move_world* w, const crowd_data* c, int64_t i, shared_grid* others) noexcept nogil:
-    """What surrounds one of them."""
+cdef inline void _enter(move_world* w, const crowd_data* c, int64_t i, bint live) noexcept nogil:
+    """What surrounds one of them. ``live``: it meets the others where they are now."""
     cdef const controller_params* p = &c.table[c.rows[i]]
+    cdef crowd_world* home = world_of(c, i)
     w.mask = p.mask
+    if c.homes != NULL:
+        w.fixed = home.fixed
+        w.moving = home.moving
     w.others = NULL
     if p.collide:
-        w.others = others
+        w.others = home.neighbours if live else &home.picture
         w.self = _character(c, i)
 
 
@@ -253,7 +288,7 @@ cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, ve
         return
     if s.record_hits:
         before = state[0]
-    _enter(w, c, i, s.neighbours if s.sequential else s.picture)
+    _enter(w, c, i, s.sequential)
     status = _go(s, t, w, i, way, state, &cost)
     if status == STATUS_OK and s.record_hits:
         status = _log_hits(t, c, i)
@@ -268,7 +303,7 @@ cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, ve
         s.costs[i] = cost
     if c.slots[i] >= 0:
         # Who has a slot keeps it: nothing to run out of. Where all look at a picture, it may be seen at any time.
-        crowd_publish(c, s.neighbours, i)
+        crowd_publish(c, i)
 
 
 cdef inline void _prefetch_next(const crowd_step* s, int64_t i, int64_t last) noexcept nogil:
@@ -277,6 +312,7 @@ cdef inline void _prefetch_next(const crowd_step* s, int64_t i, int64_t last) no
     Where each has only kept what to lay out, it takes the time of four characters: what is kept, the numbers of the
     triangles, the triangles, their corners. A quarter of the time where they stand scattered over a large world."""
     cdef const compact_cache* kept = s.crowd.kept + i
+    cdef const broadphase_layer* fixed
     if i + 1 < last:
         prefetch(&s.crowd.states[i + 1], sizeof(controller_state))
     if s.crowd.near != NULL or i + 4 >= last:
@@ -285,10 +321,12 @@ cdef inline void _prefetch_next(const crowd_step* s, int64_t i, int64_t last) no
     if kept[3].near.whole:
         prefetch(kept[3].near.block, <size_t>(2 * kept[3].near.n_groups + kept[3].near.n_spots) * sizeof(int32_t))
     # Numbers of another world lead nowhere.
-    if kept[2].fixed_version == s.fixed.version:
-        compact_prefetch(&kept[2].near, s.fixed, False)
-    if kept[1].fixed_version == s.fixed.version:
-        compact_prefetch(&kept[1].near, s.fixed, True)
+    fixed = world_of(s.crowd, i + 2).fixed
+    if kept[2].fixed_version == fixed.version:
+        compact_prefetch(&kept[2].near, fixed, False)
+    fixed = world_of(s.crowd, i + 1).fixed
+    if kept[1].fixed_version == fixed.version:
+        compact_prefetch(&kept[1].near, fixed, True)
 
 
 cdef void _step_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
@@ -296,7 +334,7 @@ cdef void _step_some(void* context, int worker, int64_t first, int64_t last) noe
     cdef crowd_step* s = <crowd_step*>context
     cdef move_world w
     cdef int64_t i
-    _surround(&w, s.fixed, s.moving, not s.record_hits)
+    _surround(&w, s.crowd, not s.record_hits)
     for i in range(first, last):
         _prefetch_next(s, i, last)
         if s.active == NULL or s.active[i * s.active_stride]:
@@ -311,7 +349,7 @@ cdef void _run_some(void* context, int worker, int64_t first, int64_t last) noex
     cdef move_world w
     cdef vector_rows ways = s.ways
     cdef int64_t i, k
-    _surround(&w, s.fixed, s.moving, not s.record_hits)
+    _surround(&w, s.crowd, not s.record_hits)
     for i in range(first, last):
         ways.data = s.ways.data
         for k in range(s.steps):
@@ -325,6 +363,7 @@ cdef void _separate_some(void* context, int worker, int64_t first, int64_t last)
     cdef crowd_step* s = <crowd_step*>context
     cdef crowd_data* c = s.crowd
     cdef move_scratch* k = &s.threads[worker].scratch
+    cdef shared_grid* picture
     cdef double limit = SEPARATION_SPEED * s.dt
     cdef character me
     cdef aabb box
@@ -335,18 +374,19 @@ cdef void _separate_some(void* context, int worker, int64_t first, int64_t last)
             continue
         me = _character(c, i)
         box = capsule_bounds(me.p0, me.p1, me.radius)
-        n = shared_collect(s.picture, box, &me, k.others, k.room_others)
+        picture = &world_of(c, i).picture
+        n = shared_collect(picture, box, &me, k.others, k.room_others)
         if n > k.room_others:
             if _grow(<void**>&k.others, 2 * <int64_t>n, sizeof(character)) != STATUS_OK:
                 _fail(&s.threads[worker], i, STATUS_NO_MEMORY)
                 continue
             k.room_others = 2 * n
-            n = shared_collect(s.picture, box, &me, k.others, k.room_others)
+            n = shared_collect(picture, box, &me, k.others, k.room_others)
         c.states[i].separation = separation(&me, k.others, n, c.table[c.rows[i]].up, limit)
 
 
 cdef int crowd_separate(crowd_step* s, int threads) noexcept nogil:
-    cdef int status = shared_freeze(s.picture, s.neighbours)
+    cdef int status = crowd_freeze(s.crowd)
     if status == STATUS_OK:
         pool_run(_separate_some, s, s.crowd.n, 4 * CHUNK, threads if s.crowd.n >= MANY else 1)
     return status
@@ -368,7 +408,7 @@ cdef int _step(crowd_step* s, int threads) noexcept nogil:
     if s.sequential:
         pool_run(_step_some, s, c.n, c.n, 1)
         return STATUS_OK
-    status = shared_freeze(s.picture, s.neighbours)
+    status = crowd_freeze(c)
     if status != STATUS_OK:
         return status
     _step_all(s, threads)
@@ -426,9 +466,9 @@ cdef void _probe_some(void* context, int worker, int64_t first, int64_t last) no
     cdef double gap
     cdef int64_t i
     cdef int status
-    _surround(&w, q.fixed, q.moving, True)
+    _surround(&w, q.crowd, True)
     for i in range(first, last):
-        _enter(&w, c, i, q.neighbours)
+        _enter(&w, c, i, False)
         status = probe_below(&c.table[c.rows[i]], &c.states[i], &w, &t.scratch, q.reach, &found)
         if status != STATUS_OK:
             _fail(t, i, status)
@@ -454,13 +494,13 @@ cdef void _can_resize_some(void* context, int worker, int64_t first, int64_t las
     cdef bint touches
     cdef int64_t i
     cdef int status
-    _surround(&w, q.fixed, q.moving, True)
+    _surround(&w, q.crowd, True)
     for i in range(first, last):
         p = &c.table[c.rows[i]]
         touches = False
         if q.reach > p.height:
             # Only what is gained is tested: what it touches now does not count.
-            _enter(&w, c, i, q.neighbours)
+            _enter(&w, c, i, False)
             top = v3_madd(c.states[i].position, p.up, 0.5 * p.height)
             status = touches_anything(p, &w, &t.scratch, top, v3_madd(top, p.up, q.reach - p.height), p.radius,
                                       &touches)
@@ -488,4 +528,6 @@ cdef uint64_t crowd_hash(const crowd_data* c, const uint8_t* flags, uint64_t ver
     for i in range(c.n):
         memcpy(bits, &c.states[i].position, sizeof(bits))
         h = _mix(_mix(_mix(_mix(h, bits[0]), bits[1]), bits[2]), flags[i])
+        if c.homes != NULL:
+            h = _mix(h, <uint64_t>c.homes[i])
     return h

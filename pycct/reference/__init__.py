@@ -3,7 +3,7 @@
 To be read beside the documents: each step cites its rule. Everything is brute force
 behind one box test; there are no trees. The rooms are those of the compiled package:
 ``vec``, ``closest``, ``sweep``, ``overlap``, ``outline``, ``hull``, ``convert``, ``shapes``, ``neighbours``,
-``world``, ``scene``, ``response``, ``move``, ``core``, ``crowd``.
+``world``, ``scene``, ``response``, ``move``, ``core``, ``crowd``, ``worlds``.
 
 Not here: rays, questions about many things at once or by other shapes than spheres and
 capsules, contact manifolds, the cube world, level files, threads.
@@ -15,6 +15,7 @@ from pycct.reference.crowd import Crowd, move_many
 from pycct.reference.move import MoveStats
 from pycct.reference.scene import Actor, Obstacle, Penetration, Scene, SceneHit
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
+from pycct.reference.worlds import Worlds
 from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct.runtime.version import RESULTS_VERSION
 
@@ -48,6 +49,7 @@ __all__ = [
     "Sphere",
     "State",
     "Triangle",
+    "Worlds",
     "decompose_movement",
     "move_many",
     "separate",

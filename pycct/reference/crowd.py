@@ -25,9 +25,12 @@ from pycct.reference.scene import Scene
 from pycct.reference.types import ACTOR, CONTROLLER, OBSTACLE
 from pycct.reference.values import as_bool, as_float, as_not_negative, as_place
 from pycct.reference.vec import madd
+from pycct.reference.worlds import Worlds
 from pycct.runtime.version import RESULTS_VERSION
 
 ORDERS = ("simultaneous", "sequential")
+# Added to the order in saved bytes when the world of each member follows at the end.
+SAVES_HOMES = 2
 PASSES = ("UP", "SIDE", "DOWN", "SENSOR")
 DEFAULTS = {name: p.default for name, p in inspect.signature(CharacterController).parameters.items()}
 
@@ -126,8 +129,8 @@ class Crowd:
 
     Parameters
     ----------
-    scene : Scene
-        The world.
+    scene : Scene or Worlds
+        The world, or many: then each member meets only what is in its own.
     positions : (n, 3) array of floats
         Centres of the capsules, metres.
     order : {'simultaneous', 'sequential'}
@@ -136,17 +139,20 @@ class Crowd:
         of their ids, as in PhysX.
     group : int or (n,) of them
         Characters of different groups never meet; single controllers are of group 0.
+    world : int or (n,) of them
+        Index of the world that each member lives in.
     **parameters
         Of `CharacterController`, but callbacks: one value, or a list, tuple or array of one per
         character.
     """
 
-    def __init__(self, scene, positions, *, order="simultaneous", group=0, **parameters):
-        if not isinstance(scene, Scene):
-            raise TypeError(f"scene must be a Scene, not {type(scene).__name__}")
+    def __init__(self, scene, positions, *, order="simultaneous", group=0, world=0, **parameters):
+        if not isinstance(scene, (Scene, Worlds)):
+            raise TypeError(f"scene must be a Scene or Worlds, not {type(scene).__name__}")
         if not isinstance(order, str) or order not in ORDERS:
             raise ValueError(f"order must be one of {sorted(ORDERS)}, not {order!r}")
-        self.scene = scene
+        self.scene, self.worlds = (None, scene) if isinstance(scene, Worlds) else (scene, None)
+        self._scenes = (scene,) if self.worlds is None else scene.scenes
         self.order = order
         places = _vectors(positions, "positions", None)
         # What is the same for all is so for those to come.
@@ -160,17 +166,18 @@ class Crowd:
         self.controllers = []
         self._flags = np.zeros(0, np.uint8)
         self._forget_move()
-        self.add(np.array(places).reshape(-1, 3), group=group, **parameters)
-        scene._crowds.add(self)
+        self.add(np.array(places).reshape(-1, 3), group=group, world=world, **parameters)
+        for home in self._scenes:
+            home._crowds.add(self)
 
-    def add(self, positions, *, group=None, **parameters):
+    def add(self, positions, *, group=None, world=0, **parameters):
         """Add characters; what is not given is as the crowd was made.
 
         Parameters
         ----------
         positions : (m, 3) array of floats
             Metres.
-        group, **parameters
+        group, world, **parameters
             As for `Crowd`.
 
         Returns
@@ -194,7 +201,15 @@ class Crowd:
         if groups is None:
             groups = [self._usual_group if group is None else group] * len(places)
         groups = [_group(g) for g in groups]
-        fresh = [self._made(*made) for made in zip(places, rows, groups, strict=True)]
+        homes = self._homes_for(world, len(places))
+        # Ids larger than any that a scene of the crowd has issued.
+        first = max(scene._next_character for scene in self._scenes)
+        fresh = []
+        for k, made in enumerate(zip(places, rows, groups, homes, strict=True)):
+            self._scenes[homes[k]]._next_character = first + k
+            fresh.append(self._made(*made))
+        for scene in self._scenes:
+            scene._next_character = first + len(fresh)
         self.controllers += fresh
         self._flags = np.append(self._flags, np.zeros(len(fresh), np.uint8))
         self._forget_move()
@@ -205,11 +220,36 @@ class Crowd:
         self._costs = None
         self._hits = []
 
-    def _made(self, place, params, group):
-        hero = CharacterController(self.scene, place)
+    def _homes_for(self, world, n):
+        """The world of each of n members."""
+        most = len(self._scenes) - 1
+        values = _each(world, "world", n)
+        for value in [world] if values is None else values:
+            if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+                raise TypeError(f"world must be an integer or integers, not {value!r}")
+            if not 0 <= value <= most:
+                raise ValueError(f"world must be from 0 to {most}, got {value}")
+        return [world] * n if values is None else values
+
+    def _home_of(self, hero):
+        return self._scenes.index(hero._scene)
+
+    def _made(self, place, params, group, home):
+        hero = CharacterController(self._scenes[home], place)
         hero._params = params
         hero._group = group
         return hero
+
+    def _move_to(self, home, i):
+        """A member goes to another world and forgets what it stands on."""
+        hero, scene = self.controllers[i], self._scenes[home]
+        number = scene._next_character
+        scene._next_character = hero.id
+        fresh = self._made(hero.position, hero._params, hero._group, home)
+        scene._next_character = max(number, hero.id + 1)
+        hero.remove()
+        self.controllers[i] = fresh
+        self._flags[i] = 0
 
     def _indices(self, values):
         """Different indices of characters."""
@@ -376,10 +416,12 @@ class Crowd:
             self._flags[i] = 0
 
     def set(self, indices, **parameters):
-        """Change parameters of characters, ``group`` and ``position`` too: one value, or one per index."""
+        """Change parameters of characters, ``group``, ``world``, ``position`` too: one value, or one per index."""
         numbers = self._indices(indices)
         n = len(numbers)
-        groups = places = None
+        groups = places = homes = None
+        if "world" in parameters:
+            homes = self._homes_for(parameters.pop("world"), n)
         if "group" in parameters:
             group = parameters.pop("group")
             groups = _each(group, "group", n)
@@ -398,6 +440,8 @@ class Crowd:
             }
             fresh.append(_checked(replace(self.controllers[i]._params, **given)))
         for k, i in enumerate(numbers):
+            if homes is not None and homes[k] != self._home_of(self.controllers[i]):
+                self._move_to(homes[k], i)
             hero = self.controllers[i]
             hero._params = fresh[k]
             if groups is not None:
@@ -409,8 +453,10 @@ class Crowd:
         """Values of a parameter: (n,) array, (n, 3) for ``up``."""
         if name == "group":
             return np.array([c._group for c in self.controllers], np.int64)
+        if name == "world":
+            return np.array([self._home_of(c) for c in self.controllers], np.int64)
         if not isinstance(name, str) or name not in CONVERT:
-            raise ValueError(f"name must be 'group' or one of {sorted(CONVERT)}, not {name!r}")
+            raise ValueError(f"name must be 'group', 'world' or one of {sorted(CONVERT)}, not {name!r}")
         values = [getattr(c._params, name) for c in self.controllers]
         if name == "up":
             return np.array(values, np.float64).reshape(-1, 3)
@@ -497,6 +543,8 @@ class Crowd:
             for word in struct.unpack("<3Q", struct.pack("<3d", *hero.position)):
                 h = _mix(h, word)
             h = _mix(h, flags)
+            if len(self._scenes) > 1:
+                h = _mix(h, self._home_of(hero))
         return h
 
     def save(self):
@@ -504,12 +552,16 @@ class Crowd:
         rows = {}
         for hero in self.controllers:
             rows.setdefault(saves.PARAMS.pack(*_params_values(hero._params)), len(rows))
-        body = saves.CROWD_HEAD.pack(ORDERS.index(self.order), len(rows), self._usual_group, len(self))
+        several = len(self._scenes) > 1
+        order = ORDERS.index(self.order) + (SAVES_HOMES if several else 0)
+        body = saves.CROWD_HEAD.pack(order, len(rows), self._usual_group, len(self))
         body += saves.PARAMS.pack(*_params_values(self._usual)) + b"".join(rows)
         for hero, flags in zip(self.controllers, self._flags.tolist(), strict=True):
             row = rows[saves.PARAMS.pack(*_params_values(hero._params))]
             body += saves.CROWD_EACH.pack(hero.id, row, hero._group, flags)
             body += saves.STATE.pack(*_memory_values(hero._memory))
+        if several:
+            body += struct.pack(f"<{len(self)}i", *(self._home_of(hero) for hero in self.controllers))
         return saves.seal(body, saves.CROWD_MAGIC)
 
     def restore(self, data):
@@ -519,6 +571,18 @@ class Crowd:
         if len(body) < saves.CROWD_HEAD.size + saves.PARAMS.size:
             raise damaged
         order, n_rows, group, n = saves.CROWD_HEAD.unpack_from(body)
+        several = len(self._scenes) > 1
+        if order in (0, 1, SAVES_HOMES, SAVES_HOMES + 1) and (order >= SAVES_HOMES) != several:
+            raise ValueError("data must come from a crowd with as many worlds as this one")
+        order -= SAVES_HOMES if several else 0
+        homes = [0] * max(n, 0)
+        if several and 0 <= 4 * n <= len(body):
+            homes = list(struct.unpack_from(f"<{n}i", body, len(body) - 4 * n))
+            body = body[: len(body) - 4 * n]
+            if any(home >= len(self._scenes) for home in homes):
+                raise ValueError("data must come from a crowd with as many worlds as this one")
+            if any(home < 0 for home in homes):
+                raise damaged
         each = saves.CROWD_EACH.size + saves.STATE.size
         first = saves.CROWD_HEAD.size + saves.PARAMS.size * (1 + n_rows)
         if order not in (0, 1) or group < 0 or not 0 <= n_rows <= n or first + n * each != len(body):
@@ -537,20 +601,22 @@ class Crowd:
                 raise damaged
             found.append((id, rows[row], its_group, flags, memory))
         mine = {c.id for c in self.controllers}
-        if any(id not in mine and self.scene.character(id) is not None for id, *_ in found):
-            raise ValueError("data has ids that belong to other characters of this scene")
-        number = self.scene._next_character
+        for home, (id, *_) in zip(homes, found, strict=True):
+            if id not in mine and self._scenes[home].character(id) is not None:
+                raise ValueError("data has ids that belong to other characters of this scene")
+        numbers = [scene._next_character for scene in self._scenes]
         for hero in self.controllers:
             hero.remove()
         self.order, self._usual_group = ORDERS[order], group
         self._usual = replace(_usual_of(usual), proxy=-1)
         self.controllers = []
-        for id, row, its_group, _, memory in found:
-            self.scene._next_character = id
-            hero = self._made(memory.position, row, its_group)
+        for home, (id, row, its_group, _, memory) in zip(homes, found, strict=True):
+            self._scenes[home]._next_character = id
+            hero = self._made(memory.position, row, its_group, home)
             hero._memory = memory
             self.controllers.append(hero)
-        self.scene._next_character = max([number, *(id + 1 for id, *_ in found)])
+        for scene, number in zip(self._scenes, numbers, strict=True):
+            scene._next_character = max([number, *(id + 1 for id, *_ in found)])
         self._flags = np.array([flags for _, _, _, flags, _ in found], np.uint8)
         self._forget_move()
 

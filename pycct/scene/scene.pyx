@@ -240,7 +240,7 @@ cdef class CharacterOwners:
         raise IndexError(item)
 
 
-cdef BroadphaseLayer _publish_characters(list characters, list crowds, CharacterOwners owners):
+cdef BroadphaseLayer _publish_characters(Scene scene, list characters, list crowds, CharacterOwners owners):
     """Freeze controllers and members of crowds into a part, as the capsules they are now."""
     cdef BroadphaseLayer part
     cdef vec3 centre, half
@@ -250,7 +250,7 @@ cdef BroadphaseLayer _publish_characters(list characters, list crowds, Character
     cdef int64_t[::1] ids
     cdef int32_t i, n = <int32_t>len(characters)
     cdef Py_ssize_t k
-    rows = [crowd._capsules() for crowd in crowds]
+    rows = [crowd._capsules(scene) for crowd in crowds]
     part = layer_for(characters + [None] * sum([len(row[0]) for row in rows]))
     owners.controllers = characters
     owners.crowds = []
@@ -655,7 +655,7 @@ cdef class Scene:
             v.keep = snap
         if what != "actors":
             owners = CharacterOwners.__new__(CharacterOwners)
-            part = _publish_characters(self.characters, self.crowds, owners)
+            part = _publish_characters(self, self.characters, self.crowds, owners)
             v.characters = &part.data
             v.character_owners = owners
             v.keep = (v.keep, part)
@@ -835,7 +835,7 @@ cdef class Scene:
             return r()
         for crowd in list(self.crowds_):
             member = crowd.member(id)
-            if member is not None:
+            if member is not None and member.scene is self:
                 return member
         return None
 

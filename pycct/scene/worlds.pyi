@@ -1,0 +1,31 @@
+from collections.abc import Iterable
+from typing import SupportsIndex, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pycct.scene.scene import Scene
+from pycct.shapes.primitives import _Number
+
+@final
+class Worlds:
+    scenes: tuple[Scene, ...]
+    def __init__(self, scenes: Iterable[Scene]) -> None: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int) -> Scene: ...
+    def __reduce__(self) -> tuple[type[Worlds], tuple[list[Scene]]]: ...
+    def __copy__(self) -> Worlds: ...
+    def __deepcopy__(self, memo: dict[int, object]) -> Worlds: ...
+    def move_actors(
+        self, world: ArrayLike, ids: ArrayLike, positions: ArrayLike, rotations: ArrayLike | None = None
+    ) -> None: ...
+    def ray_distances(
+        self,
+        origins: ArrayLike,
+        directions: ArrayLike,
+        reach: _Number,
+        *,
+        world: ArrayLike,
+        mask: int = 0xFFFFFFFF,
+        threads: SupportsIndex = 1,
+    ) -> NDArray[np.float64]: ...

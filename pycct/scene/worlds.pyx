@@ -1,0 +1,276 @@
+# cython: language_level=3
+"""Many scenes that a crowd's members live in, and batches over them."""
+import copy
+
+import numpy as np
+
+cimport cython
+from libc.math cimport sqrt
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from pycct.args.values cimport as_bits, as_not_negative, raise_status
+from pycct.args.vector_rows cimport as_vectors, vector_rows, row_load
+from pycct.geometry.types cimport STATUS_OK
+from pycct.geometry.vec cimport v3_max_abs, vec3
+from pycct.queries.query_kernels cimport (
+    query_shape,
+    query_shape_ray,
+    query_cast,
+    query_free,
+    query_hit,
+    query_init,
+    query_scratch,
+    query_view,
+)
+from pycct.runtime.thread_pool cimport pool_run, pool_threads
+from pycct.scene.scene cimport Scene, Snapshot
+
+
+cdef enum:
+    CHUNK = 8       # origins handed to a thread at a time
+
+
+# Rays of a batch: from each origin in each direction.
+cdef struct ray_batch:
+    query_view* views       # of each world
+    vector_rows origins
+    const int32_t* homes    # world of each origin
+    const double* directions
+    int64_t n_directions
+    double reach
+    query_scratch* scratch  # of each thread
+    int* status             # of each thread
+    double* distances       # (origins, directions)
+
+
+cdef void _cast_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    cdef ray_batch* b = <ray_batch*>context
+    cdef query_hit hit
+    cdef query_shape ray
+    cdef const vec3* directions = <const vec3*>b.directions
+    cdef int64_t i, k
+    cdef int status
+    for i in range(first, last):
+        query_shape_ray(&ray, row_load(&b.origins, i))
+        for k in range(b.n_directions):
+            status = query_cast(&b.views[b.homes[i]], &ray, directions[k], b.reach, &b.scratch[worker], &hit)
+            if status != STATUS_OK:
+                b.status[worker] = status
+                return
+            b.distances[i * b.n_directions + k] = hit.distance if hit.found else b.reach
+
+
+@cython.final
+cdef class Worlds:
+    """Many independent scenes for one crowd: each member lives in one of them.
+
+    Parameters
+    ----------
+    scenes : iterable of Scene
+        At least one; each once. Scenes may share shapes, and a scene of a few actors costs
+        microseconds.
+
+    Attributes
+    ----------
+    scenes : tuple of Scene
+
+    Notes
+    -----
+    A member of ``Crowd(worlds, positions, world=indices)`` meets only the actors, obstacles and
+    characters of the scene that its index names. One call moves all members, in threads, and the
+    bits are those of a crowd of its own in each scene. `Crowd.set` moves members to other worlds.
+
+    Thread safety: as for `Scene`; a batch sees each scene as it is when the batch begins.
+
+    Examples
+    --------
+    >>> from pycct import Box, Crowd, Plane, Scene, Worlds
+    >>> scenes = [Scene() for _ in range(3)]
+    >>> grounds = [scene.add(Plane((0, 0, 1))) for scene in scenes]
+    >>> wall = scenes[1].add(Box((0.1, 5, 2)), position=(1, 0, 2))
+    >>> crowd = Crowd(Worlds(scenes), [(0, 0, 0.91)] * 3, world=[0, 1, 2])
+    >>> for _ in range(60):
+    ...     flags = crowd.move([(0.05, 0, -0.02)] * 3, 1 / 60)
+    >>> crowd.positions[:, 0].round(2).tolist()
+    [3.0, 0.49, 3.0]
+    """
+
+    def __init__(self, scenes):
+        if isinstance(scenes, Scene):
+            raise TypeError("scenes must be an iterable of Scene: for one scene make the Crowd with it")
+        try:
+            found = tuple(scenes)
+        except TypeError:
+            raise TypeError(f"scenes must be an iterable of Scene, not {type(scenes).__name__}") from None
+        for scene in found:
+            if not isinstance(scene, Scene):
+                raise TypeError(f"scenes must contain Scene objects only, not {type(scene).__name__}")
+        if not found:
+            raise ValueError("scenes must contain at least one Scene")
+        if len({id(scene) for scene in found}) != len(found):
+            raise ValueError("scenes must be different from one another")
+        if self.scenes is not None:
+            raise RuntimeError("Worlds are initialised once")
+        self.scenes = found
+
+    def __len__(self):
+        return len(self.scenes or ())
+
+    def __getitem__(self, index):
+        return self.scenes[index]
+
+    def __repr__(self):
+        return f"<Worlds of {len(self)} scenes>"
+
+    def __reduce__(self):
+        return Worlds, (list(self.scenes),)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return Worlds([copy.deepcopy(scene, memo) for scene in self.scenes])
+
+    cdef object indices(self, object world, Py_ssize_t n):
+        """The argument ``world``: (n,) int32."""
+        array = np.asarray(world)
+        if array.dtype.kind not in "iu" and array.size:
+            raise TypeError("world must be an integer or an array of integers")
+        if array.shape not in ((), (n,)):
+            raise ValueError(f"world must be one integer or have shape ({n},), got {array.shape}")
+        if array.size and not (0 <= int(array.min()) and int(array.max()) < len(self)):
+            raise ValueError(f"world must be from 0 to {len(self) - 1}, got {int(array.min())} to {int(array.max())}")
+        return np.array(np.broadcast_to(array, (n,)), np.int32)
+
+    def move_actors(self, world, ids, positions, rotations=None):
+        """Put actors of many worlds elsewhere in one call.
+
+        Parameters
+        ----------
+        world : (n,) array of integers
+            Index of the world of each actor.
+        ids : (n,) array of integers
+            Ids of actors or obstacles in those worlds, each once.
+        positions : (n, 3) array of floats
+            Metres.
+        rotations : (n, 4) array of floats or (4,) floats, optional
+            Unit quaternions (x, y, z, w), or one for all; the default keeps each rotation.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A world, its ids or poses make no sense. The worlds before it have changed.
+        """
+        given = np.asarray(ids)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise TypeError("ids must be a one-dimensional array of integers")
+        n = given.shape[0]
+        homes = self.indices(world, n)
+        places = np.asarray(positions)
+        if places.shape != (n, 3):
+            raise ValueError(f"positions must have shape ({n}, 3), got {places.shape}")
+        turns = None if rotations is None else np.asarray(rotations)
+        if turns is not None and turns.shape not in ((n, 4), (4,)):
+            raise ValueError(f"rotations must have shape ({n}, 4) or (4,), got {turns.shape}")
+        order = np.argsort(homes, kind="stable")
+        starts = np.flatnonzero(np.diff(homes[order], prepend=-1)).tolist()
+        for first, last in zip(starts, [*starts[1:], n]):
+            rows = order[first:last]
+            turn = turns if turns is None or turns.ndim == 1 else turns[rows]
+            self.scenes[homes[rows[0]]].move_actors(given[rows], places[rows], turn)
+
+    def ray_distances(self, origins, directions, reach, *, world, mask=0xFFFFFFFF, threads=1):
+        """Distances to the first actor along rays: from each origin in each direction.
+
+        Parameters
+        ----------
+        origins : (n, 3) array of floats
+            Metres.
+        directions : (k, 3) array of floats
+            Of any length but zero.
+        reach : float
+            Length of the rays, metres, >= 0.
+        world : int or (n,) array of integers
+            Index of the world of each origin.
+        mask : int
+            Layers that are seen.
+        threads : int
+            How many threads may take part; the results are the same for any number.
+
+        Returns
+        -------
+        (n, k) array of float64
+            Metres; ``reach`` where nothing is met. The distances of `Scene.raycast`.
+        """
+        cdef ray_batch b
+        cdef vector_rows rows
+        cdef const int32_t[::1] homes
+        cdef double[:, ::1] d, out
+        cdef Scene scene
+        cdef Snapshot snap
+        cdef vec3 v
+        cdef double m
+        cdef Py_ssize_t n, i, n_worlds = len(self)
+        cdef int many, k, status = STATUS_OK
+        memset(&b, 0, sizeof(ray_batch))
+        b.reach = as_not_negative(reach, "reach")
+        bits = as_bits(mask, "mask")
+        # Held by their names: they must outlive the call.
+        _origins = as_vectors(origins, "origins", -1, &b.origins)
+        n = len(_origins)
+        _directions = as_vectors(directions, "directions", -1, &rows)
+        b.n_directions = len(_directions)
+        units = np.empty((b.n_directions, 3))
+        d = units
+        for i in range(b.n_directions):
+            v = row_load(&rows, i)
+            m = v3_max_abs(v)
+            if m == 0.0:
+                raise ValueError(f"directions must not be zero, row {i} is")
+            # As `Scene.raycast` normalises.
+            d[i, 0], d[i, 1], d[i, 2] = v.x / m, v.y / m, v.z / m
+            m = sqrt(d[i, 0] * d[i, 0] + d[i, 1] * d[i, 1] + d[i, 2] * d[i, 2])
+            d[i, 0] /= m
+            d[i, 1] /= m
+            d[i, 2] /= m
+        homes = self.indices(world, n)
+        many = pool_threads(threads)
+        distances = np.empty((n, b.n_directions))
+        if distances.size == 0:
+            return distances
+        out = distances
+        b.homes = &homes[0]
+        b.directions = &d[0, 0]
+        b.distances = &out[0, 0]
+        held = []
+        try:
+            b.views = <query_view*>calloc(n_worlds, sizeof(query_view))
+            b.scratch = <query_scratch*>calloc(many, sizeof(query_scratch))
+            b.status = <int*>calloc(many, sizeof(int))
+            if b.views == NULL or b.scratch == NULL or b.status == NULL:
+                raise MemoryError("pycct: out of memory")
+            for i in range(n_worlds):
+                scene = self.scenes[i]
+                snap = scene.snapshot()
+                held.append(snap)
+                b.views[i].parts[0] = &snap.fixed.data
+                b.views[i].parts[1] = &snap.moving.data
+                b.views[i].mask = bits
+            for k in range(many):
+                query_init(&b.scratch[k])
+            with nogil:
+                pool_run(_cast_some, &b, n, CHUNK, many)
+            for k in range(many):
+                if b.status[k] != STATUS_OK:
+                    status = b.status[k]
+        finally:
+            if b.scratch != NULL:
+                for k in range(many):
+                    query_free(&b.scratch[k])
+            free(b.scratch)
+            free(b.status)
+            free(b.views)
+        raise_status(status)
+        return distances
