@@ -2,8 +2,8 @@
 
 World
     `Scene`, `Actor`, `Obstacle`; the shapes `Mesh`, `Heightfield`, `Box`, `Sphere`, `Capsule`, `ConvexHull`,
-    `Plane`, `Triangle`; `load_level`. A scene answers `raycast`, `sweep`, `overlap`, `penetration` and
-    `closest_points`, each with a ``_many`` twin.
+    `Plane`, `Triangle`; `load_level`, `load_scene`, `load_heightfield`. A scene answers `raycast`,
+    `sweep`, `overlap`, `penetration` and `closest_points`, each with a ``_many`` twin.
 Characters
     `CharacterController` with its `Hit`, `Ground`, `State` and `Contacts`; `separate`; the modes `ClimbingMode`,
     `NonWalkableMode`, `Behavior`, `Rules`; the results `CollisionFlags`, `Pass`, `Region`.
@@ -40,7 +40,7 @@ if TYPE_CHECKING or not PURE:
     from pycct.crowd.move_many import move_many
     from pycct.cube_world.controller import SweepSlideController, step_many
     from pycct.cube_world.cubes import CubeWorld
-    from pycct.levels import LevelReport, load_level
+    from pycct.levels import LevelReport, load_heightfield, load_level, load_scene
     from pycct.queries.scene_queries import ClosestArrays, ClosestPoints, HitArrays, Penetration, SceneHit, TouchArrays
     from pycct.queries.shape_pairs import (
         Contact,
@@ -143,7 +143,9 @@ __all__ = [
     "distance_between",
     "distance_between_many",
     "expanding_polygon",
+    "load_heightfield",
     "load_level",
+    "load_scene",
     "move_many",
     "separate",
     "show_config",
@@ -175,7 +177,9 @@ _COMPILED = {
     "distance_between",
     "distance_between_many",
     "expanding_polygon",
+    "load_heightfield",
     "load_level",
+    "load_scene",
     "step_many",
 }
 if PURE:

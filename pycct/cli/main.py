@@ -16,7 +16,7 @@ from pycct import __version__
 COMMANDS = {
     "demo": ("pycct.cli.demo.main", "walk 64 characters through a level; picture, numbers, summary"),
     "microtests": ("pycct.cli.microtests", "run the sweep/slide controller's microtests T01 to T10"),
-    "info": ("pycct.cli.info", "what a level file holds, and what looks wrong about it"),
+    "info": ("pycct.cli.info", "what level files hold, and what looks wrong about them"),
     "walk": ("pycct.cli.walk", "walk a character over a level file; says why it stopped"),
     "raycast": ("pycct.cli.raycast", "what a ray meets in a level file"),
 }

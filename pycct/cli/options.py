@@ -37,18 +37,25 @@ def positive(text: str) -> float:
     return value
 
 
-def add_level(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how to read a level."""
-    parser.add_argument("level", type=Path, metavar="LEVEL", help="an .obj, .ply, .stl, .gltf or .glb file")
+def add_level(parser: argparse.ArgumentParser, several: bool = False) -> None:
+    """Add the options that say how to read a level, or several."""
+    kinds = "an .obj, .ply, .stl, .gltf or .glb file"
+    if several:
+        parser.add_argument("levels", type=Path, metavar="LEVEL", nargs="+", help=f"{kinds}, or a cooked scene")
+    else:
+        parser.add_argument("level", type=Path, metavar="LEVEL", help=kinds)
     parser.add_argument("--up", choices=list(AXES), help="the file's axis that points up; default: y for glTF, else z")
     parser.add_argument("--scale", type=positive, default=1.0, help="metres in a unit of the file; default: 1")
-    parser.add_argument("--two-sided", action="store_true", help="triangles are met from both sides")
+    parser.add_argument("--two-sided", action=argparse.BooleanOptionalAction,
+                        help="triangles are met from both sides; default: as the file says")
+    parser.add_argument("--nodes", action="append", metavar="PATTERN",
+                        help="read only nodes (objects) with such a name, like '*-col'; may be given several times")
 
 
-def read_level(args: argparse.Namespace) -> tuple[Mesh, LevelReport] | None:
+def read_level(args: argparse.Namespace, path: Path | None = None) -> tuple[Mesh, LevelReport] | None:
     """The level of the arguments, or None when it cannot be read; then why is on stderr."""
     try:
-        return load_level(args.level, up=args.up, scale=args.scale, two_sided=args.two_sided)
+        return load_level(path or args.level, up=args.up, scale=args.scale, two_sided=args.two_sided, nodes=args.nodes)
     except (OSError, ValueError, ImportError) as e:
         print(f"pycct: {e}", file=sys.stderr)
         return None

@@ -266,7 +266,7 @@ def test_a_small_file_takes_little_memory(tmp_path):
         (tmp_path / "a.bin").write_bytes(gltf_of_two_files(path, "a.bin"))
         assert pycct.load_level(path, max_bytes=400_000)
         gltf_of_two_files(path, "a.bin", **change)
-        with pytest.raises(ValueError, match=r"a\.gltf.*max_bytes"):
+        with pytest.raises(ValueError, match=r"a\.gltf.*(max_bytes|beyond its buffer)"):
             pycct.load_level(path, max_bytes=400_000)
     # Nor does a GLB.
     text = path.read_bytes()

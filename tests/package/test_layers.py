@@ -78,7 +78,8 @@ def allowed(here, target):
 
 def test_every_folder_has_its_layer_and_says_what_it_is():
     folders = {p.name for p in TOP.iterdir() if p.is_dir() and p.name != "__pycache__"}
-    assert folders == set(LAYERS) - {"_core"} | set(BESIDE) | set(ABOVE)
+    # `levels` is a part of the facade that is too long for one file.
+    assert folders == set(LAYERS) - {"_core"} | set(BESIDE) | set(ABOVE) | {"levels"}
     for folder in folders:
         text = (TOP / folder / "__init__.py").read_text()
         assert len(text.split('"""')[1].splitlines()) >= 3, folder
