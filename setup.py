@@ -1,14 +1,15 @@
-"""Extensions and compiler flags; everything else stands in pyproject.toml.
+"""Extensions and compiler flags; pyproject.toml contains everything else.
 
 Environment switches
-    PYCCT_DEBUG=1     bounds, wraparound and None checks on, undefined-behaviour sanitizer on Linux, for tests
+    PYCCT_DEBUG=1     bounds, wraparound and None checks; on Linux the undefined-behaviour sanitizer
     PYCCT_CFLAGS      replaces the default C flags
     PYCCT_LDFLAGS     replaces the default linker flags
     PYCCT_COVERAGE=1  line tracing for coverage of .pyx files
-    PYCCT_LINES=1     debuggers and sanitizers tell lines of the .pyx instead of the .c
+    PYCCT_LINES=1     debuggers and sanitizers report lines of the .pyx instead of the .c
 
-Each set of switches builds in a folder of its own below build/, so that none takes up another's objects. An editable
-or in-place build has one place only, pycct/ itself: after a change of switches pass ``--force`` to build_ext.
+Each set of switches builds in its own folder below build/ and never reuses the objects of another
+set. An editable or in-place build always writes to pycct/, so a change of switches needs
+``--force`` for build_ext.
 """
 import os
 import subprocess
@@ -24,14 +25,14 @@ DEBUG = os.environ.get("PYCCT_DEBUG") == "1"
 COVERAGE = os.environ.get("PYCCT_COVERAGE") == "1"
 LINES = DEBUG or os.environ.get("PYCCT_LINES") == "1"
 
-# -ffp-contract=off: the same bits on every processor. -fno-math-errno: sqrt inline.
-# -g0: Python's own flags often have -g, which makes a module five times as large.
+# -ffp-contract=off keeps the bits equal on every processor. -fno-math-errno inlines sqrt.
+# -g0 overrides the -g of Python's own flags, which makes a module five times as large.
 LDFLAGS = []
-# For gcc alone. The kernels are small functions that belong into one another, and gcc stops early with that.
+# gcc only. The kernels consist of small functions, and gcc stops inlining them early.
 INLINING = ["-finline-limit=2000"]
-# In the modules that a move spends its time in, more of that; and nothing computed ahead, or moved to where it might
-# be shared: there are no registers for it. What gcc takes for unlikely ways are those of most moves. Together 4 to 11 %
-# less time (docs/decisions/0005-gcc-tuning.md).
+# Moves spend their time in these modules. TUNING inlines more there, disables passes that hoist and
+# share values (no registers are left for them), and disables branch guesses, which are wrong for
+# most moves. Together 4 to 11 % less time (docs/decisions/0005-gcc-tuning.md).
 MOVES = {
     "pycct.character.move", "pycct.character.response", "pycct.crowd.crowd_step", "pycct.geometry.closest",
     "pycct.geometry.sweep", "pycct.spatial.bvh", "pycct.world.candidates",
@@ -47,7 +48,7 @@ if sys.platform == "win32":
 else:
     CFLAGS = ["-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"]
     CFLAGS += ["-Wno-unused-function", "-Wno-unreachable-code"]
-    # -g1: lines for the sanitizer's reports. Variables too would be half of the compiler's work.
+    # -g1 adds lines to sanitizer reports. -g2 adds variables and doubles the compile time.
     CFLAGS += ["-O1", "-g1"] if DEBUG else ["-O3", "-g0"]
     if DEBUG and sys.platform == "linux":
         SANITIZE = ["-fsanitize=undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
@@ -68,7 +69,7 @@ DIRECTIVES = {
     "nonecheck": DEBUG,
     "cdivision": True,
     "embedsignature": True,
-    # The generated __setstate__ trusts what it is given; classes that pickle say how.
+    # The generated __setstate__ does not check its input, so classes define pickling themselves.
     "auto_pickle": False,
     "freethreading_compatible": True,
     "linetrace": COVERAGE,
@@ -79,7 +80,7 @@ if DEBUG:
 
 
 def cython_base() -> str:
-    """Folder of what Cython makes: ``build``, ``build/debug``, ... The C does not depend on the flags."""
+    """Return the folder of generated C: ``build``, ``build/debug``. Flags do not change it."""
     parts = ["build"]
     if DEBUG:
         parts.append("debug")
@@ -91,7 +92,7 @@ def cython_base() -> str:
 
 
 def build_base() -> str:
-    """Build folder of these switches: ``build``, ``build/debug``, ``build/flags-1a2b3c4d``, ..."""
+    """Return the build folder of these switches, such as ``build/debug``."""
     own_flags = os.environ.get("PYCCT_CFLAGS", ""), os.environ.get("PYCCT_LDFLAGS", "")
     if any(own_flags):
         return f"{cython_base()}/flags-{zlib.crc32(repr(own_flags).encode()):08x}"
@@ -99,7 +100,7 @@ def build_base() -> str:
 
 
 def is_gcc(command: list[str]) -> bool:
-    """Whether a compiler is gcc itself; others say that they are, too."""
+    """Return whether a compiler is gcc; other compilers define __GNUC__ too."""
     try:
         macros = subprocess.run([*command, "-dM", "-E", "-x", "c", os.devnull], capture_output=True, text=True).stdout
     except OSError:
@@ -109,9 +110,10 @@ def is_gcc(command: list[str]) -> bool:
 
 
 class BuildExt(build_ext):
-    """build_ext that tunes gcc, and without the run paths that some Pythons (pyenv's) put into every module.
+    """Build extensions with tuned gcc flags and without run paths.
 
-    An extension does not link against libpython, so the path would only carry the builder's folder into the wheel.
+    Some Pythons (pyenv's) add a run path to every module. An extension does not link against
+    libpython, so the path would only put the builder's folder into the wheel.
     """
 
     def build_extensions(self):  # noqa: D102
@@ -125,7 +127,7 @@ class BuildExt(build_ext):
 
 
 JOBS = min(4, os.cpu_count() or 1)
-# Cython's own processes start by fork, or they would run this file once more each.
+# Cython's processes must start by fork; a spawned process would run this file again.
 TRANSLATORS = JOBS if sys.platform == "linux" and sys.version_info < (3, 14) else 0
 
 extensions = [
@@ -138,7 +140,7 @@ extensions = [
     )
     for path in sorted(Path("pycct").rglob("*.pyx"))
 ]
-# A renamed module would lose its flags, and 4 to 11 % of its speed, without a word.
+# A renamed module would silently lose its flags, and 4 to 11 % of its speed.
 unknown = MOVES - {extension.name for extension in extensions}
 if unknown:
     raise SystemExit(f"setup.py tunes modules that do not exist: {sorted(unknown)}")

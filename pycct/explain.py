@@ -1,4 +1,4 @@
-"""Why a character moved as it did: the passes of one move in words and data."""
+"""Explanations of moves: ``Explanation``, its events, and their kinds."""
 
 from pycct.character.explanation import KINDS, Event, Explanation, Vector
 

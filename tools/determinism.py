@@ -1,10 +1,13 @@
-"""One fixed run of 100,000 moves, made in every way and by every compiler found: one hash, or this fails.
+"""Compare one fixed run of 100,000 moves over all compilers and ways of calling.
+
+The program fails unless all runs have one hash.
 
 Builds go to build/determinism/NAME, the table to docs/determinism_table.md. The run is tests/support/hash_run.py.
 
-    python tools/determinism.py                    with the interpreter that runs this
-    python tools/determinism.py --qemu-root DIR    also for aarch64, by zig, under qemu-user with the Python of the same
-                                                   version in the Debian arm64 root DIR (see wheels/README.md)
+    python tools/determinism.py                    with this interpreter
+    python tools/determinism.py --qemu-root DIR    also aarch64: zig, qemu-user, and the Python of the
+                                                   same version in the Debian arm64 root DIR
+                                                   (see wheels/README.md)
 """
 
 import argparse
@@ -18,13 +21,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs" / "determinism_table.md"
 SHORT = f"{sys.version_info[0]}.{sys.version_info[1]}"
-# As setup.py has them, but for the level of optimisation and how far functions are inlined.
+# The flags of setup.py without the optimisation level and the inline limit.
 PLAIN = "-ffp-contract=off -fno-math-errno -fvisibility=hidden -Wno-unused-function -g0"
 
 WAYS = [
     ("one by one", ""),
-    ("one by one, nothing kept from move to move", "--cold"),
-    ("actors and triangles added in the opposite order", "--backwards"),
+    ("one by one, empty caches before each move", "--cold"),
+    ("actors and triangles in the opposite order", "--backwards"),
     ("2 threads", "--threads 2"),
     ("8 threads", "--threads 8"),
     *((f"`move_many`, {n} thread{'s' * (n > 1)}", f"--how move_many --threads {n}") for n in (1, 2, 8)),
@@ -32,28 +35,28 @@ WAYS = [
 ]
 
 
-def said(command):
-    """First line that a command prints."""
+def first_line(command):
+    """Return the first line that a command prints."""
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0].strip()
 
 
 def builds(qemu_root):
-    """Name, flags, environment, and how to run Python, of every build that can be made here."""
+    """Return name, flags, environment and Python command of every possible build."""
     run = [sys.executable]
     found = []
     if shutil.which("gcc"):
-        name = "gcc " + said(["gcc", "-dumpfullversion"])
+        name = "gcc " + first_line(["gcc", "-dumpfullversion"])
         gcc = {"CC": "gcc", "LDSHARED": "gcc -shared"}
         found += [(f"{name} -O0", "-O0", gcc, run), (f"{name} -O3", "-O3", gcc, run)]
         if platform.machine() == "x86_64" and "avx2" in Path("/proc/cpuinfo").read_text():
             found.append((f"{name} -O3 -march=x86-64-v3 (AVX2, FMA)", "-O3 -march=x86-64-v3", gcc, run))
     if shutil.which("clang"):
         clang = {"CC": "clang", "LDSHARED": "clang -shared"}
-        found += [(f"clang {said(['clang', '-dumpversion'])} -O2", "-O2", clang, run)]
+        found += [(f"clang {first_line(['clang', '-dumpversion'])} -O2", "-O2", clang, run)]
     try:
         import ziglang  # noqa: F401
     except ImportError:
-        print("no zig: aarch64 is left out", file=sys.stderr)
+        print("no zig: aarch64 is skipped", file=sys.stderr)
         return found
     if qemu_root and shutil.which("qemu-aarch64-static"):
         script = ROOT / "build" / "determinism" / "zigcc"
@@ -63,7 +66,7 @@ def builds(qemu_root):
         short = SHORT
         found.append(
             (
-                f"zig {said([sys.executable, '-m', 'ziglang', 'version'])} for aarch64, under qemu-user",
+                f"zig {first_line([sys.executable, '-m', 'ziglang', 'version'])} for aarch64, under qemu-user",
                 "-O3",
                 {
                     "CC": str(script),
@@ -78,13 +81,13 @@ def builds(qemu_root):
 
 
 def build(name, flags, env):
-    """Install into a folder of its own."""
+    """Build pycct and install it into its own folder."""
     folder = ROOT / "build" / "determinism" / "".join(c if c.isalnum() else "_" for c in name)
-    # The name as a macro: objects of another compiler with the same flags must not be taken for these.
+    # A macro with the name keeps objects of another compiler with equal flags apart.
     marked = f"{flags} {PLAIN} -DPYCCT_BUILT_AS_{folder.name}"
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--upgrade"]
     if "_PYTHON_HOST_PLATFORM" in env:
-        # pip would not install for another machine: build, and unpack.
+        # pip does not install for another machine, so unpack the wheel.
         wheels = folder.with_suffix(".wheel")
         shutil.rmtree(wheels, ignore_errors=True)
         command = [
@@ -114,7 +117,7 @@ def build(name, flags, env):
 
 
 def hashes(run, folder, arguments):
-    """What hash_run prints; None when the build has no such way of moving."""
+    """Return the hashes that hash_run prints, or None if the build lacks this way of moving."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYCCT_")}
     env |= {"PYTHONPATH": str(folder), "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
@@ -129,22 +132,22 @@ def hashes(run, folder, arguments):
 
 
 def main():
-    """Build, run, compare, write the table."""
+    """Build, run, compare and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--qemu-root", help="a Debian arm64 root")
-    parser.add_argument("--here", action="store_true", help="no builds: the ways of moving, by the one in place")
+    parser.add_argument("--here", action="store_true", help="only the ways of calling, with the build in place")
     args = parser.parse_args()
-    sys.path.insert(0, str(ROOT / "pycct"))
-    from _version import RESULTS_VERSION
+    sys.path.insert(0, str(ROOT / "pycct" / "runtime"))
+    from version import RESULTS_VERSION
 
     rows, all_found = [], set()
 
     def row(what, found):
-        paths, told = found
+        paths, observed = found
         all_found.add(("paths", paths))
-        if told:
-            all_found.add(("told", told))
-        rows.append(f"| {what} | `{paths}` | {f'`{told}`' if told else ''} |")
+        if observed:
+            all_found.add(("observed", observed))
+        rows.append(f"| {what} | `{paths}` | {f'`{observed}`' if observed else ''} |")
         print(rows[-1], flush=True)
 
     plain = None
@@ -164,12 +167,11 @@ def main():
     TABLE.write_text(
         f"""# Determinism, measured
 
-Made by `make determinism`:
-`tests/support/hash_run.py`, 100,000 moves of 200 characters on terrain, stairs, solids and lifts,
-told by a hash of every position and collision flag, and one of all else that can be seen. Results version
-{RESULTS_VERSION}. Every row must be the same.
-`tests/properties/test_determinism.py` holds the hashes and checks the ways of
-moving on every run, with flush-to-zero left on by another library too.
+`make determinism` writes this table with `tests/support/hash_run.py`: 100,000 moves of 200
+characters on terrain, stairs, solids and lifts. The first hash covers every position and collision
+flag. The second one covers all other observable results. Results version {RESULTS_VERSION}. All rows
+must be equal. `tests/properties/test_determinism.py` contains the hashes and checks the ways of
+calling in every run, also with flush-to-zero left on.
 
 | | positions and flags | grounds, hits, velocities, states |
 |---|---|---|
@@ -178,7 +180,7 @@ moving on every run, with flush-to-zero left on by another library too.
         + "\n"
     )
     if len(all_found) != 2:
-        raise SystemExit(f"not the same everywhere: see {TABLE}")
+        raise SystemExit(f"the hashes differ: see {TABLE}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Why a character moved as it did: the passes of one move in words and data."""
+"""Explanation of one move: its passes and events, as text and as data."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -32,11 +32,11 @@ class Event:
     kind : str
         One of ``explain.KINDS``.
     pass_ : Pass
-        The pass it belongs to.
+        The pass in which the event happens.
     position : tuple of float
-        Where the character was, metres.
+        Position of the character at the event, metres.
     vector : tuple of float
-        What the kind says: a motion, a correction, a normal; metres or unit.
+        A motion or correction in metres, or a unit normal, depending on ``kind``.
     hit : object
         The Hit, for ``kind == "hit"``.
     """
@@ -48,25 +48,25 @@ class Event:
     hit: Any = None
 
     def __str__(self) -> str:
-        return _SAY[self.kind](self)
+        return _TEXTS[self.kind](self)
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a move does, pass by pass.
+    """The events of one move, pass by pass.
 
     Attributes
     ----------
     displacement : tuple of float
-        What was asked, metres.
+        Displacement of the move, metres.
     start, end : tuple of float
         Position before and after, metres.
     flags : CollisionFlags
-        What the move returns.
+        Collision flags that the move returns.
     events : list of Event
-        In the order in which they happen.
+        Events in the order in which they happen.
     notes : list of str
-        Anything that makes the explanation differ from the move that was made.
+        Reasons why the explanation may differ from the move that was made.
     """
 
     displacement: Vector
@@ -78,12 +78,14 @@ class Explanation:
 
     @property
     def moved(self) -> Vector:
-        """What was really travelled, metres."""
-        return (self.end[0] - self.start[0], self.end[1] - self.start[1], self.end[2] - self.start[2])
+        """Vector from ``start`` to ``end``, metres."""
+        a, b = self.start, self.end
+        return (b[0] - a[0], b[1] - a[1], b[2] - a[2])
 
     def __str__(self) -> str:
-        lines = [f"asked {_v(self.displacement)}, moved {_v(self.moved)}, flags {self.flags!r}"]
-        lines += [("  " if e.kind in ("pass", "ride", "experiment") else "    ") + str(e) for e in self.events]
+        lines = [f"displacement {_v(self.displacement)}, moved {_v(self.moved)}, flags {self.flags!r}"]
+        headings = ("pass", "ride", "experiment")
+        lines += [("  " if e.kind in headings else "    ") + str(e) for e in self.events]
         lines += [f"  note: {n}" for n in self.notes]
         return "\n".join(lines)
 
@@ -104,16 +106,22 @@ def _hit(e: Event) -> str:
     return f"hits {what} after {h.distance:.4g} m, normal {_v(h.normal)}"
 
 
-_SAY: dict[str, Callable[[Event], str]] = {
-    "ride": lambda e: f"carried by what it stands on: {_v(e.vector)}",
-    "pass": lambda e: f"{e.pass_.name} pass: wants {_v(e.vector)}",
-    "free": lambda e: f"nothing in the way: goes {_length(e.vector):.4g} m",
+_TEXTS: dict[str, Callable[[Event], str]] = {
+    "ride": lambda e: f"carried by the platform: {_v(e.vector)}",
+    "pass": lambda e: f"{e.pass_.name} pass: motion {_v(e.vector)}",
+    "free": lambda e: f"no contact: moves {_length(e.vector):.4g} m",
     "hit": _hit,
-    "overlap": lambda e: f"starts inside something: moved out by {_v(e.vector)}; the pass ends",
-    "done": lambda e: f"only {_length(e.vector):.3g} m left: the pass ends",
-    "turned_back": lambda e: f"sliding would lead back ({_v(e.vector)}): the pass ends",
-    "out_of_turns": lambda e: f"no iterations left; {_length(e.vector):.4g} m not made",
-    "too_steep_below": lambda e: f"the triangle below, normal {_v(e.vector)}, is too steep and higher than a step",
-    "too_steep_aside": lambda e: f"the triangle aside, normal {_v(e.vector)}, is too steep and met above step height",
-    "experiment": lambda e: f"not walkable: back to the start, and again without climbing: wants {_v(e.vector)}",
+    "overlap": lambda e: f"starts in an overlap: recovery moves it by {_v(e.vector)}; the pass ends",
+    "done": lambda e: f"{_length(e.vector):.3g} m remain: the pass ends",
+    "turned_back": lambda e: f"the slide would point backwards ({_v(e.vector)}): the pass ends",
+    "out_of_turns": lambda e: f"iteration limit of the pass: {_length(e.vector):.4g} m remain",
+    "too_steep_below": lambda e: (
+        f"the triangle below, normal {_v(e.vector)}, is too steep and higher than the step offset"
+    ),
+    "too_steep_aside": lambda e: (
+        f"the triangle aside, normal {_v(e.vector)}, is too steep and higher than the step offset"
+    ),
+    "experiment": lambda e: (
+        f"not walkable: walk experiment from the start, without climbing: motion {_v(e.vector)}"
+    ),
 }

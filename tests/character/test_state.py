@@ -691,18 +691,18 @@ def test_explanations_name_what_was_hit_and_why_it_stopped():
     text = str(hero.explain_last())
     assert "SIDE pass" in text and "DOWN pass" in text and "UP pass" in text
     assert repr(scene.actors[1]) in text and "triangle" in text and "normal (-1, 0, 0)" in text
-    assert "nothing in the way" in text and "no iterations left" in text
+    assert "no contact" in text and "iteration limit" in text
     # Riding.
     lift = scene.actors[3]
     hero.teleport((-5, 0, REST + 0.1))
     hero.move((0, 0, -0.1), DT)
     lift.move_to((-5, 0.1, -0.4))
-    assert "carried by what it stands on: (0, 0.1, 0)" in str(hero.explain(GRAVITY, DT))
+    assert "carried by the platform: (0, 0.1, 0)" in str(hero.explain(GRAVITY, DT))
     # Too steep, and again.
     steep = hero_in(world(slope(60, -20, 20)), z=20 * math.tan(math.radians(60)) + 1.2)
     steps(steep, (0, 0, -0.1), 15)
     text = str(steep.explain_last())
-    assert "too steep" in text and "again without climbing" in text
+    assert "too steep" in text and "walk experiment" in text
     # Too little left to go, turned back, inside.
     hero.teleport((0, 0, REST))
     assert "the pass ends" in str(hero.explain((0, 0, -0.05), DT, min_distance=0.1))
@@ -711,12 +711,12 @@ def test_explanations_name_what_was_hit_and_why_it_stopped():
     assert "hits" in str(corner.explain_last())
     inside = hero_in(world((Box((5, 5, 1)), (0, 0, -1))), z=REST - 0.3)
     inside.move(GRAVITY, DT)
-    assert "starts inside something: moved out by (0, 0, 0.3)" in str(inside.explain_last())
+    assert "starts in an overlap: recovery moves it by (0, 0, 0.3)" in str(inside.explain_last())
     inside.on_hit = print
     assert inside.explain_last() is not None
     aside = hero_in(world(flat(), (Box((2, 5, 0.2)), (3, 0, 0.2))), 0.55, climbing_mode="constrained", step_offset=0.3)
     steps(aside, (0.02, 0, -0.02), 20)
-    assert "the triangle aside" in str(aside.explain_last()) and "met above step height" in str(aside.explain_last())
+    assert "the triangle aside" in str(aside.explain_last()) and "higher than the step offset" in str(aside.explain_last())
 
 
 def test_explain_last_uses_the_mask_and_filter_of_the_call():

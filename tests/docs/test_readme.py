@@ -1,4 +1,4 @@
-"""What README.md says is so."""
+"""The examples of README.md run, and its figures match the tables."""
 
 import re
 from pathlib import Path
@@ -7,6 +7,7 @@ import golden_table
 import pytest
 
 README = Path(__file__).resolve().parents[2] / "README.md"
+AGREEMENT = README.parent / "docs" / "physx_agreement.md"
 pytestmark = pytest.mark.skipif(not README.exists(), reason="README.md is not here")
 
 
@@ -26,7 +27,7 @@ def test_the_examples_run(capsys):
 
 
 def table():
-    text = README.read_text()
+    text = AGREEMENT.read_text()
     return text[text.index("<!-- golden table -->") : text.index("<!-- end of golden table -->")]
 
 
@@ -35,20 +36,24 @@ def test_the_table_names_every_recording():
     assert named == set(golden_table.judged())
 
 
-def test_the_summary_is_that_of_the_table():
+def test_the_totals_are_those_of_the_table():
     rows = [row.split("|") for row in table().splitlines() if row.count("%") == 3]
-    moves = sum(int(row[2]) for row in rows)
+    queries = [row.split("|") for row in table().splitlines() if row.startswith("| query_")]
+    moves = f"{sum(int(row[2]) for row in rows):,}"
     shares = sorted(float(row[3].strip(" %")) for row in rows)
-    summary = re.search(r"<summary>(.*)</summary>", README.read_text())[1].replace("\N{NO-BREAK SPACE}", " ")
-    assert f"Of {len(rows)} recordings, {moves // 1000} {moves % 1000:03d} moves" in summary
-    assert f"{shares.count(100)} agree in every move" in summary
-    assert f"{sum(99.5 <= s < 100 for s in shares)} in at least 99.5 %" in summary
-    assert shares[1] >= 99.5 and f"{shares[0]} %" in summary
+    text = " ".join(AGREEMENT.read_text().split())
+    assert f"{len(rows)} recordings contain {moves} moves" in text
+    assert f"{shares.count(100)} recordings agree in every move" in text
+    assert f"{sum(99.5 <= s < 100 for s in shares)} in at least 99.5 %" in text
+    assert shares[1] >= 99.5 and f"`triangle_soup`, in {shares[0]} %" in text
     assert rows[[r[3].strip() for r in rows].index(f"{shares[0]} %")][1].strip() == "triangle_soup"
+    readme = README.read_text()
+    n_queries = f"{sum(int(cell) for row in queries for cell in row[2:5]):,}"
+    assert f"{moves} recorded moves" in readme and f"{n_queries} recorded queries" in readme
 
 
-def test_the_tables_of_numbers_are_marked():
-    # docs/performance.md shows the one between these lines.
+def test_the_speed_table_is_marked():
+    # docs/performance.md includes the lines between these marks.
     text = README.read_text()
     assert text.index("<!-- speed table -->") < text.index("<!-- end of speed table -->")
     assert "<!-- speed table -->" in (README.parent / "docs" / "performance.md").read_text()

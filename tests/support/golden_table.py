@@ -1,11 +1,11 @@
-"""The table of how near PhysX we are, as Markdown: ``python tests/support/golden_table.py``."""
+"""Agreement with PhysX as Markdown tables: ``python tests/support/golden_table.py``."""
 
 import golden_queries
 import goldens
 
 
 def lines(rows):
-    """Markdown lines of the scores of walks and questions."""
+    """Return Markdown lines with the scores of walks and queries."""
     walks = [r for r in rows if "right" in r]
     queries = [r for r in rows if "right" not in r]
     out = []
@@ -27,17 +27,17 @@ def lines(rows):
 
 
 def percent(share):
-    """99.95 %, rounded down, so that 100 % means all."""
+    """Format a share like 99.95 %, rounded down, so that 100 % means every move."""
     return f"{int(share * 10000) / 100:.2f} %"
 
 
 def judged():
-    """Names of all recordings that the table tells of."""
+    """Return the names of all recordings in the tables."""
     return [*goldens.WALKS, *goldens.QUERIES]
 
 
 def main():
-    """Judge all recordings that are there and print the table."""
+    """Compare all recordings that are present and print the tables."""
     rows = []
     for name in judged():
         if goldens.path_of(name) is not None:
