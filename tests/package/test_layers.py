@@ -21,7 +21,7 @@ BESIDE = {
     "reference": {"runtime", "args", "character.explanation", "crowd.records"},
 }
 # Above the facade: they import public modules, and one another where it is named here.
-ABOVE = {"cli": {"cli", "cube_world"}, "rl": {"rl"}}
+ABOVE = {"cli": {"cli", "cube_world"}, "rl": {"rl"}, "net": {"net"}}
 FACADE = {"__init__", "kernels", "toolbox", "response", "slide", "levels", "explain", "config", "_pure", "__main__"}
 IMPORT = re.compile(
     r"^[ ]*(?:from +(pycct[\w.]*) +c?import +(\([^)]*\)|[^\n]*)|c?import +(pycct[\w.]*))", re.M)

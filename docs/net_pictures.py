@@ -1,0 +1,88 @@
+"""Draw the timelines of docs/net from what the library computes.
+
+    python docs/net_pictures.py [folder] [name ...]
+
+Writes one picture per page (default: all of them into docs/net).
+"""
+import sys
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.patches import Circle, Rectangle
+
+from pycct import Box, Crowd, Plane, Scene
+from pycct.net import History
+
+DT = 1 / 60
+BLUE, DARK, RED, GREEN, GREY = "tab:blue", "#0b3c6f", "tab:red", "tab:green", "0.72"
+
+
+def history():
+    """A target walks behind a wall; the shooter sees it 6.5 ticks late. Returns the figure and the two hits."""
+    scene = Scene()
+    scene.add(Plane((0, 0, 1)))
+    scene.add(Box((0.6, 0.1, 1)), position=(1.2, -0.9, 1))
+    crowd = Crowd(scene, [(-1, 0, 0.91), (0.8, -3, 0.91)])
+    past = History(crowd, ticks=64)
+    places = []
+    for tick in range(16):
+        crowd.move([(0.12, 0, -0.02), (0, 0, 0)], DT)
+        past.store(tick)
+        places.append(tuple(crowd.positions[0]))
+    target, shooter = crowd.ids.tolist()
+    seen = 8.5
+    aim = past.positions(seen, [target])[0] - crowd.positions[1]
+    now = past.raycast(15, crowd.positions[1], aim, 10, exclude=shooter)
+    then = past.raycast(seen, crowd.positions[1], aim, 10, exclude=shooter)
+
+    figure, (above, ax) = plt.subplots(2, 1, figsize=(8, 6), height_ratios=(1, 3.4))
+    above.set(xlim=(-0.8, 15.8), ylim=(-1, 1.6), yticks=[], xticks=range(16))
+    above.set_xlabel("tick")
+    above.plot(range(16), [0] * 16, "o", color=BLUE, markersize=6)
+    above.plot([seen], [0], "D", color=RED, markersize=8)
+    above.annotate("what the shooter saw: 8.5", (seen, 0), (seen, 0.9), ha="center", color=RED,
+                   arrowprops={"arrowstyle": "->", "color": RED})
+    above.annotate("the shot arrives", (15, 0), (14.2, 0.9), ha="center", color=DARK,
+                   arrowprops={"arrowstyle": "->", "color": DARK})
+    for side in ("left", "right", "top"):
+        above.spines[side].set_visible(False)
+
+    ax.set_aspect("equal")
+    ax.add_patch(Rectangle((0.6, -1.0), 1.2, 0.2, color=GREY))
+    for k, (x, y, _z) in enumerate(places):
+        ax.add_patch(Circle((x, y), 0.4, fill=False, color=BLUE, alpha=0.25 + 0.5 * k / 15))
+    x, y, _z = past.positions(seen, [target])[0]
+    ax.add_patch(Circle((x, y), 0.4, color=RED, alpha=0.25))
+    ax.add_patch(Circle(tuple(crowd.positions[1, :2]), 0.4, color=DARK, alpha=0.3))
+    ax.plot([crowd.positions[1, 0], then.position[0]], [crowd.positions[1, 1], then.position[1]], color=RED)
+    ax.plot(*then.position[:2], "x", color=RED)
+    ax.text(crowd.positions[1, 0] + 0.5, -3.05, "shooter", color=DARK, va="center")
+    ax.text(1.4, -1.15, "wall", ha="center", va="top")
+    ax.text(places[0][0], 0.55, "tick 0", ha="center", color=BLUE)
+    ax.text(places[-1][0], 0.55, "tick 15", ha="center", color=BLUE)
+    ax.text(x, 0.55, "tick 8.5", ha="center", color=RED)
+    ax.set(xlim=(-1.8, 2.6), ylim=(-3.6, 0.9), xlabel="x, m", ylabel="y, m")
+    figure.tight_layout()
+    return figure, (target, now, then)
+
+
+PICTURES = {"history": history}
+
+
+def main():
+    """Draw all, or those that are named."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "net"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in sys.argv[2:] or PICTURES:
+        figure, _ = PICTURES[name]()
+        figure.savefig(folder / f"{name}.png", dpi=90, bbox_inches="tight", pad_inches=0.08,
+                       metadata={"Software": None})
+        plt.close(figure)
+        print(name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""For authoritative servers: queries of past ticks, validation of claimed movement, rollback.
+
+What lives here imports the public modules of pycct and NumPy only. It opens no sockets and defines no protocol.
+`history` answers queries of past ticks, `audit` validates claimed positions, `timeline` applies late inputs, and
+`selftest` simulates a network in one process. `checks` converts arguments.
+
+Examples
+--------
+>>> from pycct import Crowd, Plane, Scene
+>>> from pycct.net import History
+>>> scene = Scene()
+>>> floor = scene.add(Plane((0, 0, 1)))
+>>> crowd = Crowd(scene, [(0, 0, 0.91), (5, 0, 0.91)])
+>>> history = History(crowd, ticks=64)
+>>> for tick in range(3):
+...     flags = crowd.move([(0, 0, 0), (0, 0.5, 0)], 1 / 60)
+...     history.store(tick)
+>>> history.raycast(0.5, (0, 0.75, 0.91), (1, 0, 0), 10).controller == crowd.ids[1]
+True
+"""
+
+from __future__ import annotations
+
+from pycct.net.history import History, RewindHit
+
+__all__ = ["History", "RewindHit"]

@@ -1,0 +1,33 @@
+"""The pictures of docs/net show what their words say."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+SCRIPT = DOCS / "net_pictures.py"
+pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="docs/ is not here")
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    pytest.importorskip("matplotlib")
+    spec = importlib.util.spec_from_file_location("net_pictures", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SAYS = {
+    "history": lambda target, now, then: now is None and then.controller == target,
+}
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_what_a_picture_says(pictures, name):
+    figure, said = pictures.PICTURES[name]()
+    pictures.plt.close(figure)
+    assert SAYS[name](*said)
+    assert set(SAYS) == set(pictures.PICTURES)
+    assert (DOCS / "net" / f"{name}.png").exists()
