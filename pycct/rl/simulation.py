@@ -60,6 +60,8 @@ class Simulation:
         Moves since the episode began.
     feet, velocity : (n, agents, 3) float64
         m, m/s.
+    goal : (n, 3) float64
+        m.
     grounded : (n, agents) bool
     lost : int
         Characters that have fallen out of their worlds so far.
@@ -73,8 +75,14 @@ class Simulation:
         self.episode = np.zeros(n, np.int64)
         self.level = np.zeros(n, np.int64)
         self.tick = np.zeros(n, np.int64)
+        self.goal = np.zeros((n, 3))
         self.fall = np.zeros((n, agents))
+        # Of the level of each environment: cells per metre, the last cell along x and y, the first row of its cells.
+        self._scale = np.ones((n, 1))
+        self._last = np.zeros((n, 1, 2), np.int64)
+        self._row = np.zeros((n, 1), np.int64)
         self.lost = 0
+        self._cell: Ints | None = None
         self._everybody = np.arange(n * agents).reshape(n, agents)
         self._tables()
         # Platforms stand differently in each environment, so that each needs a scene of its own then.
@@ -103,7 +111,7 @@ class Simulation:
         sizes = [len(level.floor) for level in self.levels]
         self._first = np.cumsum([0, *sizes[:-1]])
         self._shape = np.array([level.shape for level in self.levels], np.int64)
-        self._pitch = np.array([level.pitch for level in self.levels])
+        self._scales = np.array([1.0 / level.pitch for level in self.levels])
         self._exits = np.concatenate([level.exits for level in self.levels])
         self._remaining = np.concatenate([level.remaining for level in self.levels])
         self._deadly = np.concatenate([level.deadly for level in self.levels])
@@ -125,30 +133,29 @@ class Simulation:
 
     # --- looking up --------------------------------------------------------------------------------------------------
 
-    def cells(self, envs: Ints, points: Doubles) -> Ints:
-        """Cell of each point, (k, ...) of points (k, ..., 3) in the levels of environments (k,): for `exits`."""
-        level = self.level[envs].reshape(len(envs), *(1,) * (points.ndim - 2))
-        shape, pitch = self._shape[level], self._pitch[level]
-        i = np.clip((points[..., 0] // pitch), 0, shape[..., 0] - 1).astype(np.int64)
-        j = np.clip((points[..., 1] // pitch), 0, shape[..., 1] - 1).astype(np.int64)
-        return self._first[level] + i * shape[..., 1] + j
+    @property
+    def cell(self) -> Ints:
+        """The cell of its level that each character is in, (n, agents): a row of the table of all cells."""
+        if self._cell is None:
+            # A cast cuts off what follows the point, and what is negative is outside of the level.
+            along = self.feet[..., :2] * self._scale[..., None]
+            place = np.minimum(np.maximum(along, 0.0).astype(np.int64), self._last)
+            self._cell = self._row + place[..., 0] * (self._last[..., 1] + 1) + place[..., 1]
+        return self._cell
 
-    def exits(self, cells: Ints) -> Doubles:
-        """Where the way to the goal leaves cells, m; the goal itself in its own."""
-        return self._exits[cells]
+    def exits(self, envs: Ints) -> Doubles:
+        """Where the way to the goal leaves the cells of characters, (k, agents, 3), m; the goal in its own cell."""
+        return self._exits[self.cell[envs]]
 
-    def deadly(self, cells: Ints) -> Doubles:
-        """Height of the feet below which a character has failed, m."""
-        return self._deadly[cells]
+    def distance(self, envs: Ints) -> Doubles:
+        """Length of the way from characters to the goal along the exits of cells, (k, agents), m."""
+        cell = self.cell[envs]
+        return length(self._exits[cell] - self.feet[envs]) + self._remaining[cell]
 
-    def goals(self, envs: Ints) -> Doubles:
-        """Goals of the levels of environments, (k, 3), m."""
-        return self._goals[self.level[envs]]
-
-    def distance(self, envs: Ints, points: Doubles) -> Doubles:
-        """Length of the way to the goal, m; along the exits of cells."""
-        cells = self.cells(envs, points)
-        return length(self._exits[cells] - points) + self._remaining[cells]
+    def deadly(self, envs: Ints) -> Bools:
+        """Whether the feet of characters are in a pit that ends their episode, (k, agents)."""
+        result: Bools = self.feet[envs, :, 2] < self._deadly[self.cell[envs]]
+        return result
 
     def draw(self, envs: Ints, stream: int) -> Doubles:
         """A random number from 0 to 1 an environment: of its seed, its episode and the stream."""
@@ -171,6 +178,10 @@ class Simulation:
         """
         self.level[envs] = levels
         self.tick[envs] = 0
+        self.goal[envs] = self._goals[levels]
+        self._scale[envs, 0] = self._scales[levels]
+        self._last[envs, 0] = self._shape[levels] - 1
+        self._row[envs, 0] = self._first[levels]
         if self._own_scenes:
             for env in envs.tolist():
                 scene, actors = self.worlds.scenes[env], self._actors[env]
@@ -189,7 +200,7 @@ class Simulation:
         found = np.empty((len(envs), count, 3))
         for k in range(count):
             found[:, k] = self._spots[first + (offset + k * np.maximum(n // max(count, 1), 1)) % n]
-            near = length(found[:, k] - self.goals(envs)) < 1.0
+            near = length(found[:, k] - self.goal[envs]) < 1.0
             found[near, k] = self._spots[(first + (offset + k * np.maximum(n // max(count, 1), 1) + 1) % n)[near]]
         for k in range(count):
             found[:, k, 0] += 0.5 * self.draw(envs, stream + 16 + 2 * k) - 0.25
@@ -262,6 +273,7 @@ class Simulation:
         self.feet = self.crowd.positions.reshape(*shape, 3) - np.array((0.0, 0.0, FOOT))
         self.velocity = self.crowd.velocities.reshape(*shape, 3).copy()
         self.grounded = self.crowd.grounded.reshape(shape).copy()
+        self._cell = None
 
     def left(self, envs: Ints) -> Bools:
         """Whether a character of each environment has fallen out of its world, (k,) bool."""

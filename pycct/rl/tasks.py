@@ -91,7 +91,7 @@ class Task:
     def reset(self, envs: Ints) -> None:
         """Place the agents of environments whose episodes begin, by `Simulation.place`."""
         self.sim.place(envs, self.sim.spots(envs, stream=1, count=self.agents))
-        self.before[envs] = self.sim.distance(envs, self.sim.feet[envs, 0])
+        self.before[envs] = self.sim.distance(envs)[:, 0]
 
     def act(self, actions: Doubles) -> tuple[Doubles, Bools]:
         """Translate actions.
@@ -134,7 +134,7 @@ class Task:
         success : (k,) bool
             Whether it has ended well.
         """
-        now = self.sim.distance(envs, self.sim.feet[envs, 0])
+        now = self.sim.distance(envs)[:, 0]
         gained = 0.2 * (self.before[envs] - now) - 0.01
         self.before[envs] = now
         success = self.reached(envs)
@@ -144,21 +144,20 @@ class Task:
 
     def reached(self, envs: Ints) -> Bools:
         """Whether the first agent is at the goal, (k,) bool."""
-        way = self.sim.goals(envs) - self.sim.feet[envs, 0]
+        way = self.sim.goal[envs] - self.sim.feet[envs, 0]
         near = way[:, 0] * way[:, 0] + way[:, 1] * way[:, 1] < NEAR * NEAR
         result: Bools = near & (np.abs(way[:, 2]) < 1.0)
         return result
 
     def body(self, envs: Ints) -> Floats:
         """Velocity and whether the agent stands on something: 4 numbers."""
-        velocity = self.sim.velocity[envs] / np.array((SPEED, SPEED, 10.0))
+        velocity = self.sim.velocity[envs] * np.array((1.0 / SPEED, 1.0 / SPEED, 0.1))
         grounded = self.sim.grounded[envs][..., None]
         return _floats(np.concatenate([velocity, grounded], axis=2))
 
     def compass(self, envs: Ints) -> Floats:
         """Where the way to the goal leaves the agent's cell: direction (2), height, distance."""
-        feet = self.sim.feet[envs]
-        way = self.sim.exits(self.sim.cells(envs, feet)) - feet
+        way = self.sim.exits(envs) - self.sim.feet[envs]
         flat = np.sqrt(way[..., 0] * way[..., 0] + way[..., 1] * way[..., 1])
         some = np.maximum(flat, 1e-6)
         parts = [way[..., 0] / some, way[..., 1] / some, way[..., 2] / 3.0, flat / 6.0]
@@ -166,7 +165,7 @@ class Task:
 
     def bearing(self, envs: Ints) -> Floats:
         """From the agent straight to the goal, in units of 20 m: 3 numbers."""
-        return _floats((self.sim.goals(envs)[:, None] - self.sim.feet[envs]) / 20.0)
+        return _floats((self.sim.goal[envs][:, None] - self.sim.feet[envs]) * 0.05)
 
     def lidar(self, envs: Ints) -> Floats:
         """Free way in all directions, as a fraction of the reach: as many numbers as rays."""
@@ -176,7 +175,7 @@ class Task:
 
 
 def _floats(values: NDArray[np.float64]) -> Floats:
-    return np.clip(values, -1.0, 1.0).astype(np.float32)
+    return np.maximum(np.minimum(values, 1.0), -1.0).astype(np.float32)
 
 
 class Goal(Task):
@@ -233,8 +232,7 @@ class Parkour(Task):
     def reward(self, envs: Ints) -> tuple[Doubles, Bools, Bools]:
         """What the step has earned: see the class."""
         gained, _, success = super().reward(envs)
-        feet = self.sim.feet[envs, 0]
-        fell = (feet[:, 2] < self.sim.deadly(self.sim.cells(envs, feet))) & ~success
+        fell = self.sim.deadly(envs)[:, 0] & ~success
         return gained - fell[:, None], success | fell, success
 
 
