@@ -25,6 +25,10 @@ SPEED, JUMP_SPEED, GRAVITY = 4.0, 5.0, 10.0
 # Ticks after which all moving platforms are where they were.
 PERIOD = 128
 WALL = 3.0
+# Walls of dungeons end here: 2.6 m is the highest ground, and a jump with a step reaches 2 m more.
+TOP = 6.0
+# Outer walls are higher than characters that stand on each other on an inner wall can climb.
+OUTER = 16.0
 PIT = 2.25
 COURSE_PIT = 3.0
 LIFT = 2.0
@@ -392,7 +396,7 @@ def rooms(seed: int, size: int = 3) -> Level:
             for _ in range(draws.below(3)):
                 half = draws.one_of((0.375, 0.5))
                 px, py = x + draws.one_of((-1.75, 1.75)), y + draws.one_of((-1.75, 1.75))
-                b.box((px - half, py - half, z - 0.25), (px + half, py + half, z + WALL))
+                b.box((px - half, py - half, z - 0.25), (px + half, py + half, TOP))
 
     exits: dict[tuple[int, int], tuple[float, float, float]] = {}
     for axis in (0, 1):
@@ -404,7 +408,7 @@ def rooms(seed: int, size: int = 3) -> Level:
                 at = line * pitch
                 sides = [cell for cell, inside in ((p, line > 0), (q, line < size)) if inside]
                 base = min(low[cell] for cell in sides) - 0.25
-                top = max(level[cell] for cell in sides) + WALL
+                top = TOP if len(sides) == 2 else OUTER
                 thick = (at - 0.25, at + 0.25)
                 if (p, q) not in edges or len(sides) < 2:
                     # Other walls cover its ends.
@@ -415,7 +419,8 @@ def rooms(seed: int, size: int = 3) -> Level:
                 b.block(axis, thick, (across[0], centre - gap), (base, top), hidden=(1,))
                 b.block(axis, thick, (centre + gap, across[1]), (base, top), hidden=(2,))
                 if draws.chance(2, 3):
-                    b.block(axis, thick, (centre - gap, centre + gap), (top - WALL + 2.25, top), True, (1, 2))
+                    lintel = max(level[p], level[q]) + 2.25
+                    b.block(axis, thick, (centre - gap, centre + gap), (lintel, top), True, (1, 2))
                 if base < min(level[p], level[q]) - 0.25:
                     b.block(axis, thick, (centre - gap, centre + gap), (base, float(min(level[p], level[q]))),
                             hidden=(1, 2))
@@ -496,7 +501,8 @@ def maze(seed: int, size: int = 6) -> Level:
                     run += 1
                 elif run:
                     b.block(axis, (line * pitch - 0.125, line * pitch + 0.125),
-                            ((k - run) * pitch - 0.125, k * pitch + 0.125), (-0.25, WALL))
+                            ((k - run) * pitch - 0.125, k * pitch + 0.125),
+                            (-0.25, WALL if 0 < line < size else OUTER))
                     run = 0
     exits = {}
     for p, q in edges:
@@ -540,7 +546,7 @@ def terrain(seed: int, size: int = 12) -> Level:
     while max(np.abs(np.diff(heights, axis=0)).max(), np.abs(np.diff(heights, axis=1)).max()) > 0.875:
         heights = np.round(heights * 48.0) / 64.0
     b.ground(0.0, 0.0, step, heights)
-    low, high = float(heights.min()) - 0.25, float(heights.max()) + WALL
+    low, high = float(heights.min()) - 0.25, float(heights.max()) + OUTER
     for axis in (0, 1):
         for at in (-0.125, side + 0.125):
             b.block(axis, (at - 0.25, at + 0.25), (-0.375, side + 0.375), (low, high))
@@ -661,7 +667,7 @@ def parkour(seed: int, size: int = 6) -> Level:
     deadly[0], deadly[n - 1] = -1.5, z - 1.5
     course.append(Waypoint(_point(goal)))
 
-    low, high = min(f[2] for f in floors) - COURSE_PIT, max(f[2] for f in floors) + 4.0
+    low, high = min(f[2] for f in floors) - COURSE_PIT, max(f[2] for f in floors) + OUTER
     end = n * pitch
     b.floor(0.0, y[0], end, y[1], low)
     for x0, x1, top in floors:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pycct.rl.episodes import Episodes
+from pycct.rl.levels import WALL
 
 __all__ = ["draw_picture"]
 
@@ -32,7 +33,8 @@ def draw_picture(episodes: Episodes, env: int) -> NDArray[np.uint8]:
     low, high = plan[:, :2].min(axis=0), plan[:, 2:4].max(axis=0)
     scale = (SIZE - 8) / float((high - low).max())
     shift = (SIZE - (high - low) * scale) * 0.5 - low * scale
-    bottom, top = float(plan[:, 4].min()), float(plan[:, 4].max())
+    # The highest walls are no brighter than others.
+    bottom, top = float(plan[:, 4].min()), min(float(plan[:, 4].max()), float(level.floor.max()) + WALL)
     picture = np.full((SIZE, SIZE, 3), 24, np.uint8)
 
     def pixel(x: float, y: float) -> tuple[int, int]:
@@ -41,7 +43,7 @@ def draw_picture(episodes: Episodes, env: int) -> NDArray[np.uint8]:
 
     for x0, y0, x1, y1, z in plan.tolist():
         (r1, c0), (r0, c1) = pixel(x0, y0), pixel(x1, y1)
-        shade = 60 + int(180 * (z - bottom) / max(top - bottom, 1e-9))
+        shade = 60 + int(180 * (min(z, top) - bottom) / max(top - bottom, 1e-9))
         picture[max(r0, 0) : max(r1, r0 + 1), max(c0, 0) : max(c1, c0 + 1)] = shade
     rows, columns = np.mgrid[0:SIZE, 0:SIZE]
     for mover in level.movers:

@@ -2,6 +2,7 @@
 
 import doctest
 import fnmatch
+import importlib
 import inspect
 import re
 import subprocess
@@ -23,10 +24,15 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def has(name):
-    """Whether pycct has a name, as in Scene.load."""
+    """Whether pycct has a name, as in Scene.load, or in rl.CrowdVectorEnv, which needs an extra."""
     thing = pycct
-    for part in name.split("."):
-        thing = getattr(thing, part, None)
+    try:
+        if name.startswith("rl."):
+            importlib.import_module("pycct.rl")
+        for part in name.split("."):
+            thing = getattr(thing, part, None)
+    except ImportError:
+        return False
     return thing is not None
 
 
