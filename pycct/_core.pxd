@@ -4,7 +4,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pycct.character.frame cimport move_frame
-from pycct.character.move cimport (
+from pycct.character.move_types cimport (
     controller_params,
     controller_state,
     ground_contact,

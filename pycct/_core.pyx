@@ -44,7 +44,9 @@ from pycct.args.values cimport (
 )
 from pycct.runtime.fenv cimport fp_enter, fp_leave
 from pycct.character.frame cimport EPSILON_DISTANCE, WARNED_FAR, WARNED_STUCK, move_frame, frame_advance, mark_warned
-from pycct.character.move cimport (
+from pycct.character.gathering cimport scratch_free, scratch_init
+from pycct.character.move cimport decompose, compact_cache_free, move_is_short
+from pycct.character.move_types cimport (
     CLIMBING_CONSTRAINED,
     COLLISION_DOWN,
     COLLISION_SIDES,
@@ -58,25 +60,18 @@ from pycct.character.move cimport (
     TOUCH_OTHER_CONTROLLER,
     controller_params,
     controller_state,
-    decompose,
     decomposition,
-    gather_near,
     ground_contact,
     hit_log,
     hit_record,
     compact_cache,
-    compact_cache_free,
-    move_is_short,
     move_stats,
     move_world,
-    probe_below,
-    scratch_free,
-    scratch_init,
-    touches_anything,
     trace_event,
     trace_log,
-    unstick,
 )
+from pycct.character.probes cimport gather_near, probe_below, touches_anything
+from pycct.character.recovery cimport unstick
 from pycct.spatial.character_grid cimport (
     Neighbours,
     character,

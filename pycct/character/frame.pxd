@@ -2,7 +2,7 @@
 """A controller at the end of a move, what the move was asked, and what looked wrong with it."""
 from libc.stdint cimport int32_t, uint32_t
 
-from pycct.character.move cimport (
+from pycct.character.move_types cimport (
     controller_params,
     controller_state,
     hit_log,

@@ -2,26 +2,110 @@
 """One move. See the header; rule numbers are those of RULES and its documents."""
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint32_t
-from libc.stdlib cimport free, realloc
-from libc.string cimport memmove, memset
+from libc.stdlib cimport realloc
+from libc.string cimport memmove
 
-from pycct.geometry.closest cimport point_segment_parameter
-from pycct.geometry.aabb4 cimport aabb4_slack
-from pycct.geometry.overlap cimport push_out
-from pycct.spatial.character_grid cimport character, shared_collect
+from pycct.character.gathering cimport (
+    begin_job,
+    face_met,
+    gather_moving,
+    half_of,
+    has_fix,
+    set_ground,
+)
+from pycct.character.move_types cimport (
+    ANY_RULE,
+    CAN_SLIDE,
+    CLIMBING_CONSTRAINED,
+    CLIMBING_EASY,
+    CLIMBS_STEEP,
+    COLLISION_DOWN,
+    COLLISION_SIDES,
+    COLLISION_UP,
+    FIX_ALMOST_LEVEL,
+    FIX_BACK_FACES,
+    FIX_KEEP_RIDE,
+    FIX_KINEMATIC_RECOVERY,
+    FIX_LOWER_STEP,
+    FIX_MOVING_SLOPES,
+    FIX_OVERHANGS,
+    FIX_STEEP_ASIDE,
+    FIX_STEEP_CLIMB,
+    FIX_STEP_IS_NO_JUMP,
+    HIT_NON_WALKABLE,
+    IS_MOVING_UP,
+    NON_WALKABLE_FORCE_SLIDING,
+    NORMALIZE_RESPONSE,
+    PASSES_BACK_FACE,
+    PASS_DOWN,
+    PASS_SENSOR,
+    PASS_SIDE,
+    PASS_UP,
+    RULE_CULL_PARALLEL,
+    RULE_FORCE_SLIDE_HORIZONTAL,
+    RULE_JUMP_VOLUME_UP,
+    RULE_NORMALIZE_EXPERIMENT,
+    RULE_RECOVERY_SWEEP_AFTER,
+    RULE_SENSOR_DECIDES,
+    RULE_SIDE_CHECK_AT_ONCE,
+    RULE_STEEP_FACING_DOWN,
+    RULE_STEP_BACK_IN_EXPERIMENT,
+    STATUS_CACHE_MISS,
+    STATUS_TOO_FAR,
+    TOUCH_OBSTACLE,
+    TOUCH_OTHER_CONTROLLER,
+    TRACE_DONE,
+    TRACE_EXPERIMENT,
+    TRACE_FREE,
+    TRACE_HIT,
+    TRACE_OUT_OF_TURNS,
+    TRACE_OVERLAP,
+    TRACE_PASS,
+    TRACE_RIDE,
+    TRACE_TOO_STEEP_ASIDE,
+    TRACE_TOO_STEEP_BELOW,
+    TRACE_TURNED_BACK,
+    VALIDATE_TRIANGLE_DOWN,
+    VALIDATE_TRIANGLE_SIDE,
+    WALK_EXPERIMENT,
+    candidate_cache,
+    compact_cache,
+    controller_params,
+    controller_state,
+    decomposition,
+    hit_log,
+    hit_record,
+    move_job,
+    move_scratch,
+    move_stats,
+    move_world,
+    sweep_pass,
+    trace_event,
+    trace_log,
+)
+from pycct.character.recovery cimport recover, recover_kinematic, recovered_kinds
 from pycct.character.response cimport collision_response
-from pycct.geometry.sweep cimport NO_HIT, PASSED_OVERLAP, capsule_cast, capsule_cast_of, capsule_cast_set, capsule_triangle_time
+from pycct.character.riding cimport keep_ride, ride
+from pycct.geometry.closest cimport point_segment_parameter
+from pycct.geometry.sweep cimport (
+    NO_HIT,
+    PASSED_OVERLAP,
+    capsule_cast,
+    capsule_cast_set,
+    capsule_triangle_time,
+)
+from pycct.geometry.tolerances cimport ALMOST_ZERO, COORDINATE_ROUNDING, MOTION_SHARE
 from pycct.geometry.types cimport (
     BODY_DYNAMIC,
-    BODY_KINEMATIC,
     BODY_STATIC,
     STATUS_NEED_ANSWER,
-    STATUS_NO_MEMORY,
     STATUS_NOT_FINITE,
+    STATUS_NO_MEMORY,
     STATUS_OK,
+    triangle,
 )
 from pycct.geometry.vec cimport (
-    box_grow,
+    aabb,
     box_half,
     box_inside,
     box_of,
@@ -45,54 +129,37 @@ from pycct.geometry.vec cimport (
     v3_scale,
     v3_sub,
     v3_unit,
+    vec3,
 )
 from pycct.world.candidates cimport (
     ASK_BEHAVIOR,
-    ASK_FILTER,
     OWNER_ACTOR,
     OWNER_OBSTACLE,
-    RECOVER_USER,
     book_answer,
-    book_free,
     candidate_group,
-    candidates_add_character,
+    candidates,
     candidates_cast,
     candidates_cast_again,
     candidates_cut,
-    candidates_deepest,
-    candidates_free,
+    candidates_expand,
     candidates_gather,
     candidates_hint,
     candidates_hinted,
-    candidates_init,
     candidates_keep,
-    candidates_expand,
     candidates_top,
-    capsule_bounds,
-    group_order,
-    group_overlaps,
-    group_push,
-    group_recovers,
-    hinted,
+    collider,
     compact_free,
+    hinted,
     only_one_sided,
     only_triangles,
-    place_point,
-    collider,
     triangle_data,
     unplace_point,
-    wall_rule,
     world_hit,
 )
 
 
 # Collision iterations of a pass that slides (MOVE 1.1; PhysX's MAX_ITER).
 cdef int MAX_ITERATIONS = 10
-# Bit of Behavior (pycct/_enums.py).
-cdef enum:
-    CAN_RIDE = 1
-    CAN_SLIDE = 2
-    USER_DEFINED_RIDE = 4
 # Further iterations after the first DOWN collision with something to slide on (MOVE 7.2.3k).
 cdef int SLIDE_ITERATIONS = 9
 # The cached volume is the temporal box times this, across up and along it (MOVE 1.1 VOLUME_GROWTH and RULES 4 have 1.5:
@@ -104,13 +171,9 @@ cdef double LAID_OUT_GROWTH = 1.9
 cdef double LAID_OUT_GROWTH_UP = 1.6
 # ... shifted along the side motion by this share of the growth (RULES 4).
 cdef double VOLUME_SHIFT = 0.9
-# A side vector is zero when no component is larger (RULES 6; MOVE 1.2 EPSILON_DISTANCE).
-cdef double ALMOST_ZERO = 1e-6
 # A pass stops when its direction turns by a right angle or more from where it set
 # out; the margin settles what float32 leaves to chance (RULES 5).
 cdef double TURNED_BACK = 1e-6
-# A sum of pushes no longer than this is nothing (MOVE 9.2.3 EPSILON_DISTANCE).
-cdef double EPSILON_DISTANCE = 1e-6
 # Triangles whose normals rise more than this are left behind by all motions whose cosine with up is larger than that.
 cdef double FACES_UP = 1e-3
 cdef double STRAIGHT2 = 1.0 - 2e-8
@@ -118,68 +181,10 @@ cdef double STRAIGHT2 = 1.0 - 2e-8
 cdef double KNOWN2 = 1e-10
 # A contact normal that rises more than this turns a motion upwards.
 cdef double ALMOST_LEVEL = 1e-9
-# Motion gained or lost that is less than this share of what was asked is rounding.
-cdef double SHARE = 1e-6
-# Rounding of a component, as a share of a vector's length.
-cdef double ROUNDING = 1e-15
 # How many parts of the step offset FIX_LOWER_STEP tries.
 cdef int STEP_PARTS = 8
-# Gap within which FIX_KEEP_RIDE takes the character to stand: this many contact
-# offsets, but at least this share of the radius.
-cdef double STANDING_GAP = 2.0
-cdef double STANDING_SHARE = 1e-3
 # Triangles and shapes at hand up to which a move is brief.
 cdef int32_t SHORT_MOVE = 5
-# Corrections of one overlap recovery (RULES 7.5).
-cdef int MAX_RECOVERIES = 4
-# Bodies that overlap recovery moves out of, one bit per body_kind (MOVE 9.3).
-cdef int RECOVERS = (1 << BODY_STATIC) | (1 << BODY_KINEMATIC)
-
-
-# Everything that one move reads and writes.
-cdef struct move_job:
-    const controller_params* p
-    controller_state* s
-    const move_world* world
-    move_scratch* scratch
-    candidate_cache* cache
-    move_stats* stats
-    wall_rule walls
-    vec3 half_axis              # from the centre to the upper sphere
-    vec3 side                   # side motion of this moveCharacter, or zero
-    bint first_query            # of this move: moving things must be looked up anew
-    vec3 half                   # of the box of the capsule, with its contact offset
-    double far                  # as far from the origin as it begins, and more than it is large, m
-    double above                # what keeps its centre so far above something, along up, is out of its reach
-    bint standing_on_moving
-    int status
-    double step                 # the step offset of this moveCharacter
-    double lifted               # by the pass up, m
-    # What the fixes look at.
-    bint passing                # the move began inside one-sided triangles, come from behind
-    int passed                  # passed_bits of its sweeps
-    bint lintel                 # a lower capsule would miss what the pass aside met
-    double raised               # how far too steep triangles turned the pass aside upwards, m
-    bint moving_below           # a moving body's triangle was met below: its normal and top
-    vec3 below_normal
-    double below_max
-    bint moving_aside           # ... aside
-    vec3 aside_normal
-    bint carried                # it stood on a moving thing when the move began
-
-
-cdef void scratch_init(move_scratch* s) noexcept nogil:
-    memset(s, 0, sizeof(move_scratch))
-    candidates_init(&s.cache.near)
-    candidates_init(&s.around)
-
-
-cdef void scratch_free(move_scratch* s) noexcept nogil:
-    candidates_free(&s.cache.near)
-    candidates_free(&s.around)
-    free(s.others)
-    book_free(&s.book)
-    scratch_init(s)
 
 
 cdef inline decomposition _decompose(vec3 displacement, vec3 up, double step_offset,
@@ -204,15 +209,9 @@ cdef decomposition decompose(vec3 displacement, vec3 up, double step_offset, bin
     return _decompose(displacement, up, step_offset, standing_on_moving)
 
 
-cdef inline vec3 _half_of(const controller_params* p) noexcept nogil:
-    """Half the box of a capsule that stands still, the contact offset around it included."""
-    cdef double k = p.radius + p.contact_offset
-    return v3(k + fabs(p.up.x) * 0.5 * p.height, k + fabs(p.up.y) * 0.5 * p.height, k + fabs(p.up.z) * 0.5 * p.height)
-
-
 cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) noexcept nogil:
     """All that a motion may touch (RULES 4)."""
-    cdef vec3 half = _half_of(p)
+    cdef vec3 half = half_of(p)
     cdef vec3 end = v3_add(centre, direction)
     cdef vec3 low
     cdef aabb box = box_of(v3_sub(v3_min(centre, end), half), v3_add(v3_max(centre, end), half))
@@ -240,23 +239,15 @@ cdef inline bint _too_steep(const controller_params* p, vec3 normal) noexcept no
     return c < p.slope_limit and (c >= 0.0 or p.rules & RULE_STEEP_FACING_DOWN)
 
 
-cdef inline bint _fix(move_job* m, uint32_t bit) noexcept nogil:
-    """Whether a fix is on; called where that makes the difference, and noted."""
-    if not m.p.rules & bit:
-        return False
-    m.stats.fixes |= bit
-    return True
-
-
 cdef bint _steep_aside(move_job* m) noexcept nogil:
     """Whether a triangle met aside is too steep to climb."""
     if m.s.marks & VALIDATE_TRIANGLE_SIDE:
         if _too_steep(m.p, m.s.side_normal):
             return True
-        if v3_dot(m.s.side_normal, m.p.up) < 0.0 and _fix(m, FIX_OVERHANGS):
+        if v3_dot(m.s.side_normal, m.p.up) < 0.0 and has_fix(m, FIX_OVERHANGS):
             return True
     if m.moving_aside and v3_dot(m.aside_normal, m.p.up) < m.p.slope_limit:
-        return _fix(m, FIX_MOVING_SLOPES)
+        return has_fix(m, FIX_MOVING_SLOPES)
     return False
 
 
@@ -266,14 +257,14 @@ cdef bint _steep_below(move_job* m, double bottom) noexcept nogil:
             and _too_steep(m.p, m.s.down_normal)):
         return True
     if m.moving_below and m.below_max - bottom > m.p.step_offset and _too_steep(m.p, m.below_normal):
-        return _fix(m, FIX_MOVING_SLOPES)
+        return has_fix(m, FIX_MOVING_SLOPES)
     if m.s.marks & CLIMBS_STEEP and m.s.steep_climb > 0.0:
         bottom -= m.s.steep_climb
         if ((m.s.marks & VALIDATE_TRIANGLE_DOWN and m.s.touched_max - bottom > m.p.step_offset
                 and _too_steep(m.p, m.s.down_normal))
                 or (m.p.rules & FIX_MOVING_SLOPES and m.moving_below and m.below_max - bottom > m.p.step_offset
                     and _too_steep(m.p, m.below_normal))):
-            return _fix(m, FIX_STEEP_CLIMB)
+            return has_fix(m, FIX_STEEP_CLIMB)
     return False
 
 
@@ -298,9 +289,9 @@ cdef vec3 _without_rounding(move_job* m, vec3 displacement) noexcept nogil:
     cdef double rise, length
     rise = v3_dot(displacement, m.p.up)
     length = v3_len(displacement)
-    if 0.0 < rise <= SHARE * length and _fix(m, FIX_ALMOST_LEVEL):
+    if 0.0 < rise <= MOTION_SHARE * length and has_fix(m, FIX_ALMOST_LEVEL):
         # A little more than the rise, for this is rounded too.
-        return v3_madd(displacement, m.p.up, -2.0 * rise - ROUNDING * length)
+        return v3_madd(displacement, m.p.up, -2.0 * rise - COORDINATE_ROUNDING * length)
     return displacement
 
 
@@ -312,7 +303,7 @@ cdef bint _is_lintel(move_job* m, const capsule_cast* cast, const world_hit* hit
     cdef capsule_cast low = cast[0]
     low.p0 = v3_madd(cast.p0, m.p.up, -m.lifted)
     low.p1 = v3_madd(cast.p1, m.p.up, -m.lifted)
-    low.limit = hit.base.distance + SHARE * (hit.base.distance + m.p.radius)
+    low.limit = hit.base.distance + MOTION_SHARE * (hit.base.distance + m.p.radius)
     if hit.base.tri >= 0:
         return capsule_triangle_time(low.p0, low.p1, low.radius, low.dir, &near.tris[hit.base.tri],
                                      low.limit) > low.limit
@@ -323,59 +314,14 @@ cdef bint _is_lintel(move_job* m, const capsule_cast* cast, const world_hit* hit
     return not candidates_cast(&one, &low, 0xF, &other)
 
 
-cdef void _drop_proxy(candidates* c, int32_t first, int64_t proxy) noexcept nogil:
-    """The actor that follows the character is never met by it."""
-    cdef int32_t i, n = first
-    for i in range(first, c.n_groups):
-        if c.groups[i].owner != OWNER_ACTOR or c.groups[i].id != proxy:
-            c.groups[n] = c.groups[i]
-            n += 1
-    c.n_groups = n
-
-
-cdef int _gather_others(move_job* m, candidates* c, aabb box) noexcept nogil:
-    """Other controllers in the box, in the order of their ids (RULES 8)."""
-    cdef move_scratch* k = m.scratch
-    cdef int32_t n, i
-    cdef void* p
-    cdef int status
-    if m.world.others == NULL:
-        return STATUS_OK
-    n = shared_collect(m.world.others, box, &m.world.self, k.others, k.room_others)
-    while n > k.room_others:
-        # Room for more: others may come by while the lock is open.
-        p = realloc(k.others, <size_t>(2 * <int64_t>n) * sizeof(character))
-        if p == NULL:
-            return STATUS_NO_MEMORY
-        k.others = <character*>p
-        k.room_others = 2 * n
-        n = shared_collect(m.world.others, box, &m.world.self, k.others, k.room_others)
-    for i in range(n):
-        status = candidates_add_character(c, &k.others[i], i)
-        if status != STATUS_OK:
-            return status
-    return STATUS_OK
-
-
-cdef int _gather_moving(move_job* m, candidates* c, aabb box, const wall_rule* walls) noexcept nogil:
-    """Kinematic and dynamic actors, obstacles, other controllers."""
-    cdef int32_t first = c.n_groups
-    cdef int status = candidates_gather(c, m.world.moving, 1, box, m.world.mask, walls)
-    if status != STATUS_OK:
-        return status
-    if m.p.proxy >= 0:
-        _drop_proxy(c, first, m.p.proxy)
-    return _gather_others(m, c, box)
-
-
 cdef inline bint _is_in(const aabb* room, vec3 p) noexcept nogil:
     return (room.lo.x <= p.x <= room.hi.x and room.lo.y <= p.y <= room.hi.y and room.lo.z <= p.z <= room.hi.z)
 
 
 cdef void _measure_room(const move_job* m, candidate_cache* c) noexcept nogil:
     """Where the centre may go: a little less than the bounds allow, lest rounding make it more."""
-    cdef vec3 half = v3_madd(m.half, m.half, SHARE)
-    half = v3_madd(half, v3_add(v3_abs(c.bounds.lo), v3_abs(c.bounds.hi)), ROUNDING)
+    cdef vec3 half = v3_madd(m.half, m.half, MOTION_SHARE)
+    half = v3_madd(half, v3_add(v3_abs(c.bounds.lo), v3_abs(c.bounds.hi)), COORDINATE_ROUNDING)
     c.half = m.half
     c.room = box_of(v3_add(c.bounds.lo, half), v3_sub(c.bounds.hi, half))
     # A jump reaches farther.
@@ -461,7 +407,7 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
         if m.first_query and (c.moving_version != m.world.moving.version or m.world.others != NULL):
             candidates_cut(&c.near, c.fixed_groups, c.fixed_tris)
             c.valid = False
-            status = _gather_moving(m, &c.near, c.bounds, &m.walls)
+            status = gather_moving(m, &c.near, c.bounds, &m.walls)
             if status != STATUS_OK:
                 return status
             c.moving_version = m.world.moving.version
@@ -489,7 +435,7 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
     c.fixed_groups = c.near.n_groups
     c.fixed_tris = c.near.n_tris
     candidates_hint(&c.near, m.world.fixed, &before)
-    status = _gather_moving(m, &c.near, c.bounds, &m.walls)
+    status = gather_moving(m, &c.near, c.bounds, &m.walls)
     if status != STATUS_OK:
         return status
     c.moving_version = m.world.moving.version
@@ -497,115 +443,6 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
     _look_around(m, c)
     m.first_query = False
     m.stats.full_updates += 1
-    return STATUS_OK
-
-
-cdef inline int _recovers(const controller_params* p) noexcept nogil:
-    """The kinds of things that overlap recovery moves out of, as bits."""
-    if not p.overlap_recovery:
-        return 0
-    return RECOVERS | (1 << RECOVER_USER) if p.rules & RULE_RECOVER_USER_GEOMETRY else RECOVERS
-
-
-cdef inline aabb _surroundings(const move_job* m, vec3 position, double radius) noexcept nogil:
-    """Where there may be something to leave: a mesh takes several pushes, so it is twice the radius."""
-    return box_grow(capsule_bounds(v3_sub(position, m.half_axis), v3_add(position, m.half_axis), radius), radius)
-
-
-cdef int _gather_around(move_job* m, vec3 position, double radius) noexcept nogil:
-    """All that recovery may have to leave: looked up anew, so that no cache has a say."""
-    cdef candidates* c = &m.scratch.around
-    cdef aabb box = _surroundings(m, position, radius)
-    cdef int status
-    if m.world.cache_only:
-        return STATUS_CACHE_MISS
-    candidates_cut(c, 0, 0)
-    status = candidates_gather(c, m.world.fixed, 0, box, m.world.mask, NULL)
-    if status == STATUS_OK:
-        status = _gather_moving(m, c, box, NULL)
-    return status
-
-
-cdef int _recover_at_once(move_job* m, vec3* position) noexcept nogil:
-    """One sum over all overlaps (RULES 9 row 5, MOVE 9.2), in the order of their geometry."""
-    cdef candidates* c = &m.scratch.around
-    cdef vec3 p0 = v3_sub(position[0], m.half_axis), p1 = v3_add(position[0], m.half_axis)
-    cdef vec3 total = v3(0.0, 0.0, 0.0)
-    cdef push_out push, next_push, last_push
-    cdef int32_t i, next_, last = -1
-    cdef uint32_t value
-    cdef int recovers = _recovers(m.p)
-    cdef int status = _gather_around(m, position[0], m.p.radius + m.p.contact_offset)
-    if status != STATUS_OK:
-        return status
-    while True:
-        # The next one in order: the order of storage must not change the last bits of the sum.
-        next_ = -1
-        for i in range(c.n_groups):
-            if not group_recovers(&c.groups[i], recovers):
-                continue
-            push = group_push(c, &c.groups[i], p0, p1, m.p.radius)
-            if not push.overlapping:
-                continue
-            if last >= 0 and group_order(c, &c.groups[i], push.tri, &c.groups[last], last_push.tri) <= 0:
-                continue
-            if next_ < 0 or group_order(c, &c.groups[i], push.tri, &c.groups[next_], next_push.tri) < 0:
-                next_ = i
-                next_push = push
-        if next_ < 0:
-            break
-        last = next_
-        last_push = next_push
-        if m.world.filters:
-            if not book_answer(&m.scratch.book, ASK_FILTER, c.groups[last].owner, c.groups[last].id, &value):
-                return STATUS_NEED_ANSWER
-            if value == 0:
-                continue
-        total = v3_madd(total, last_push.dir, last_push.depth + m.p.contact_offset)
-        m.stats.recoveries += 1
-    if v3_len(total) > EPSILON_DISTANCE:
-        position[0] = v3_add(position[0], total)
-    return STATUS_OK
-
-
-cdef int _recover(move_job* m, vec3* position) noexcept nogil:
-    """Overlap recovery: out of what is overlapped deepest, up to four times (RULES 7.5)."""
-    cdef candidates* c = &m.scratch.around
-    cdef double radius = m.p.radius + m.p.contact_offset
-    cdef vec3 p0, p1
-    cdef push_out push
-    cdef int32_t group
-    cdef int status, recovers = _recovers(m.p)
-    cdef int _turn
-    m.s.overlap = 0.0
-    if m.p.rules & RULE_RECOVERY_SUM:
-        status = _recover_at_once(m, position)
-        if status != STATUS_OK:
-            return status
-    else:
-        for _turn in range(MAX_RECOVERIES):
-            status = _gather_around(m, position[0], radius)
-            if status != STATUS_OK:
-                return status
-            p0 = v3_sub(position[0], m.half_axis)
-            p1 = v3_add(position[0], m.half_axis)
-            push = candidates_deepest(c, p0, p1, radius, recovers, &group)
-            if m.scratch.book.needs_answer:
-                return STATUS_NEED_ANSWER
-            if not push.overlapping:
-                return STATUS_OK
-            position[0] = v3_madd(position[0], push.dir, push.depth)
-            m.stats.recoveries += 1
-    # What is left: more than nothing means that the character is crushed.
-    status = _gather_around(m, position[0], radius)
-    if status != STATUS_OK:
-        return status
-    push = candidates_deepest(c, v3_sub(position[0], m.half_axis), v3_add(position[0], m.half_axis), m.p.radius,
-                              recovers, &group)
-    if m.scratch.book.needs_answer:
-        return STATUS_NEED_ANSWER
-    if push.overlapping:
-        m.s.overlap = push.depth
     return STATUS_OK
 
 
@@ -708,32 +545,6 @@ cdef inline bint _try_unobstructed_pass(move_job* m, vec3 direction, double min_
     return True
 
 
-cdef inline vec3 _face_met(const candidates* c, const world_hit* hit, const candidate_group* g,
-                           vec3 way) noexcept nogil:
-    """The normal of the triangle that a motion met, on the side from which it came; of what has none the contact's."""
-    cdef vec3 n
-    if hit.base.tri < 0:
-        return hit.base.normal
-    n = c.tris[hit.base.tri].n
-    return v3_scale(n, -1.0) if g.two_sided and v3_dot(n, way) > 0.0 else n
-
-
-cdef inline void _set_ground(ground_contact* ground, const candidates* c, const world_hit* hit,
-                             const candidate_group* g, const collider* item, vec3 face) noexcept nogil:
-    """Note what a character has below, among ``c``."""
-    ground.touching = True
-    ground.normal = hit.base.normal
-    ground.point = hit.base.point
-    ground.owner = g.owner
-    ground.id = g.id
-    ground.triangle = c.source[hit.base.tri] if hit.base.tri >= 0 else -1
-    ground.data = 0
-    ground.has_data = triangle_data(item, ground.triangle, &ground.data)
-    ground.has_face = hit.base.tri >= 0
-    ground.face_normal = face
-    ground.distance = hit.base.distance
-
-
 cdef inline void _stand_on(move_job* m, const world_hit* hit, const candidate_group* g, const collider* item,
                            const triangle* t, vec3 face) noexcept nogil:
     """Note what the pass down ended on."""
@@ -769,7 +580,7 @@ cdef inline void _stand_on(move_job* m, const world_hit* hit, const candidate_gr
     else:
         s.marks |= TOUCH_OTHER_CONTROLLER
         s.touched_controller = g.id
-    _set_ground(&s.ground, &m.cache.near, hit, g, item, face)
+    set_ground(&s.ground, &m.cache.near, hit, g, item, face)
     s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
 
 
@@ -793,7 +604,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     cdef vec3 face
     cdef double h
     cdef uint32_t behavior
-    cdef int recovers = _recovers(m.p)
+    cdef int recovers = recovered_kinds(m.p)
     collisions[0] = 0
     if v3_is_zero(direction):
         return False
@@ -835,7 +646,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         if m.p.rules & FIX_BACK_FACES:
             m.passed |= passed
             if passed & PASSED_OVERLAP:
-                _fix(m, FIX_BACK_FACES)
+                has_fix(m, FIX_BACK_FACES)
         if not struck:
             if m.scratch.book.needs_answer:
                 m.status = STATUS_NEED_ANSWER
@@ -848,7 +659,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             break
         if hit.base.overlapping:
             normal = position
-            m.status = _recover(m, &position)
+            m.status = recover(m, &position)
             _set_back(m)
             if m.world.trace != NULL:
                 _trace(m, TRACE_OVERLAP, sweep_pass, normal, v3_sub(position, normal), NULL)
@@ -860,7 +671,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         if g.part < 2:
             item = &m.world.fixed.items[g.item] if g.part == 0 else &m.world.moving.items[g.item]
         t = &near.tris[hit.base.tri] if hit.base.tri >= 0 else NULL
-        face = _face_met(near, &hit, g, way)
+        face = face_met(near, &hit, g, way)
         upright = sliding = False
         was_on_steep = on_steep
         if sweep_pass == PASS_DOWN:
@@ -945,7 +756,7 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
             flags |= COLLISION_UP
             gained = v3_dot(s.position, up) - start_height
             d.step_offset = f_min(d.step_offset, gained)
-            if not (rise > 0.0 and gained < rise * (1.0 - SHARE)) and _fix(m, FIX_STEP_IS_NO_JUMP):
+            if not (rise > 0.0 and gained < rise * (1.0 - MOTION_SHARE)) and has_fix(m, FIX_STEP_IS_NO_JUMP):
                 flags &= ~COLLISION_UP
         m.lifted = v3_dot(s.position, up) - start_height
         if m.status != STATUS_OK:
@@ -1017,9 +828,9 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
             s.marks &= ~<uint32_t>NORMALIZE_RESPONSE
         return flags
 
-    if (m.raised > SHARE * v3_len(d.side_vector) and not s.ground.touching and not experiment and handles_slopes
-            and rise <= 0.0 and v3_dot(s.position, up) - start_height > SHARE * v3_len(d.side_vector)
-            and _fix(m, FIX_STEEP_ASIDE)):
+    if (m.raised > MOTION_SHARE * v3_len(d.side_vector) and not s.ground.touching and not experiment and handles_slopes
+            and rise <= 0.0 and v3_dot(s.position, up) - start_height > MOTION_SHARE * v3_len(d.side_vector)
+            and has_fix(m, FIX_STEEP_ASIDE)):
         s.marks |= HIT_NON_WALKABLE
         if m.world.trace != NULL:
             _trace(m, TRACE_TOO_STEEP_ASIDE, PASS_SIDE, s.position, s.side_normal, NULL)
@@ -1131,7 +942,7 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
     cdef int32_t n = log.n
     cdef int part, again
     for part in range(STEP_PARTS - 1, -1, -1):
-        if best >= asked * (1.0 - SHARE):
+        if best >= asked * (1.0 - MOTION_SHARE):
             break
         m.s[0] = before[0]
         _set_back(m)
@@ -1140,7 +951,7 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
         if m.status != STATUS_OK:
             return 0
         now = v3_dot(v3_sub(m.s.position, before.position), side)
-        if not m.s.marks & HIT_NON_WALKABLE and now > best + asked * SHARE and _fix(m, FIX_LOWER_STEP):
+        if not m.s.marks & HIT_NON_WALKABLE and now > best + asked * MOTION_SHARE and has_fix(m, FIX_LOWER_STEP):
             best = now
             kept = m.s[0]
             flags = again
@@ -1154,210 +965,6 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
     return flags
 
 
-cdef int _recover_kinematic(move_job* m) noexcept nogil:
-    """FIX_KINEMATIC_RECOVERY: out of kinematic bodies that the move ends inside of."""
-    cdef candidates* c = &m.scratch.around
-    cdef int32_t group
-    cdef push_out push
-    cdef vec3 p0 = v3_sub(m.s.position, m.half_axis), p1 = v3_add(m.s.position, m.half_axis)
-    cdef int status
-    candidates_cut(c, 0, 0)
-    status = _gather_moving(m, c, _surroundings(m, m.s.position, m.p.radius), NULL)
-    if status != STATUS_OK or c.n_groups == 0:
-        return status
-    push = candidates_deepest(c, p0, p1, m.p.radius * (1.0 - SHARE), 1 << BODY_KINEMATIC, &group)
-    if m.scratch.book.needs_answer:
-        return STATUS_NEED_ANSWER
-    if push.overlapping and _fix(m, FIX_KINEMATIC_RECOVERY):
-        return _recover(m, &m.s.position)
-    return STATUS_OK
-
-
-cdef int _keep_ride(move_job* m) noexcept nogil:
-    """FIX_KEEP_RIDE: go on standing on a moving thing that the pass down just missed."""
-    cdef candidates* c = &m.scratch.around
-    cdef controller_state* s = m.s
-    cdef vec3 down = v3_scale(m.p.up, -1.0)
-    cdef double reach = f_max(STANDING_GAP * m.p.contact_offset, STANDING_SHARE * m.p.radius)
-    cdef capsule_cast cast
-    cdef world_hit hit
-    cdef const collider* item
-    cdef const candidate_group* g
-    cdef int status
-    candidates_cut(c, 0, 0)
-    status = candidates_gather(
-        c, m.world.moving, 1,
-        capsule_bounds(v3_madd(v3_sub(s.position, m.half_axis), down, reach), v3_add(s.position, m.half_axis),
-                       m.p.radius), m.world.mask, NULL)
-    if status != STATUS_OK:
-        return status
-    if m.p.proxy >= 0:
-        _drop_proxy(c, 0, m.p.proxy)
-    cast = capsule_cast_of(v3_sub(s.position, m.half_axis), v3_add(s.position, m.half_axis), m.p.radius, down, reach,
-                           True, True)
-    if not candidates_cast(c, &cast, 0, &hit):
-        return STATUS_NEED_ANSWER if m.scratch.book.needs_answer else STATUS_OK
-    _fix(m, FIX_KEEP_RIDE)
-    g = &c.groups[hit.group]
-    item = &m.world.moving.items[g.item]
-    s.touched_point = hit.base.point
-    s.touched_local = unplace_point(item, hit.base.point)
-    if item.obstacle:
-        s.touched_obstacle = item.id
-        s.marks |= TOUCH_OBSTACLE
-    else:
-        s.touched_actor = item.id
-    _set_ground(&s.ground, c, &hit, g, item, _face_met(c, &hit, g, down))
-    s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
-    return STATUS_OK
-
-
-cdef const collider* _find(const broadphase_layer* part, int64_t id) noexcept nogil:
-    """The item of that id; items stand in the order of ids."""
-    cdef int32_t lo = 0, hi = part.n - 1, mid
-    while lo <= hi:
-        mid = (lo + hi) >> 1
-        if part.items[mid].id == id:
-            return &part.items[mid]
-        if part.items[mid].id < id:
-            lo = mid + 1
-        else:
-            hi = mid - 1
-    return NULL
-
-
-cdef bint _still_there(move_job* m, const collider* item) noexcept nogil:
-    """Whether a remembered thing may still be met; may set m.status to STATUS_NEED_ANSWER."""
-    cdef uint32_t value
-    if item == NULL or not item.layer & m.world.mask:
-        return False
-    if not m.world.filters:
-        return True
-    if not book_answer(&m.scratch.book, ASK_FILTER, OWNER_OBSTACLE if item.obstacle else OWNER_ACTOR, item.id, &value):
-        m.status = STATUS_NEED_ANSWER
-        return False
-    return value != 0
-
-
-cdef const collider* _look_below(move_job* m) noexcept nogil:
-    """What stands below the centre, no farther than half the height: moving things only (RULES 7.2)."""
-    cdef candidates* c = &m.scratch.around
-    cdef controller_state* s = m.s
-    cdef vec3 down = v3_scale(m.p.up, -1.0)
-    cdef double reach = 0.5 * m.p.height + m.p.radius
-    cdef capsule_cast ray
-    cdef world_hit hit
-    cdef const collider* item
-    candidates_cut(c, 0, 0)
-    m.status = candidates_gather(c, m.world.moving, 1,
-                                 capsule_bounds(s.position, v3_madd(s.position, down, reach), 0.0), m.world.mask, NULL)
-    if m.status != STATUS_OK:
-        return NULL
-    if m.p.proxy >= 0:
-        _drop_proxy(c, 0, m.p.proxy)
-    ray = capsule_cast_of(s.position, s.position, 0.0, down, reach, False, True)
-    if not candidates_cast(c, &ray, 0xF, &hit):
-        if m.scratch.book.needs_answer:
-            m.status = STATUS_NEED_ANSWER
-        return NULL
-    item = &m.world.moving.items[c.groups[hit.group].item]
-    s.touched_point = hit.base.point
-    s.touched_local = unplace_point(item, hit.base.point)
-    if item.obstacle:
-        s.touched_obstacle = item.id
-    else:
-        s.touched_actor = item.id
-    return item
-
-
-cdef vec3 _ride(move_job* m, vec3 displacement) noexcept nogil:
-    """Be carried by what one stands on (RULES 7.2 and 7.3, MOVE 13); the displacement that is left to make."""
-    cdef controller_state* s = m.s
-    cdef const collider* item = NULL
-    cdef vec3 now, delta, along
-    cdef uint32_t behavior
-    s.platform_delta = v3(0.0, 0.0, 0.0)
-    m.standing_on_moving = False
-    if s.touched_actor >= 0:
-        item = _find(m.world.moving, s.touched_actor)
-        if item == NULL:
-            item = _find(m.world.fixed, s.touched_actor)
-        if not _still_there(m, item):
-            if m.status != STATUS_OK:
-                return displacement
-            s.touched_actor = -1
-            item = NULL
-    if s.touched_actor < 0 and s.touched_obstacle >= 0:
-        item = _find(m.world.moving, s.touched_obstacle)
-        if not _still_there(m, item):
-            if m.status != STATUS_OK:
-                return displacement
-            s.touched_obstacle = -1
-            item = NULL
-    if item == NULL and m.world.moving.n > 0:
-        item = _look_below(m)
-        if m.status != STATUS_OK:
-            return displacement
-    if item == NULL or item.body == BODY_STATIC:
-        return displacement
-    m.carried = True
-    behavior = item.behavior
-    if m.world.asks_behavior and not book_answer(
-            &m.scratch.book, ASK_BEHAVIOR, OWNER_OBSTACLE if item.obstacle else OWNER_ACTOR, item.id, &behavior):
-        m.status = STATUS_NEED_ANSWER
-        return displacement
-    now = place_point(item, s.touched_local)
-    delta = v3_sub(now, s.touched_point)
-    s.touched_point = now
-    if m.p.rules & RULE_RIDE_WHOLE:
-        s.position = v3_add(s.position, delta)
-        s.platform_delta = delta
-        m.standing_on_moving = v3_max_abs(delta) > ALMOST_ZERO
-        return displacement
-    if behavior & USER_DEFINED_RIDE or v3_max_abs(delta) <= ALMOST_ZERO:
-        return displacement
-    m.standing_on_moving = True
-    along = v3_along(delta, m.p.up)
-    s.platform_delta = along
-    if v3_dot(delta, m.p.up) > 0.0:
-        s.position = v3_add(s.position, along)
-    else:
-        displacement = v3_add(displacement, along)
-    if behavior & CAN_RIDE:
-        displacement = v3_add(displacement, v3_sub(delta, along))
-        s.platform_delta = delta
-    return displacement
-
-
-cdef void _begin(move_job* m, const controller_params* p, controller_state* state, const move_world* world,
-                 move_scratch* scratch, move_stats* stats) noexcept nogil:
-    memset(stats, 0, sizeof(move_stats))
-    m.p = p
-    m.half = _half_of(p)
-    m.s = state
-    m.far = v3_max_abs(m.s.position) + v3_max_abs(m.half)
-    m.above = 0.5 * p.height + p.radius + p.contact_offset + aabb4_slack(2.0 * m.far)
-    m.side = v3(0.0, 0.0, 0.0)
-    m.standing_on_moving = m.passing = m.lintel = m.moving_below = m.moving_aside = m.carried = False
-    m.status = STATUS_OK
-    m.passed = 0
-    m.step = p.step_offset
-    m.lifted = m.raised = 0.0
-    m.world = world
-    m.scratch = scratch
-    m.stats = stats
-    m.walls.height = p.invisible_wall_height
-    m.walls.slope_limit = p.slope_limit
-    m.walls.up = p.up
-    m.half_axis = v3_scale(p.up, 0.5 * p.height)
-    m.first_query = True
-    m.cache = scratch.cache_override if scratch.cache_override != NULL else &scratch.cache
-    scratch.book.needs_answer = False
-    m.cache.near.filter = scratch.around.filter = &scratch.book if world.filters else NULL
-    if world.trace != NULL:
-        world.trace.n = 0
-
-
 cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
     """The ride, moveCharacter and what follows from it; returns collision flags."""
     cdef const controller_params* p = m.p
@@ -1368,7 +975,7 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
     cdef controller_state before
     displacement = _level(m, displacement)
     rise = v3_dot(displacement, p.up)
-    displacement = _ride(m, displacement)
+    displacement = ride(m, displacement)
     if m.status != STATUS_OK:
         return 0
     displacement = _level(m, displacement)
@@ -1405,11 +1012,11 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
         m.s.marks = m.s.marks | PASSES_BACK_FACE if m.passed else m.s.marks & ~<uint32_t>PASSES_BACK_FACE
     if m.status == STATUS_OK and world.moving.n > 0:
         if p.rules & FIX_KINEMATIC_RECOVERY and p.overlap_recovery:
-            m.status = _recover_kinematic(m)
+            m.status = recover_kinematic(m)
         if (m.status == STATUS_OK and p.rules & FIX_KEEP_RIDE and rise <= 0.0 and not m.s.ground.touching
                 and m.s.touched_actor < 0 and m.s.touched_obstacle < 0 and m.s.touched_controller < 0
                 and (m.carried or m.stats.iterations == 0 or m.stats.recoveries > 0)):
-            m.status = _keep_ride(m)
+            m.status = keep_ride(m)
     return flags
 
 
@@ -1440,7 +1047,7 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     cdef move_job m
     cdef vec3 start = state.position
     cdef int64_t tested
-    _begin(&m, p, state, world, scratch, stats)
+    begin_job(&m, p, state, world, scratch, stats)
     tested = m.cache.near.tested
     scratch.log.n = 0
     displacement = v3_add(displacement, state.separation)
@@ -1505,99 +1112,3 @@ cdef int move_compact(const controller_params* p, controller_state* state, const
 
 cdef void compact_cache_free(compact_cache* kept) noexcept nogil:
     compact_free(&kept.near)
-
-
-cdef int probe_below(const controller_params* p, const controller_state* state, const move_world* world,
-                     move_scratch* scratch, double reach, ground_contact* found) noexcept nogil:
-    cdef move_job m
-    cdef move_stats stats
-    cdef controller_state now = state[0]
-    cdef candidates* c = &scratch.around
-    cdef vec3 down = v3_scale(p.up, -1.0), low, high
-    cdef capsule_cast cast
-    cdef world_hit hit
-    cdef const candidate_group* g
-    cdef const collider* item = NULL
-    cdef aabb box
-    cdef int status
-    memset(found, 0, sizeof(ground_contact))
-    _begin(&m, p, &now, world, scratch, &stats)
-    low = v3_sub(m.s.position, m.half_axis)
-    high = v3_add(m.s.position, m.half_axis)
-    box = box_union(capsule_bounds(low, high, p.radius), capsule_bounds(v3_madd(low, down, reach), high, p.radius))
-    candidates_cut(c, 0, 0)
-    status = candidates_gather(c, world.fixed, 0, box, world.mask, NULL)
-    if status == STATUS_OK:
-        status = _gather_moving(&m, c, box, NULL)
-    if status != STATUS_OK:
-        return status
-    cast = capsule_cast_of(low, high, p.radius, down, reach, True, True)
-    if not candidates_cast(c, &cast, 0xF, &hit):
-        return STATUS_NEED_ANSWER if scratch.book.needs_answer else STATUS_OK
-    g = &c.groups[hit.group]
-    if g.part < 2:
-        item = &world.fixed.items[g.item] if g.part == 0 else &world.moving.items[g.item]
-    _set_ground(found, c, &hit, g, item, _face_met(c, &hit, g, down))
-    if hit.base.overlapping:
-        found.normal = p.up
-    return STATUS_OK
-
-
-cdef int touches_anything(const controller_params* p, const move_world* world, move_scratch* scratch, vec3 p0, vec3 p1,
-                          double radius, bint* touches) noexcept nogil:
-    cdef move_job m
-    cdef move_stats stats
-    cdef controller_state nowhere
-    cdef candidates* c = &scratch.around
-    cdef aabb box = capsule_bounds(p0, p1, radius)
-    cdef uint32_t value
-    cdef int32_t i
-    cdef int status
-    memset(&nowhere, 0, sizeof(controller_state))
-    _begin(&m, p, &nowhere, world, scratch, &stats)
-    touches[0] = False
-    candidates_cut(c, 0, 0)
-    status = candidates_gather(c, world.fixed, 0, box, world.mask, NULL)
-    if status == STATUS_OK:
-        status = _gather_moving(&m, c, box, NULL)
-    if status != STATUS_OK:
-        return status
-    for i in range(c.n_groups):
-        if group_overlaps(c, &c.groups[i], p0, p1, radius):
-            if world.filters:
-                if not book_answer(&scratch.book, ASK_FILTER, c.groups[i].owner, c.groups[i].id, &value):
-                    return STATUS_NEED_ANSWER
-                if value == 0:
-                    continue
-            touches[0] = True
-            return STATUS_OK
-    return STATUS_OK
-
-
-cdef int unstick(const controller_params* p, controller_state* state, const move_world* world, move_scratch* scratch,
-                 double margin, move_stats* stats) noexcept nogil:
-    cdef controller_params grown = p[0]
-    cdef controller_state now = state[0]
-    cdef move_job m
-    cdef vec3 position = state.position
-    cdef int status
-    grown.contact_offset = p.contact_offset + margin
-    grown.overlap_recovery = True
-    _begin(&m, &grown, &now, world, scratch, stats)
-    status = _recover(&m, &position)
-    if status != STATUS_OK:
-        return status
-    if not v3_finite(position):
-        return STATUS_NOT_FINITE
-    state.position = position
-    state.overlap = m.s.overlap
-    return STATUS_OK
-
-
-cdef int gather_near(const controller_params* p, const controller_state* state, const move_world* world,
-                     move_scratch* scratch, double reach) noexcept nogil:
-    cdef controller_state now = state[0]
-    cdef move_job m
-    cdef move_stats stats
-    _begin(&m, p, &now, world, scratch, &stats)
-    return _gather_around(&m, state.position, p.radius + reach)

@@ -2,7 +2,12 @@
 """What CharacterController, Crowd and move_many share: parameters, the beginning, shift and bytes of a state."""
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from pycct.character.move cimport controller_params, controller_state, ground_contact, move_scratch
+from pycct.character.move_types cimport (
+    controller_params,
+    controller_state,
+    ground_contact,
+    move_scratch,
+)
 from pycct.spatial.character_grid cimport character
 from pycct.scene.scene cimport Scene, Snapshot
 from pycct.geometry.vec cimport vec3

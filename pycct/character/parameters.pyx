@@ -17,7 +17,7 @@ from pycct.args.values cimport (
     from_quat,
     from_vec3,
 )
-from pycct.character.move cimport (
+from pycct.character.move_types cimport (
     CLIMBING_CONSTRAINED,
     CLIMBING_EASY,
     NON_WALKABLE_FORCE_SLIDING,

@@ -4,7 +4,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 
 from pycct.crowd.crowd_step cimport crowd_data, crowd_question, crowd_step, crowd_thread
-from pycct.character.move cimport controller_params
+from pycct.character.move_types cimport controller_params
 from pycct.args.vector_rows cimport vector_rows
 from pycct.scene.scene cimport Scene
 from pycct.scene.worlds cimport Worlds

@@ -62,17 +62,17 @@ from pycct.crowd.crowd_step cimport (
     thread_free,
 )
 from pycct.runtime.fenv cimport fp_enter, fp_leave
-from pycct.character.move cimport (
+from pycct.character.gathering cimport scratch_init
+from pycct.character.move_types cimport (
     STATUS_TOO_FAR,
     candidate_cache,
     controller_params,
     controller_state,
-    gather_near,
     compact_cache,
     move_stats,
     move_world,
-    scratch_init,
 )
+from pycct.character.probes cimport gather_near
 from pycct.spatial.character_grid cimport Neighbours, grid_init
 from pycct.args.vector_rows cimport as_flags, as_numbers, as_vectors, vector_rows, row_load, rows_check
 from pycct.runtime.thread_pool cimport pool_threads, pool_worth

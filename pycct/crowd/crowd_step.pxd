@@ -7,7 +7,8 @@ threads and splits have no say in what comes out.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from pycct.character.move cimport (
+from pycct.world.candidates cimport broadphase_layer
+from pycct.character.move_types cimport (
     candidate_cache,
     controller_params,
     controller_state,
@@ -16,7 +17,6 @@ from pycct.character.move cimport (
     compact_cache,
     move_scratch,
     move_stats,
-    broadphase_layer,
 )
 from pycct.spatial.character_grid cimport shared_grid
 from pycct.args.vector_rows cimport vector_rows

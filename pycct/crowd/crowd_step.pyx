@@ -6,17 +6,10 @@ from libc.string cimport memcpy, memset
 
 from pycct.character.parameters cimport SEPARATION_SPEED, character_of, gap_to_close, is_walkable, snapped
 from pycct.args.values cimport FARTHEST
-from pycct.character.move cimport (
-    hit_record,
-    compact_cache,
-    compact_cache_free,
-    move_controller,
-    move_compact,
-    move_world,
-    probe_below,
-    scratch_free,
-    touches_anything,
-)
+from pycct.character.gathering cimport scratch_free
+from pycct.character.move cimport compact_cache_free, move_controller, move_compact
+from pycct.character.move_types cimport hit_record, compact_cache, move_world
+from pycct.character.probes cimport probe_below, touches_anything
 from pycct.spatial.character_grid cimport (
     character,
     grid_free,

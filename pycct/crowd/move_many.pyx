@@ -12,7 +12,8 @@ from pycct.args.values cimport FARTHEST, as_not_negative, from_vec3, raise_statu
 from pycct._core cimport CharacterController
 from pycct.crowd.crowd_step cimport CHUNK, FEW, MANY, few_enough
 from pycct.character.frame cimport move_frame, frame_advance
-from pycct.character.move cimport (
+from pycct.character.gathering cimport scratch_free, scratch_init
+from pycct.character.move_types cimport (
     candidate_cache,
     controller_params,
     controller_state,
@@ -21,8 +22,6 @@ from pycct.character.move cimport (
     compact_cache,
     move_scratch,
     move_world,
-    scratch_free,
-    scratch_init,
 )
 from pycct.args.vector_rows cimport as_flags, as_vectors, vector_rows, row_load, within
 from pycct.runtime.thread_pool cimport (

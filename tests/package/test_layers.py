@@ -20,8 +20,11 @@ BESIDE = {
     # Both rule sets return the same records, which are plain Python.
     "reference": {"runtime", "args", "character.explanation", "crowd.records"},
 }
-# Above the facade: they import public modules, and one another where it is named here.
-ABOVE = {"cli": {"cli", "cube_world"}, "rl": {"rl"}, "net": {"net"}}
+# Above the facade: they import public modules, and the lower folders that are named here.
+ABOVE = {
+    "cli": {"cube_world", "rl", "net", "record", "view", "sharding"},
+    "rl": set(), "net": set(), "record": set(), "view": {"record"}, "sharding": set(),
+}
 FACADE = {"__init__", "kernels", "toolbox", "response", "slide", "levels", "explain", "config", "_pure", "__main__"}
 IMPORT = re.compile(
     r"^[ ]*(?:from +(pycct[\w.]*) +c?import +(\([^)]*\)|[^\n]*)|c?import +(pycct[\w.]*))", re.M)
@@ -79,10 +82,11 @@ def allowed(here, target):
 def test_every_folder_has_its_layer_and_says_what_it_is():
     folders = {p.name for p in TOP.iterdir() if p.is_dir() and p.name != "__pycache__"}
     # `levels` is a part of the facade that is too long for one file.
-    assert folders == set(LAYERS) - {"_core"} | set(BESIDE) | set(ABOVE) | {"levels"}
+    required = set(LAYERS) - {"_core"} | set(BESIDE) | {"cli", "levels"}
+    assert required <= folders <= required | set(ABOVE)
     for folder in folders:
         text = (TOP / folder / "__init__.py").read_text()
-        assert len(text.split('"""')[1].splitlines()) >= 3, folder
+        assert re.match(r'""".*[Ii]mport', text, re.S), folder
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module)

@@ -1,0 +1,312 @@
+# cython: language_level=3
+"""The structs and enums of a move: parameters, state, world, scratch memory, results."""
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from pycct.geometry.types cimport triangle
+from pycct.geometry.vec cimport aabb, vec3
+from pycct.spatial.character_grid cimport character, shared_grid
+from pycct.world.candidates cimport (
+    broadphase_layer,
+    callback_answers,
+    candidates,
+    compact_candidates,
+    wall_rule,
+)
+
+
+cdef enum collision_flag:       # MOVE 1.3
+    COLLISION_SIDES = 1
+    COLLISION_UP = 2
+    COLLISION_DOWN = 4
+
+
+cdef enum climbing_mode:
+    CLIMBING_EASY = 0
+    CLIMBING_CONSTRAINED = 1
+
+
+cdef enum non_walkable_mode:
+    NON_WALKABLE_PREVENT_CLIMBING = 0
+    NON_WALKABLE_FORCE_SLIDING = 1
+
+
+cdef enum sweep_pass:           # MOVE 6.1
+    PASS_UP = 0
+    PASS_SIDE = 1
+    PASS_DOWN = 2
+    PASS_SENSOR = 3
+
+
+cdef enum state_mark:           # PhysX's STF flags
+    VALIDATE_TRIANGLE_DOWN = 1
+    VALIDATE_TRIANGLE_SIDE = 2
+    TOUCH_OTHER_CONTROLLER = 4
+    TOUCH_OBSTACLE = 8
+    NORMALIZE_RESPONSE = 16
+    WALK_EXPERIMENT = 32
+    HIT_NON_WALKABLE = 64
+    IS_MOVING_UP = 128
+    PASSES_BACK_FACE = 256      # not PhysX's: see FIX_BACK_FACES
+    CLIMBS_STEEP = 512          # ... and FIX_STEEP_CLIMB
+
+
+# Where the rule sets differ, one bit a row of RULES 9 ('document' sets it) ...
+cdef enum rule_bit:
+    RULE_FORCE_SLIDE_HORIZONTAL = 1 << 0    # row 1
+    RULE_SENSOR_DECIDES = 1 << 1            # row 2
+    RULE_SIDE_CHECK_AT_ONCE = 1 << 2        # row 3
+    RULE_STEEP_FACING_DOWN = 1 << 3         # row 4
+    RULE_RECOVERY_SUM = 1 << 4              # row 5
+    RULE_NORMALIZE_EXPERIMENT = 1 << 5      # row 6
+    RULE_STEP_BACK_IN_EXPERIMENT = 1 << 6   # row 7
+    RULE_CULL_PARALLEL = 1 << 7             # row 8
+    RULE_RECOVERY_SWEEP_AFTER = 1 << 8      # row 9
+    RULE_JUMP_VOLUME_UP = 1 << 9            # row 10
+    RULE_RIDE_WHOLE = 1 << 10               # row 11
+    RULE_RECOVER_USER_GEOMETRY = 1 << 11    # row 12
+    RULE_FLAGS_BY_COLLISION = 1 << 12       # row 13
+    ANY_RULE = (1 << 16) - 1
+
+
+# ... and one bit a fix of 'robust', with the report that it answers. A fix that made
+# a difference is noted in move_stats.fixes; none noted: the move was PhysX's to the bit.
+cdef enum fix_bit:
+    FIX_BACK_FACES = 1 << 16               # trapped behind a one-sided wall
+    FIX_OVERHANGS = 1 << 17                # steps up walls that lean over, if only by rounding
+    FIX_LOWER_STEP = 1 << 18               # the step offset lifts the head into lintels
+    FIX_STEEP_ASIDE = 1 << 19              # climbs steep slopes without touching them from above
+    FIX_MOVING_SLOPES = 1 << 20            # slopes of kinematic and dynamic bodies count as flat
+    FIX_STEP_IS_NO_JUMP = 1 << 21          # the step's way up reports ceilings
+    FIX_KEEP_RIDE = 1 << 22                # a lift is forgotten by who does not move
+    FIX_KINEMATIC_RECOVERY = 1 << 23       # things move into who stands in their way
+    FIX_ALMOST_LEVEL = 1 << 24             # a rise by rounding cancels steps and slopes
+    FIX_STEEP_CLIMB = 1 << 25              # climbs steep slopes of triangles smaller than a step
+
+
+cdef struct controller_params:
+    vec3 up                     # unit
+    double radius               # m, > 0
+    double height               # m, distance between the sphere centres, >= 0
+    double contact_offset       # m, >= 0
+    double step_offset          # m, >= 0
+    double slope_limit          # cosine; 0: slopes are not handled
+    double invisible_wall_height
+    double max_jump_height
+    int32_t climbing            # climbing_mode
+    int32_t non_walkable        # non_walkable_mode
+    bint overlap_recovery
+    bint prevent_vertical_sliding
+    bint collide                # meets other controllers
+    uint32_t layer
+    uint32_t mask
+    uint32_t rules              # rule_bit, fix_bit
+    uint32_t surface            # what others may do on it (behavior bits)
+    int64_t proxy               # id of the actor that follows it, which it never meets; -1: none
+
+
+# What the last DOWN pass found below.
+cdef struct ground_contact:
+    bint touching
+    vec3 normal                 # contact normal
+    vec3 point
+    int32_t owner               # owner_kind
+    int64_t id                  # of the actor, controller or obstacle
+    int32_t triangle            # as the user numbered it, -1: none
+    bint has_data
+    int64_t data
+    bint has_face               # a triangle's normal decides whether it is walkable
+    vec3 face_normal
+    double distance             # gap between the capsule and it, m
+
+
+cdef struct controller_state:
+    vec3 position               # centre of the capsule
+    vec3 velocity               # what was really travelled / dt
+    int32_t flags               # collision_flag bits of the last move
+    uint32_t marks              # state_mark bits
+    int64_t touched_actor       # what the last pass down ended on, -1: nothing
+    int64_t touched_obstacle
+    int64_t touched_controller
+    vec3 touched_point          # in the world
+    vec3 touched_local          # in the frame of the shape or obstacle
+    vec3 platform_delta         # how far that carried the character in the last move
+    vec3 separation             # to be added to the next displacement (RULES 8)
+    vec3 down_normal            # of the triangle below (MOVE contactNormalDownPass)
+    vec3 side_normal            # of the triangle aside (MOVE contactNormalSidePass)
+    double touched_min          # lowest and highest point of the triangle below, along up
+    double touched_max
+    double contact_height       # along up, of the last contact of any pass
+    double overlap              # depth left after overlap recovery, m
+    double steep_climb          # how far it has come up on too steep triangles, m: see FIX_STEEP_CLIMB
+    ground_contact ground
+
+
+cdef struct hit_record:
+    int32_t owner               # owner_kind
+    int32_t sweep_pass
+    int64_t id
+    bint dynamic                # a dynamic body: yours to push
+    int32_t triangle
+    bint has_data
+    int64_t data
+    vec3 position
+    vec3 normal
+    vec3 direction
+    double length               # of the motion that was left, m
+    double distance             # at which it was hit, m
+    double along                # place on the axis, 0 bottom to 1 top (SWEEP 6.3)
+
+
+cdef struct hit_log:
+    hit_record* records
+    int32_t n
+    int32_t room
+
+
+cdef struct move_stats:
+    int64_t iterations
+    int64_t full_updates
+    int64_t partial_updates
+    int64_t triangles_tested
+    int64_t recoveries
+    uint32_t fixes              # fix_bits that made a difference
+
+
+# Candidates kept from move to move. A cache never changes a result.
+cdef struct candidate_cache:
+    candidates near
+    bint valid
+    aabb bounds
+    uint64_t fixed_version
+    uint64_t timestamp          # of the scene whose static part it holds
+    uint64_t moving_version
+    uint32_t mask
+    bint roomy                  # ``room`` counts: where the centre of a character may be, half the size
+    vec3 half                   # of whose box this is, without new candidates
+    aabb room
+    bint open_above             # nothing here can be met on the way straight up,
+    vec3 up                     # which is this
+    double top                  # along which nothing here reaches higher; huge: not known
+    int32_t fixed_groups        # how many of the candidates are static
+    int32_t fixed_tris
+
+
+# The same by number, for a character that shares its scratch with others.
+cdef struct compact_cache:
+    compact_candidates near
+    int32_t[4] hints
+    aabb bounds
+    uint64_t fixed_version
+    uint64_t timestamp
+    uint32_t mask
+
+
+# One a controller, or one a thread of a crowd (see move_kept).
+cdef struct move_scratch:
+    candidate_cache cache
+    candidate_cache* cache_override       # not NULL: used instead
+    bint expand_each_move               # the cache is laid out anew for each move
+    candidates around           # for overlap recovery and the ray down
+    hit_log* log                # where hits are written down, its owner's
+    character* others           # near controllers
+    int32_t room_others
+    callback_answers book            # what callbacks said during this move
+
+
+# MOVE 2.4
+cdef struct decomposition:
+    vec3 up_vector
+    vec3 side_vector
+    vec3 down_vector
+    double step_offset
+    bint is_moving_up
+    bint has_side_movement
+
+
+# What a traced move did, for explanations.
+cdef enum trace_kind:
+    TRACE_RIDE = 0              # vector: how far it was carried
+    TRACE_PASS = 1              # a pass sets out; vector: its motion
+    TRACE_FREE = 2              # nothing in the way; vector: the motion made
+    TRACE_HIT = 3               # record: index in the hit log, -1 for the sensor
+    TRACE_OVERLAP = 4           # overlap recovery; vector: the correction
+    TRACE_DONE = 5              # what is left is too short
+    TRACE_TURNED_BACK = 6       # the response points back
+    TRACE_OUT_OF_TURNS = 7      # iterations used up
+    TRACE_TOO_STEEP_BELOW = 8   # the triangle below is not walkable
+    TRACE_TOO_STEEP_ASIDE = 9   # the triangle aside is not, and the contact is higher than the step
+    TRACE_EXPERIMENT = 10       # the move is made again as the walk experiment; vector: its displacement
+
+
+cdef struct trace_event:
+    int32_t kind
+    int32_t sweep_pass
+    int32_t record
+    vec3 position               # where the character was
+    vec3 vector
+    hit_record hit              # for TRACE_HIT
+
+
+cdef struct trace_log:
+    trace_event* events
+    int32_t n
+    int32_t room
+
+
+cdef enum:
+    STATUS_CACHE_MISS = 2      # no error: of a move_world that is brief; start again with one that is not
+    STATUS_TOO_FAR = 3          # ... of one with a farthest place
+
+
+# What surrounds one move.
+cdef struct move_world:
+    const broadphase_layer* fixed
+    const broadphase_layer* moving
+    shared_grid* others         # NULL: meets no controllers
+    character self              # how they see this one
+    uint32_t mask               # layers to see in this move
+    bint filters                # ask the book who may be met
+    bint asks_behavior          # ask the book what may be done there
+    trace_log* trace            # NULL: nobody wants to know
+    bint silent                 # nobody wants the hits
+    bint cache_only                  # look nothing up: rather end with STATUS_NOT_AT_HAND
+    double farthest             # where no component of a position may lie beyond: rather STATUS_TOO_FAR; 0: anywhere
+
+
+# Bit of Behavior (pycct/_enums.py).
+cdef enum behavior_bit:
+    CAN_RIDE = 1
+    CAN_SLIDE = 2
+    USER_DEFINED_RIDE = 4
+
+
+# Everything that one move reads and writes.
+cdef struct move_job:
+    const controller_params* p
+    controller_state* s
+    const move_world* world
+    move_scratch* scratch
+    candidate_cache* cache
+    move_stats* stats
+    wall_rule walls
+    vec3 half_axis              # from the centre to the upper sphere
+    vec3 side                   # side motion of this moveCharacter, or zero
+    bint first_query            # of this move: moving things must be looked up anew
+    vec3 half                   # of the box of the capsule, with its contact offset
+    double far                  # as far from the origin as it begins, and more than it is large, m
+    double above                # what keeps its centre so far above something, along up, is out of its reach
+    bint standing_on_moving
+    int status
+    double step                 # the step offset of this moveCharacter
+    double lifted               # by the pass up, m
+    # What the fixes look at.
+    bint passing                # the move began inside one-sided triangles, come from behind
+    int passed                  # passed_bits of its sweeps
+    bint lintel                 # a lower capsule would miss what the pass aside met
+    double raised               # how far too steep triangles turned the pass aside upwards, m
+    bint moving_below           # a moving body's triangle was met below: its normal and top
+    vec3 below_normal
+    double below_max
+    bint moving_aside           # ... aside
+    vec3 aside_normal
+    bint carried                # it stood on a moving thing when the move began
