@@ -37,7 +37,7 @@ cdef struct move_frame:
 # Makes the move that leads from one moment to the next, and writes its hits to the log. ``kept``, unless NULL, takes
 # the place of what the scratch has near (see move_kept). In ``next_`` nothing makes sense when it fails.
 cdef int frame_advance(const controller_params* p, const move_frame* now, move_frame* next_, const move_world* world,
-                     move_scratch* scratch, compact_cache* kept, hit_log* log, vec3 displacement, double dt,
-                     double min_distance) noexcept nogil
+                       move_scratch* scratch, compact_cache* kept, hit_log* log, vec3 displacement, double dt,
+                       double min_distance) noexcept nogil
 # A warning that was given is not given again, whether the move takes effect or not.
 cdef void mark_warned(move_frame* now, move_frame* next_, uint32_t what) noexcept nogil

@@ -42,8 +42,8 @@ cdef inline void _watch(const controller_params* p, const move_frame* now, move_
 
 
 cdef int frame_advance(const controller_params* p, const move_frame* now, move_frame* next_, const move_world* world,
-                     move_scratch* scratch, compact_cache* kept, hit_log* log, vec3 displacement, double dt,
-                     double min_distance) noexcept nogil:
+                       move_scratch* scratch, compact_cache* kept, hit_log* log, vec3 displacement, double dt,
+                       double min_distance) noexcept nogil:
     cdef int status
     next_.state = now.state
     scratch.log = log

@@ -50,7 +50,7 @@ cdef inline vec3 half_of(const controller_params* p) noexcept nogil:
 
 
 cdef inline void begin_job(move_job* m, const controller_params* p, controller_state* state, const move_world* world,
-                 move_scratch* scratch, move_stats* stats) noexcept nogil:
+                           move_scratch* scratch, move_stats* stats) noexcept nogil:
     memset(stats, 0, sizeof(move_stats))
     m.p = p
     m.half = half_of(p)
@@ -79,7 +79,7 @@ cdef inline void begin_job(move_job* m, const controller_params* p, controller_s
 
 
 cdef inline vec3 face_met(const candidates* c, const world_hit* hit, const candidate_group* g,
-                           vec3 way) noexcept nogil:
+                          vec3 way) noexcept nogil:
     """The normal of the triangle that a motion met, on the side from which it came; of what has none the contact's."""
     cdef vec3 n
     if hit.base.tri < 0:
@@ -89,7 +89,7 @@ cdef inline vec3 face_met(const candidates* c, const world_hit* hit, const candi
 
 
 cdef inline void set_ground(ground_contact* ground, const candidates* c, const world_hit* hit,
-                             const candidate_group* g, const collider* item, vec3 face) noexcept nogil:
+                            const candidate_group* g, const collider* item, vec3 face) noexcept nogil:
     """Note what a character has below, among ``c``."""
     ground.touching = True
     ground.normal = hit.base.normal

@@ -4,7 +4,6 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from pycct.character.gathering cimport drop_proxy, gather_moving, scratch_free, scratch_init
 from pycct.character.move_types cimport move_job, move_scratch
 from pycct.geometry.types cimport STATUS_NO_MEMORY, STATUS_OK
 from pycct.geometry.vec cimport aabb

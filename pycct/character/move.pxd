@@ -29,8 +29,8 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
 # The same for one of many that share a scratch: ``kept`` takes the place of its cache,
 # and ends up as that of the scratch does. Zeroed memory is an empty one; the same bits as move_controller.
 cdef int move_compact(const controller_params* p, controller_state* state, const move_world* world, compact_cache* kept,
-                   move_scratch* scratch, vec3 displacement, double dt, double min_distance,
-                   move_stats* stats) noexcept nogil
+                      move_scratch* scratch, vec3 displacement, double dt, double min_distance,
+                      move_stats* stats) noexcept nogil
 cdef void compact_cache_free(compact_cache* kept) noexcept nogil
 
 # Whether a move likely takes less than half a microsecond: all that it may meet is at hand, and that is little. With

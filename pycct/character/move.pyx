@@ -79,7 +79,6 @@ from pycct.character.move_types cimport (
     move_scratch,
     move_stats,
     move_world,
-    sweep_pass,
     trace_event,
     trace_log,
 )
@@ -533,7 +532,8 @@ cdef inline bint _is_clear(const move_job* m, vec3 direction, vec3 target, doubl
             and _is_free(m, direction, length2, target, rises))
 
 
-cdef inline bint _try_unobstructed_pass(move_job* m, vec3 direction, double min_distance, int sweep_pass) noexcept nogil:
+cdef inline bint _try_unobstructed_pass(move_job* m, vec3 direction, double min_distance,
+                                         int sweep_pass) noexcept nogil:
     """Make a pass at once that meets nothing at a glance; False: it is for _sweep_test, and nothing is done yet."""
     cdef vec3 target = v3_add(m.s.position, direction)
     if (m.world.trace != NULL or not _at_hand(m, target) or not _has_looked_up(m)
@@ -727,7 +727,7 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
     cdef double rise = v3_dot(displacement, up)
     cdef double start_height = v3_dot(s.position, up)
     cdef double bottom = start_height - (0.5 * p.height + p.radius)
-    cdef double gained, recover
+    cdef double gained, drop
     cdef bint experiment = (s.marks & WALK_EXPERIMENT) != 0
     cdef bint handles_slopes = p.slope_limit > 0.0, constrained
     cdef int flags = 0, collisions = 0, iterations
@@ -819,11 +819,11 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
             return flags
         s.marks |= NORMALIZE_RESPONSE
         gained = v3_dot(s.position, up) - start_height
-        recover = f_max(0.0, gained) + fabs(rise)
-        if recover < min_distance:
-            min_distance = recover / MAX_ITERATIONS
+        drop = f_max(0.0, gained) + fabs(rise)
+        if drop < min_distance:
+            min_distance = drop / MAX_ITERATIONS
         # PhysX calls this motion down an UP pass; hits are reported as such.
-        _sweep_test(m, v3_scale(up, -recover), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
+        _sweep_test(m, v3_scale(up, -drop), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
         if not p.rules & RULE_NORMALIZE_EXPERIMENT:
             s.marks &= ~<uint32_t>NORMALIZE_RESPONSE
         return flags
@@ -970,7 +970,7 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
     cdef const controller_params* p = m.p
     cdef const move_world* world = m.world
     cdef vec3 start = m.s.position, carried, whole
-    cdef double recover, rise
+    cdef double drop, rise
     cdef int flags, collisions
     cdef controller_state before
     displacement = _level(m, displacement)
@@ -1002,9 +1002,9 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
         flags = _move_character(m, displacement, min_distance)
         if (m.status == STATUS_OK and p.rules & RULE_RECOVERY_SWEEP_AFTER and m.s.marks & VALIDATE_TRIANGLE_DOWN
                 and _too_steep(p, m.s.down_normal)):
-            recover = v3_dot(m.s.position, p.up) - v3_dot(carried, p.up)
-            recover = f_max(0.0, recover) + fabs(v3_dot(whole, p.up))
-            _sweep_test(m, v3_scale(p.up, -recover), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
+            drop = v3_dot(m.s.position, p.up) - v3_dot(carried, p.up)
+            drop = f_max(0.0, drop) + fabs(v3_dot(whole, p.up))
+            _sweep_test(m, v3_scale(p.up, -drop), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
         m.s.marks &= ~<uint32_t>(WALK_EXPERIMENT | NORMALIZE_RESPONSE)
     if p.rules & FIX_STEEP_CLIMB:
         _count_steep_climb(m, v3_dot(v3_sub(m.s.position, carried), p.up), rise > 0.0)
@@ -1069,8 +1069,8 @@ cdef bint move_is_short(const controller_state* state, const move_world* world, 
 
 
 cdef int move_compact(const controller_params* p, controller_state* state, const move_world* world, compact_cache* kept,
-                   move_scratch* scratch, vec3 displacement, double dt, double min_distance,
-                   move_stats* stats) noexcept nogil:
+                      move_scratch* scratch, vec3 displacement, double dt, double min_distance,
+                      move_stats* stats) noexcept nogil:
     cdef candidate_cache* c = &scratch.cache
     cdef int status
     c.valid = False

@@ -26,7 +26,14 @@ from pycct.character.move_types cimport (
 from pycct.shapes.primitives cimport Box, Capsule, Shape, Sphere, Triangle
 from pycct.geometry.types cimport SHAPE_BOX, SHAPE_CAPSULE, SHAPE_SPHERE, triangle
 from pycct.geometry.vec cimport f_max, v3_add, v3_dot, v3_finite, v3_len, v3_madd, v3_max_abs, v3_scale, v3_sub
-from pycct.world.candidates cimport GROUP_PLANE, GROUP_TRIANGLES, OWNER_CONTROLLER, candidate_group, candidates, collider
+from pycct.world.candidates cimport (
+    GROUP_PLANE,
+    GROUP_TRIANGLES,
+    OWNER_CONTROLLER,
+    candidate_group,
+    candidates,
+    collider,
+)
 
 from pycct.runtime.enums import Behavior, ClimbingMode, NonWalkableMode, Rules
 from pycct.queries.shape_pairs import ContactManifold, capsule_contacts

@@ -177,7 +177,7 @@ cdef void _move_some(void* context, int worker, int64_t first, int64_t last) noe
         # Candidates with invisible walls cannot be laid out by number.
         shares = not _has_own(t, j) and j.params.invisible_wall_height <= 0.0
         j.status = frame_advance(j.params, j.now, j.trial, &w, &t.scratches[worker] if shares else j.scratch,
-                               j.kept if shares else NULL, j.log, j.way, t.dt, t.min_distance)
+                                 j.kept if shares else NULL, j.log, j.way, t.dt, t.min_distance)
         if shares:
             j.has_little_near[0] = j.kept.near.whole and j.kept.near.n_spots <= LITTLE
         else:

@@ -101,7 +101,8 @@ cdef inline float* aabb4_place(float* blocks, int32_t i) noexcept nogil:
     return blocks + (i // LANES) * <Py_ssize_t>BLOCK + i % LANES
 
 
-cdef inline uint64_t aabb4_overlap_mask(const float* blocks, int32_t first, int32_t boxes, const aabb4_box* way) noexcept nogil:
+cdef inline uint64_t aabb4_overlap_mask(const float* blocks, int32_t first, int32_t boxes,
+                                        const aabb4_box* way) noexcept nogil:
     """A bit for each of up to 64 boxes from ``first`` on, a multiple of 64, that is near."""
     cdef uint64_t bits = 0
     cdef const float* b = blocks + first // LANES * <Py_ssize_t>BLOCK

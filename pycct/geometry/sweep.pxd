@@ -148,8 +148,8 @@ cdef bint hits_same_face(const capsule_cast* q, const triangle* t, toi_candidate
 # Whether nothing in ``touched``, all else that is in reach up to ``limit``, can have a say beside that; then the hit is
 # filled in.
 cdef bint is_unique_hit(const capsule_cast* q, const triangle* tris, triangle_aid* aids, int32_t n,
-                   const toi_candidate* touched, const toi_candidate* found, double limit,
-                   sweep_hit* hit) noexcept nogil
+                        const toi_candidate* touched, const toi_candidate* found, double limit,
+                        sweep_hit* hit) noexcept nogil
 cdef bint cast_sphere(const capsule_cast* q, vec3 centre, double radius, sweep_hit* hit) noexcept nogil
 cdef bint cast_capsule(const capsule_cast* q, vec3 q0, vec3 q1, double radius, sweep_hit* hit) noexcept nogil
 cdef bint cast_plane(const capsule_cast* q, vec3 normal, double offset, sweep_hit* hit) noexcept nogil

@@ -809,7 +809,8 @@ cdef inline int32_t _lanes_in_reach(const capsule_cast* q, const triangle* tris,
         return -1 if behind else m
     way = aabb4_path(q, limit)
     while first < n:
-        m = _planes_in_reach(q, tris, first, _without(aabb4_overlap_mask(boxes, first, n, &way), but - first), limit, touched,
+        m = _planes_in_reach(q, tris, first,
+                             _without(aabb4_overlap_mask(boxes, first, n, &way), but - first), limit, touched,
                              m, watches, &behind)
         first += 64
     return -1 if behind else m
@@ -851,8 +852,8 @@ cdef bint hits_same_face(const capsule_cast* q, const triangle* t, toi_candidate
 
 
 cdef bint is_unique_hit(const capsule_cast* q, const triangle* tris, triangle_aid* aids, int32_t n,
-                   const toi_candidate* touched, const toi_candidate* found, double limit,
-                   sweep_hit* hit) noexcept nogil:
+                        const toi_candidate* touched, const toi_candidate* found, double limit,
+                        sweep_hit* hit) noexcept nogil:
     cdef double ahead = q.slack + SURELY_AHEAD * q.size
     cdef const triangle* t
     cdef int32_t k

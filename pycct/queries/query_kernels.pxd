@@ -94,7 +94,7 @@ cdef void query_init(query_scratch* s) noexcept nogil
 cdef void query_free(query_scratch* s) noexcept nogil
 # The shape at a pose; status. Fills in what depends on the pose and, for a polytope, the work.
 cdef int query_shape_place(query_shape* q, const convex_shape* shape, vec3 position, quat rotation, query_scratch* s,
-                     bint casts) noexcept nogil
+                           bint casts) noexcept nogil
 cdef void query_shape_ray(query_shape* q, vec3 origin) noexcept nogil
 cdef void query_shape_halfspace(query_shape* q, vec3 normal, double offset) noexcept nogil
 # Nearest hit along the unit vector dir. Status; hit.found tells.

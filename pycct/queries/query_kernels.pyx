@@ -145,7 +145,7 @@ cdef int _need_work(query_scratch* s) noexcept nogil:
 
 
 cdef int query_shape_place(query_shape* q, const convex_shape* shape, vec3 position, quat rotation, query_scratch* s,
-                     bint casts) noexcept nogil:
+                           bint casts) noexcept nogil:
     cdef int32_t i
     cdef vec3 p
     cdef bint is_round = shape.kind == SHAPE_SPHERE or shape.kind == SHAPE_CAPSULE

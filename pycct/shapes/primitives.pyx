@@ -12,7 +12,16 @@ cimport cython
 
 from pycct.spatial.bvh cimport box32, box32_around, bvh_build_items, bvh_free, bvh_item, bvh_node, bvh_verify
 from pycct.geometry.closest cimport triangle_normal
-from pycct.args.values cimport as_positive, as_not_negative, as_float, as_table, as_unit, as_vec3, from_vec3, raise_status
+from pycct.args.values cimport (
+    as_float,
+    as_not_negative,
+    as_positive,
+    as_table,
+    as_unit,
+    as_vec3,
+    from_vec3,
+    raise_status,
+)
 from pycct.shapes.heightfield_cells cimport field_build, field_check_tile, field_data, field_tile_columns
 from pycct.convex.hull cimport HullTables, build_hull, hull_again, hull_record
 from pycct.runtime.thread_pool cimport pool_run, pool_threads

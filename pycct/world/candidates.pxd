@@ -195,14 +195,15 @@ cdef int candidates_add(candidates* c, const collider* p, int32_t item, int32_t 
 # the bit, as long as the part is the same. Candidates with invisible walls are not kept.
 cdef int candidates_keep(const candidates* c, const broadphase_layer* part, compact_candidates* kept) noexcept nogil
 cdef int candidates_expand(candidates* c, const broadphase_layer* part, int32_t part_index,
-                            const compact_candidates* kept) noexcept nogil
+                           const compact_candidates* kept) noexcept nogil
 # Fetch ahead of time what laying out will read: the triangles, or, once those have arrived, their corners.
 cdef void compact_prefetch(const compact_candidates* kept, const broadphase_layer* part, bint corners) noexcept nogil
 cdef void compact_free(compact_candidates* kept) noexcept nogil
 # Add another controller's capsule.
 cdef int candidates_add_character(candidates* c, const character* who, int32_t index) noexcept nogil
 # Looks an answer up; False, and the book asks, when it is not there.
-cdef bint book_answer(callback_answers* book, int32_t question, int32_t owner, int64_t id, uint32_t* value) noexcept nogil
+cdef bint book_answer(callback_answers* book, int32_t question, int32_t owner, int64_t id,
+                      uint32_t* value) noexcept nogil
 cdef int book_add(callback_answers* book, const answer* a) noexcept nogil
 cdef void book_free(callback_answers* book) noexcept nogil
 # The nearest hit; overlaps with what is not in ``recovers`` (a bit per body_kind, bit 3:

@@ -7,7 +7,16 @@ from libc.string cimport memcpy, memset
 from pycct.spatial.bvh cimport box32, box32_around, bvh_collect
 from pycct.shapes.heightfield_cells cimport field_cells, field_data, field_triangle
 from pycct.geometry.closest cimport point_segment, segment_segment, triangle_normal
-from pycct.geometry.aabb4 cimport BLOCK, LANES, STRIDE, aabb4_box, aabb4_floats, aabb4_overlap_mask, aabb4_place, lowest_bit
+from pycct.geometry.aabb4 cimport (
+    BLOCK,
+    LANES,
+    STRIDE,
+    aabb4_box,
+    aabb4_floats,
+    aabb4_overlap_mask,
+    aabb4_place,
+    lowest_bit,
+)
 from pycct.geometry.overlap cimport (
     overlaps_triangles,
     push_from_capsule,
@@ -588,7 +597,7 @@ cdef int candidates_keep(const candidates* c, const broadphase_layer* part, comp
 
 
 cdef int candidates_expand(candidates* c, const broadphase_layer* part, int32_t part_index,
-                            const compact_candidates* kept) noexcept nogil:
+                           const compact_candidates* kept) noexcept nogil:
     cdef const int32_t* spot = kept.block + 2 * kept.n_groups
     cdef const compact_group* k
     cdef const collider* p
@@ -687,7 +696,8 @@ cdef int candidates_add_character(candidates* c, const character* who, int32_t i
     return STATUS_OK
 
 
-cdef bint book_answer(callback_answers* book, int32_t question, int32_t owner, int64_t id, uint32_t* value) noexcept nogil:
+cdef bint book_answer(callback_answers* book, int32_t question, int32_t owner, int64_t id,
+                      uint32_t* value) noexcept nogil:
     cdef int32_t i
     cdef answer* a
     for i in range(book.n):
