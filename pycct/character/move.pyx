@@ -533,7 +533,7 @@ cdef inline bint _is_clear(const move_job* m, vec3 direction, vec3 target, doubl
 
 
 cdef inline bint _try_unobstructed_pass(move_job* m, vec3 direction, double min_distance,
-                                         int sweep_pass) noexcept nogil:
+                                        int sweep_pass) noexcept nogil:
     """Make a pass at once that meets nothing at a glance; False: it is for _sweep_test, and nothing is done yet."""
     cdef vec3 target = v3_add(m.s.position, direction)
     if (m.world.trace != NULL or not _at_hand(m, target) or not _has_looked_up(m)
