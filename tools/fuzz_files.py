@@ -14,6 +14,7 @@ the compiled modules they must be built by clang, with ``-fsanitize=fuzzer-no-li
 import argparse
 import base64
 import faulthandler
+import io
 import json
 import os
 import random
@@ -33,16 +34,18 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 # Not the source folder, which may have no compiled modules, or others than those that PYTHONPATH names.
 sys.path = [p for p in sys.path if Path(p or ".").resolve() != Path(__file__).resolve().parent]
-sys.path.append(str(ROOT / "tests" / "support"))
+sys.path += [str(ROOT / "tests" / folder) for folder in ("support", "shapes", "properties")]
 
 import test_cooked  # noqa: E402
 import test_fuzz_files  # noqa: E402
 import worlds  # noqa: E402
 
 import pycct  # noqa: E402
-from pycct import _cooked  # noqa: E402
+from pycct.shapes import cooked_file as _cooked  # noqa: E402
 
-KINDS = ["cooked", *test_fuzz_files.KINDS]
+KINDS = ["cooked", *test_fuzz_files.KINDS, "draco", "png", "asc"]
+# The end of a file's name, where it is not that of its kind.
+ENDINGS = {"draco": "glb"}
 LONGEST = 30            # seconds for one file
 MEMORY = 6 << 30        # bytes for one process; the address sanitizer needs more than there is
 SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "") or "asan" in os.environ.get("ASAN_OPTIONS", "")
@@ -53,7 +56,8 @@ VALUES = [*NUMBERS, None, True, "", "VEC3", "MAT4", "SCALAR", 5121, 5123, 5125, 
           "data:;base64,AAAA", [], {}, [0], [0, 0], {"": 0}, [[[]]]]
 KEYS = ["mode", "byteStride", "byteOffset", "count", "bufferView", "sparse", "matrix", "children", "mesh", "indices",
         "extensions", "uri", "targets", "skin", "weights", "min", "max", "normalized", "name", "scale", "rotation",
-        "translation", "camera", "KHR_draco_mesh_compression", "extensionsRequired", "extras", "material", "images"]
+        "translation", "camera", "KHR_draco_mesh_compression", "extensionsRequired", "extras", "material", "images",
+        "EXT_mesh_gpu_instancing", "TRANSLATION", "ROTATION", "values", "componentType", "doubleSided", "scene"]
 
 
 # --- whole files ---------------------------------------------------------------------------------------------------
@@ -151,30 +155,39 @@ endsolid a
 
 
 def scene_tree():
-    """A glTF of nodes within nodes, mirrored ones, strips, strides and accessors without bytes; and its bytes."""
+    """A glTF of everything that is read, and its bytes."""
     corners = np.array([(0, 0, 0), (4, 0, 0), (4, 1, 4), (0, 1, 4)], "<f4")
     padded = np.zeros((4, 4), "<f4")
     padded[:, :3] = corners
     index = np.array([0, 1, 2, 0, 2, 3], "<u2")
     strip = np.array([0, 1, 3, 2], "<u1")
-    blob = corners.tobytes() + padded.tobytes() + index.tobytes() + strip.tobytes()
-    views = [(0, 48), (48, 64), (112, 12), (124, 4)]
+    short = np.array([(0, 0, 0), (32767, 0, 0), (0, 0, -32768), (0, 1, 2)], "<i2")
+    places = np.array([(0, 0, 0), (9, 0, 9)], "<f4")
+    blob = (corners.tobytes() + padded.tobytes() + index.tobytes() + strip.tobytes() + short.tobytes()
+            + places.tobytes())
+    views = [(0, 48), (48, 64), (112, 12), (124, 4), (128, 24), (152, 24), (124, 2), (0, 24)]
     tree = {
         "asset": {"version": "2.0"},
         "scene": 0,
-        "scenes": [{"nodes": [0, 3]}],
+        "scenes": [{"nodes": [0, 3, 4]}, {"nodes": [3]}],
+        "extensionsRequired": ["EXT_mesh_gpu_instancing", "KHR_mesh_quantization"],
         "nodes": [
             {"children": [1, 2], "translation": [0, 0.5, 0], "rotation": [0, 0.6, 0, 0.8]},
             {"mesh": 0, "scale": [-1, 1, 1]},
             {"mesh": 1, "matrix": [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 3, 0, 1, 1]},
-            {"mesh": 0, "name": "again"},
+            {"mesh": 0, "name": "again", "extras": {"a": [1]}},
+            {"mesh": 2, "name": "UCX_trees", "extensions": {"EXT_mesh_gpu_instancing": {
+                "attributes": {"TRANSLATION": 6, "SCALE": 6}}}},
         ],
         "meshes": [
             {"primitives": [{"attributes": {"POSITION": 0}, "indices": 2, "mode": 4, "material": 0}], "name": "a"},
             {"primitives": [{"attributes": {"POSITION": 1}, "indices": 3, "mode": 5},
                             {"attributes": {"POSITION": 0, "_EXTRA": 4}, "mode": 0}]},
+            {"primitives": [{"attributes": {"POSITION": 5}, "mode": 6, "indices": 3, "material": 1},
+                            {"attributes": {"POSITION": 7}, "mode": 5}]},
         ],
-        "materials": [{"pbrMetallicRoughness": {"baseColorTexture": {"index": 0}}}],
+        "materials": [{"name": "both", "doubleSided": True},
+                      {"pbrMetallicRoughness": {"baseColorTexture": {"index": 0}}}],
         "textures": [{"source": 0}],
         "images": [{"uri": "a.png"}],
         "accessors": [
@@ -183,12 +196,55 @@ def scene_tree():
             {"bufferView": 2, "componentType": 5123, "count": 6, "type": "SCALAR"},
             {"bufferView": 3, "componentType": 5121, "count": 4, "type": "SCALAR"},
             {"componentType": 5126, "count": 4, "type": "VEC3", "sparse": {"count": 0}},
+            {"bufferView": 4, "componentType": 5122, "count": 4, "type": "VEC3", "normalized": True},
+            {"bufferView": 5, "componentType": 5126, "count": 2, "type": "VEC3"},
+            {"componentType": 5126, "count": 4, "type": "VEC3", "sparse": {
+                "count": 2, "indices": {"bufferView": 6, "componentType": 5121}, "values": {"bufferView": 7}}},
         ],
         "bufferViews": [{"buffer": 0, "byteOffset": a, "byteLength": n} for a, n in views],
         "buffers": [{"byteLength": len(blob)}],
     }
     tree["bufferViews"][1]["byteStride"] = 16
     return tree, blob
+
+
+GRID = b"""ncols 4
+nrows 3
+xllcorner 10.5
+yllcorner -3
+cellsize 2
+NODATA_value -9999
+1 2 3 4
+5 -9999 7 8
+9 10 nan 12.5
+"""
+
+
+def picture(kind):
+    """A picture of grey values."""
+    from PIL import Image
+
+    data = io.BytesIO()
+    Image.fromarray((np.arange(30).reshape(5, 6) * 7).astype(kind)).save(data, "PNG")
+    return data.getvalue()
+
+
+def draco_tree(in_order):
+    """A glTF with Draco data, and its bytes."""
+    import DracoPy
+
+    v = np.array([(x, (x * y) % 3 / 4, -y) for x in range(5) for y in range(5)], float)
+    t = [f for i in range(4) for j in range(4) for a in [5 * i + j] for f in [(a, a + 5, a + 6), (a, a + 6, a + 1)]]
+    blob = DracoPy.encode(v, np.array(t), preserve_order=in_order)
+    return {
+        "asset": {"version": "2.0"}, "extensionsRequired": ["KHR_draco_mesh_compression"],
+        "scenes": [{"nodes": [0]}], "nodes": [{"mesh": 0}],
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}, "indices": 1, "extensions": {
+            "KHR_draco_mesh_compression": {"bufferView": 0, "attributes": {"POSITION": 0}}}}]}],
+        "accessors": [{"componentType": 5126, "count": len(v), "type": "VEC3"},
+                      {"componentType": 5125, "count": 3 * len(t), "type": "SCALAR"}],
+        "bufferViews": [{"buffer": 0, "byteLength": len(blob)}], "buffers": [{"byteLength": len(blob)}],
+    }, blob
 
 
 def packed(tree, blob):
@@ -211,6 +267,12 @@ def whole(kind):
     """Files of that kind that load."""
     if kind == "cooked":
         return cooked_files()
+    if kind == "draco":
+        return [packed(*draco_tree(True)), packed(*draco_tree(False))]
+    if kind == "asc":
+        return [GRID, GRID.replace(b"corner", b"center").replace(b"nan", b"7")]
+    if kind == "png":
+        return [picture(np.uint8), picture(np.uint16)]
     more = {
         "obj": [OBJ],
         "ply": [ASCII_PLY, binary_ply("<", True), binary_ply(">", False)],
@@ -341,12 +403,13 @@ def damaged(kind, rng, files):
         return damaged_cooked(rng, data)
     for _ in range(rng.choice([1, 1, 2])):
         what = rng.random()
-        if kind in ("glb", "gltf") and what < 0.6:
-            tree, blob = scene_tree()
-            tree = damaged_tree(rng, tree)
-            if rng.random() < 0.2:
+        if kind in ("glb", "gltf", "draco") and what < 0.6:
+            tree, blob = draco_tree(rng.random() < 0.5) if kind == "draco" else scene_tree()
+            if kind != "draco" or rng.random() < 0.3:
+                tree = damaged_tree(rng, tree)
+            if rng.random() < (0.9 if kind == "draco" else 0.2):
                 blob = test_fuzz_files.damaged(rng, blob)
-            data = packed(tree, blob) if kind == "glb" else written(tree, blob) if isinstance(tree, dict) else b"[]"
+            data = packed(tree, blob) if kind != "gltf" else written(tree, blob) if isinstance(tree, dict) else b"[]"
         elif what < 0.7:
             data = damaged_text(rng, data)
         elif what < 0.8:
@@ -391,13 +454,39 @@ def use_cooked(path, rng):
 
 def use_level(path, rng):
     """Load and walk on it; whether it loaded."""
-    return test_fuzz_files.load(path, up=rng.choice([None, None, "x", "-y"]), scale=rng.choice([1.0, 1.0, 0.01]),
-                                two_sided=rng.random() < 0.5)
+    options = dict(up=rng.choice([None, None, "x", "-y"]), scale=rng.choice([1.0, 1.0, 0.01]),
+                   two_sided=rng.choice([None, None, True]), nodes=rng.choice([*[None] * 6, "*a*", ["UCX_*", "one"]]))
+    loaded = test_fuzz_files.load(path, **options)
+    try:
+        scene = pycct.load_scene(path, **options)
+    except ValueError as problem:
+        if str(path) not in str(problem):
+            raise AssertionError("the file is not named") from problem
+        return loaded
+    scene.raycast((1.3, 1.2, 9), (0, 0, -1), 20)
+    for actor in scene.actors:
+        repr(actor.user_data)
+    return True
+
+
+def use_terrain(path, rng):
+    """Load and look at it from above; whether it loaded."""
+    try:
+        field, position = pycct.load_heightfield(path, rng.choice([None, 2.0]), height_scale=rng.choice([1.0, -0.01]))
+        scene = pycct.Scene()
+        scene.add(field, position)
+    except ValueError as problem:
+        if str(path) not in str(problem) and "within" not in str(problem):
+            raise AssertionError("the file is not named") from problem
+        return False
+    scene.raycast((position[0] + 1.3, position[1] + 1.2, 1000), (0, 0, -1), 2000)
+    return True
 
 
 def use(kind, path, rng):
     """Load the file and use what it gave; whether it gave something."""
-    return (use_cooked if kind == "cooked" else use_level)(path, rng)
+    uses = {"cooked": use_cooked, "png": use_terrain, "asc": use_terrain}
+    return uses.get(kind, use_level)(path, rng)
 
 
 def file_of(kind, seed, files):
@@ -431,7 +520,7 @@ def work(kinds, first, step, until, out):
             for kind in kinds:
                 print(f"try {kind} {seed}", flush=True)
                 data, rng = file_of(kind, seed, files[kind])
-                path = Path(folder) / f"file.{kind}"
+                path = Path(folder) / f"file.{ENDINGS.get(kind, kind)}"
                 path.write_bytes(data)
                 faulthandler.dump_traceback_later(LONGEST, exit=True)
                 try:
@@ -525,7 +614,7 @@ def guided(kind, seconds, out):
     # Some that are damaged already, so that it need not find every place by itself.
     files += [file_of(kind, seed, files)[0] for seed in range(200)]
     folder = tempfile.mkdtemp()
-    path = Path(folder) / f"file.{kind}"
+    path = Path(folder) / f"file.{ENDINGS.get(kind, kind)}"
 
     def one(data):
         if kind == "cooked":
@@ -568,7 +657,7 @@ def main():
         prepare()
         for kind in given.kind[:1] if given.file else given.kind:
             with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / f"file.{kind}"
+                path = Path(folder) / f"file.{ENDINGS.get(kind, kind)}"
                 if given.file:
                     data, rng = given.file.read_bytes(), random.Random(0)
                 else:

@@ -20,6 +20,8 @@ COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5
 WIDTH = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
 # Numbers of an accessor without bytes of its own (zeros, few of which differ) for each byte of the file.
 EMPTY_PER_BYTE = 16
+# Triangles in a byte of Draco data: a flat grid, the best case, has about 30.
+DRACO_PER_BYTE = 100
 
 Numbers = NDArray[Any]
 
@@ -71,7 +73,7 @@ class Accessors:
         self.budget = budget
         self.empty_left = EMPTY_PER_BYTE * size
         self.buffers: dict[int, bytes] = {}
-        self.found: dict[int, Floats] = {}
+        self.sparse: dict[int, Numbers] = {}
         self.counted: set[int] = set()
 
     def count(self, index: Any) -> int:
@@ -79,35 +81,47 @@ class Accessors:
         return number_of(row_of(self.tree, "accessors", index), "count", least=1)
 
     def reserve(self, index: Any, unpacked: bool = False) -> int:
-        """Count the elements of an accessor into the budget, once; their number. Unpacked ones have no bytes."""
+        """Count what an accessor takes by itself into the budget, once; its number of elements.
+
+        Sparse accessors are copied. Others are read where they are used. Those of compressed meshes have no bytes.
+        """
         row = row_of(self.tree, "accessors", index)
         count = number_of(row, "count", least=1)
+        if count > MOST:
+            raise ValueError(f"accessor {index} has {count} elements: more than a mesh can number (max_bytes)")
         if index not in self.counted:
             self.counted.add(index)
             numbers = count * WIDTH.get(str(row.get("type")), 16)
-            self.budget.take(numbers=numbers)
+            if "sparse" in row:
+                self.budget.take(numbers=numbers)
             if "bufferView" not in row and not unpacked:
                 self.empty_left -= numbers
-        if count > MOST:
-            raise ValueError(f"accessor {index} has {count} elements: more than a mesh can number (max_bytes)")
         return count
+
+    def check_bounds(self, index: Any) -> None:
+        """Raise ValueError if a vector accessor reaches beyond its bytes, before anything is made of its count."""
+        row = row_of(self.tree, "accessors", index)
+        if "bufferView" in row:
+            self._elements(row, _component(row), number_of(row, "count", least=1), WIDTH.get(str(row.get("type")), 1))
 
     def is_stored(self) -> None:
         """Raise ValueError if there are far more zeros than bytes."""
         if self.empty_left < 0:
             raise ValueError("its accessors without bytes take far more memory than the file has bytes (max_bytes)")
 
-    def vectors(self, index: Any, what: str, width: int = 3) -> Floats:
-        """Vectors as floats; read once, not to be changed."""
-        if index not in self.found:
-            row = row_of(self.tree, "accessors", index)
-            if WIDTH.get(str(row.get("type"))) != width:
-                raise ValueError(f"{what} must be vectors of {width} numbers, not {row.get('type')!r:.40}")
-            self.found[index] = _as_floats(self._read(row, width), row.get("normalized", False) is True)
-        found = self.found[index]
-        if found.shape[1] != width:
-            raise ValueError(f"{what} must be vectors of {width} numbers")
-        return found
+    def vectors(self, index: Any, what: str, width: int = 3,
+                elements: NDArray[np.integer[Any]] | None = None) -> Floats:
+        """Vectors as floats: all, or some elements, in time linear in those."""
+        row = row_of(self.tree, "accessors", index)
+        if WIDTH.get(str(row.get("type"))) != width:
+            raise ValueError(f"{what} must be vectors of {width} numbers, not {row.get('type')!r:.40}")
+        if "sparse" not in row:
+            found = self._read(row, width)
+        else:
+            if index not in self.sparse:
+                self.sparse[index] = self._read(row, width)
+            found = self.sparse[index]
+        return _as_floats(found if elements is None else found[elements], row.get("normalized", False) is True)
 
     def indices(self, index: Any) -> NDArray[np.int64]:
         """Indices of vertices."""
@@ -155,7 +169,7 @@ class Accessors:
         if "bufferView" in row:
             found = self._elements(row, kind, count, width)
         else:
-            found = np.zeros((count, width), kind)
+            found = np.broadcast_to(np.zeros((1, width), kind), (count, width))
         if "sparse" not in row:
             return found
         sparse = object_of(row, "sparse")
@@ -260,6 +274,8 @@ def unpack_draco(data: bytes, vertices: int, triangles: int) -> tuple[Floats, ND
     if n > vertices or m > triangles:
         raise ValueError(f"{DRACO}: its data has {n} vertices and {m} triangles, "
                          f"its accessors have {vertices} and {triangles}")
+    if m > DRACO_PER_BYTE * len(data):
+        raise ValueError(f"{DRACO}: {len(data)} bytes cannot hold {m} triangles; its data is broken or truncated")
     try:
         mesh = DracoPy.decode(data)
         points = np.array(mesh.points, np.float64).reshape(-1, 3)

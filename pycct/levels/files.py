@@ -89,7 +89,7 @@ def read_raw(path: str | os.PathLike[str], nodes: str | Sequence[str] | None, ma
         except Exception as e:                               # trimesh raises whatever its parsers do
             raise ValueError(f"{file}: cannot be read as {kind}: {type(e).__name__}: {e}") from e
     if selection.patterns is not None and not any(n.selected for n in level.nodes):
-        names = [n.name for n in level.nodes][:20]
+        names = [n.name[:60] for n in level.nodes[:20]]
         raise ValueError(f"{file}: no node matches nodes={nodes!r}; its nodes are {', '.join(map(repr, names))}"
                          + (f" and {len(level.nodes) - 20} more" if len(level.nodes) > 20 else ""))
     return file, kind, level

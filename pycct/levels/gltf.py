@@ -32,7 +32,6 @@ from pycct.levels.raw import (
     RawNode,
     RawPlacement,
     Selection,
-    compacted,
     is_checked,
 )
 
@@ -198,6 +197,9 @@ class _Reader:
             m = n if indices is None else self.accessors.reserve(indices, unpacked)
             vertices += min(n, m)
             triangles += m // 3 if _mode(primitive) == TRIANGLES else m
+            if unpacked:
+                # What the decoder takes.
+                self.budget.take(numbers=12 * (m // 3 + n))
         copies = 1
         for index in self._instancing(row).values():
             copies = self.accessors.reserve(index)
@@ -253,27 +255,25 @@ class _Reader:
         """The triangles of a mesh, in the order of its primitives; read once."""
         if index in self.geometries:
             return self.geometries[index]
-        blocks: dict[int, Floats] = {}
+        blocks: dict[int, Floats | None] = {}
         corners: dict[int, list[Ints64]] = {}
         order: list[tuple[int, int]] = []
         materials = []
         for k, primitive in enumerate(rows_of(row_of(self.tree, "meshes", index), "primitives")):
             if not _is_surface(primitive):
                 continue
-            key, vertices, triangles = self._primitive(k, primitive)
-            is_checked(vertices, triangles)
-            blocks[key] = vertices
+            key, blocks[key], triangles = self._primitive(k, primitive)
             order.append((key, len(corners.setdefault(key, []))))
             corners[key].append(triangles)
             material = primitive.get("material", -1)
             if material != -1:
                 row_of(self.tree, "materials", material)
             materials.append(np.full(len(triangles), material, np.int32))
-        found = self.geometries[index] = _assembled(blocks, corners, order, materials)
+        found = self.geometries[index] = self._assembled(blocks, corners, order, materials)
         return found
 
-    def _primitive(self, k: int, primitive: dict[str, Any]) -> tuple[Any, Floats, Ints64]:
-        """A key for the vertices, shared by primitives that share them; vertices and triangles."""
+    def _primitive(self, k: int, primitive: dict[str, Any]) -> tuple[Any, Floats | None, Ints64]:
+        """The accessor of the vertices, or a key below zero and unpacked vertices; and triangles."""
         position: Any = object_of(primitive, "attributes").get("POSITION")
         count = self.accessors.count(position)
         extension = object_of(primitive, "extensions")
@@ -283,34 +283,43 @@ class _Reader:
             most = count if indices is None else self.accessors.count(indices)
             vertices, triangles = unpack_draco(bytes(data), count, most // 3)
             return -1 - k, vertices, triangles
-        vertices = self.accessors.vectors(position, "POSITION")
+        self.accessors.check_bounds(position)
         indices = primitive.get("indices")
         corners = np.arange(count, dtype=np.int64) if indices is None else self.accessors.indices(indices)
-        return position, vertices, _triangles(corners, _mode(primitive))
+        return position, None, _triangles(corners, _mode(primitive))
 
-
-def _assembled(blocks: dict[int, Floats], corners: dict[int, list[Ints64]], order: list[tuple[int, int]],
-               materials: list[NDArray[np.int32]]) -> RawGeometry:
-    """One geometry of primitives; vertices that they share are there once, those that nobody uses are not."""
-    if not order:
-        return RawGeometry(np.empty((0, 3)), np.empty((0, 3), np.int32))
-    count = 0
-    placed: dict[int, list[NDArray[np.int32]]] = {}
-    vertices = []
-    for key, block in blocks.items():
-        parts = corners[key]
-        triangles: NDArray[Any] = np.concatenate(parts)
-        if triangles.size < len(block):
-            block, triangles = compacted(block, triangles)
-        cuts = np.cumsum([len(p) for p in parts])[:-1]
-        placed[key] = np.split((triangles + count).astype(np.int32), cuts)
-        vertices.append(block)
-        count += len(block)
-    return RawGeometry(
-        np.concatenate(vertices),
-        np.concatenate([placed[key][n] for key, n in order]),
-        np.concatenate(materials),
-    )
+    def _assembled(self, blocks: dict[int, Floats | None], corners: dict[int, list[Ints64]],
+                   order: list[tuple[int, int]], materials: list[NDArray[np.int32]]) -> RawGeometry:
+        """One geometry of primitives; vertices that they share are there once, those that nobody uses are not."""
+        if not order:
+            return RawGeometry(np.empty((0, 3)), np.empty((0, 3), np.int32))
+        count = 0
+        placed: dict[int, list[NDArray[np.int32]]] = {}
+        vertices = []
+        for key, block in blocks.items():
+            parts = corners[key]
+            triangles: NDArray[Any] = np.concatenate(parts)
+            present = self.accessors.count(key) if block is None else len(block)
+            if triangles.size and (triangles.min() < 0 or triangles.max() >= present):
+                raise ValueError("a triangle names a vertex that is not there; the file is broken or truncated")
+            used = None
+            if triangles.size < present:
+                used, triangles = np.unique(triangles, return_inverse=True)
+                triangles = triangles.reshape(-1, 3)
+            if block is None:
+                block = self.accessors.vectors(key, "POSITION", elements=used)
+            elif used is not None:
+                block = block[used]
+            is_checked(block, triangles)
+            cuts = np.cumsum([len(p) for p in parts])[:-1]
+            placed[key] = np.split((triangles + count).astype(np.int32), cuts)
+            vertices.append(block)
+            count += len(block)
+        return RawGeometry(
+            np.concatenate(vertices),
+            np.concatenate([placed[key][n] for key, n in order]),
+            np.concatenate(materials),
+        )
 
 
 def _mode(primitive: dict[str, Any]) -> int:
@@ -350,8 +359,10 @@ def _local(row: dict[str, Any]) -> Floats | None:
     if "matrix" in row:
         numbers = vector_of(row, "matrix", (0.0,) * 16)
         matrix = np.array(numbers).reshape(4, 4).T
-        if (matrix[3] != (0.0, 0.0, 0.0, 1.0)).any():
+        # Exporters round: the last row need not be exact.
+        if np.abs(matrix[3] - (0.0, 0.0, 0.0, 1.0)).max() > 1e-5:
             raise ValueError("the matrix of a node is no affine transform")
+        matrix[3] = 0.0, 0.0, 0.0, 1.0
         return None if np.array_equal(matrix, np.eye(4)) else matrix
     if not {"translation", "rotation", "scale"} & row.keys():
         return None

@@ -5,6 +5,7 @@ import math
 import os
 import struct
 import warnings
+from dataclasses import dataclass
 from typing import BinaryIO
 
 import numpy as np
@@ -82,36 +83,47 @@ def load_heightfield(
     ([[4.0, 5.0, 6.0], [1.0, 2.0, 3.0]], (5.0, 5.0), (12.5, 22.5, 0.0))
     """
     step = None if spacing is None else check_number(spacing, "spacing")
+    _check_heights(height_scale, height_offset)
+    budget = Budget(check_size(max_bytes))
+    file, kind, f, _ = open_file(path, ("png", "asc"), max_bytes)
+    with f:
+        try:
+            grid = _read_png(f, budget) if kind == "png" else _read_grid(f, budget)
+            heights = grid.values[::-1] * height_scale + height_offset
+            holes = None
+            if grid.empty.any():
+                empty = grid.empty[::-1]
+                holes = empty[1:, 1:] | empty[:-1, 1:] | empty[1:, :-1] | empty[:-1, :-1]
+                heights[empty] = 0.0
+            field = Heightfield(heights, step or grid.cell, row_axis="y", holes=holes, two_sided=two_sided)
+        except (MemoryError, ImportError):
+            raise
+        except (ValueError, OSError, SyntaxError, EOFError, struct.error, OverflowError) as e:
+            raise ValueError(f"{file}: cannot be read as {kind}: {e}") from e
+    return field, (grid.x, grid.y, 0.0)
+
+
+@dataclass
+class _Grid:
+    """Values with the northernmost row first, where there are none, the cell size, the southwestern sample."""
+
+    values: Floats
+    empty: NDArray[np.bool_]
+    cell: float = 1.0
+    x: float = 0.0
+    y: float = 0.0
+
+
+def _check_heights(height_scale: object, height_offset: object) -> None:
+    """TypeError or ValueError for an argument that makes no sense."""
     for name, value in (("height_scale", height_scale), ("height_offset", height_offset)):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TypeError(f"{name} must be a number, not {type(value).__name__}")
         if not abs(value) <= 1e12 or (name == "height_scale" and value == 0.0):
             raise ValueError(f"{name} must be finite{' and not 0' if name == 'height_scale' else ''}, got {value}")
-    budget = Budget(check_size(max_bytes))
-    file, kind, f, _ = open_file(path, ("png", "asc"), max_bytes)
-    with f:
-        try:
-            if kind == "png":
-                values, empty = _read_png(f, budget), None
-                x = y = 0.0
-                cell = 1.0
-            else:
-                values, empty, cell, x, y = _read_grid(f, budget)
-            heights = values[::-1] * height_scale + height_offset
-            holes = None
-            if empty is not None and empty.any():
-                empty = empty[::-1]
-                holes = empty[1:, 1:] | empty[:-1, 1:] | empty[1:, :-1] | empty[:-1, :-1]
-                heights[empty] = 0.0
-            field = Heightfield(heights, step or cell, row_axis="y", holes=holes, two_sided=two_sided)
-        except (MemoryError, ImportError):
-            raise
-        except (ValueError, OSError, SyntaxError, EOFError, struct.error, OverflowError) as e:
-            raise ValueError(f"{file}: cannot be read as {kind}: {e}") from e
-    return field, (x, y, 0.0)
 
 
-def _read_png(f: BinaryIO, budget: Budget) -> Floats:
+def _read_png(f: BinaryIO, budget: Budget) -> _Grid:
     """The grey values of a picture."""
     try:
         from PIL import Image
@@ -139,11 +151,11 @@ def _read_png(f: BinaryIO, budget: Budget) -> Floats:
             raise ValueError(str(e)) from None
     if values.shape != (height, width):
         raise ValueError("its size is not what its head says")
-    return values.astype(np.float64)
+    return _Grid(values.astype(np.float64), np.zeros((1, 1), bool))
 
 
-def _read_grid(f: BinaryIO, budget: Budget) -> tuple[Floats, NDArray[np.bool_], float, float, float]:
-    """Values, where there are none, cell size, and the place of the southwestern sample."""
+def _read_grid(f: BinaryIO, budget: Budget) -> _Grid:
+    """The values of an ASCII grid."""
     head: dict[str, float] = {}
     at = 0
     while at < LONGEST_HEAD:
@@ -184,4 +196,4 @@ def _read_grid(f: BinaryIO, budget: Budget) -> tuple[Floats, NDArray[np.bool_], 
     x, y = (head.get(a + "llcenter", head.get(a + "llcorner", -0.5 * cell) + 0.5 * cell) for a in "xy")
     if not (abs(x) < 1e12 and abs(y) < 1e12):
         raise ValueError("its corner is not finite")
-    return values, empty, cell, x, y
+    return _Grid(values, empty, cell, x, y)

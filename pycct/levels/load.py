@@ -184,6 +184,7 @@ def _add_actor(scene: Scene, level: RawLevel, place: RawPlacement, turn: Floats,
         pose = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0)
     else:
         if id(shape) not in made:
+            level.budget.take(names=10)
             made[id(shape)] = _mesh_of(level, shape, turn, factor, two_sided)
         mesh, table = made[id(shape)]
     node = level.nodes[place.node]

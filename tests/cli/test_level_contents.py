@@ -142,7 +142,8 @@ def test_lists_strips_and_fans(path):
 
 
 @pytest.mark.parametrize(("change", "words"), [
-    ({"count": 4}, "beyond"),
+    ({"count": 6}, "beyond"),
+    ({"count": 90_000_000}, "beyond"),
     ({"count": 0}, "count"),
     ({"count": -1}, "count"),
     ({"count": 2**70}, "max_bytes"),
@@ -667,6 +668,42 @@ def test_memory_does_not_grow_as_groups_times_vertices(tmp_path):
     g.save(path)
     assert peak(path) < 30e6
     assert len(pycct.load_scene(path)) == k
+
+
+def test_accessors_are_read_where_they_are_used(tmp_path):
+    """Each of 2,000 accessors over the same 120 KB, for one triangle each, was unpacked and kept."""
+    g = Gltf()
+    g.accessor(np.zeros((10_000, 3), "<f4"))
+    first = g.accessor(np.array([0, 1, 2], "<u1"))
+    for _ in range(2000):
+        g.tree["accessors"].append(g.tree["accessors"][0])
+        g.primitive(len(g.tree["accessors"]) - 1, indices=first)
+    path = g.save(tmp_path / "a.glb")
+    assert peak(path) < 30e6
+    # A corner that nobody uses is not there; one that somebody uses is.
+    g = Gltf()
+    corners = np.concatenate([CORNERS, np.full((9, 3), np.nan, "<f4")])
+    g.primitive(g.accessor(corners), indices=g.accessor(np.array([0, 1, 2], "<u1")))
+    assert len(pycct.load_level(g.save(path))[0].vertices) == 3
+    g.primitive(0, indices=g.accessor(np.array([0, 1, 3], "<u1")))
+    with pytest.raises(ValueError, match="finite"):
+        pycct.load_level(g.save(path))
+    g.primitive(0, indices=g.accessor(np.array([0, 1, 12], "<u1")))
+    with pytest.raises(ValueError, match="not there"):
+        pycct.load_level(g.save(path))
+
+
+def test_the_last_row_of_a_matrix_may_be_rounded(path):
+    g = Gltf()
+    g.primitive()
+    matrix = np.eye(4)
+    matrix[3] += (0, 1e-7, 0, -1e-7)
+    g.tree["nodes"] = [{"mesh": 0, "matrix": matrix.T.reshape(-1).tolist()}]
+    assert np.array_equal(file_corners(pycct.load_level(g.save(path))[0])[0], CORNERS)
+    matrix[3, 0] = 0.1
+    g.tree["nodes"] = [{"mesh": 0, "matrix": matrix.T.reshape(-1).tolist()}]
+    with pytest.raises(ValueError, match="affine"):
+        pycct.load_level(g.save(path))
 
 
 def test_too_much_is_refused_before_it_is_unpacked(tmp_path):
