@@ -42,7 +42,7 @@ cdef class CharacterController:
     cdef bint has_little_near
     cdef move_frame[3] frames
     cdef hit_log[2] logs
-    cdef readonly int64_t id            # among the controllers of the scene
+    cdef readonly int64_t id            # among the actors, obstacles and characters of the scene
     cdef PyObject* neighbours           # the scene's; a reference that the garbage collector does not clear
     cdef public object user_data
     cdef bint may_enter(self) noexcept
@@ -53,6 +53,7 @@ cdef class CharacterController:
     cdef int publish(self) except -1
     cdef int publish_place(self) except -1
     cdef int lead(self) except -1
+    cdef int take_id(self, int64_t id) except -1
     cdef int adopt(self, int64_t id) except -1
     cdef int look_down(self, double reach, ground_contact* found) except -1
     cdef int ask(self, object filter, object behavior) except -1

@@ -531,7 +531,8 @@ cdef class CharacterController:
     Attributes
     ----------
     id : int
-        Its number in the scene, counted up and never used again.
+        Number of the character in its scene. Actors, obstacles and characters of a scene share
+        one count: no two of them have the same id.
 
     Notes
     -----
@@ -620,8 +621,7 @@ cdef class CharacterController:
         self.user_data = user_data
         state_forget(&self.now.state, place)
         with self.scene.lock:
-            self.id = self.scene.next_character
-            self.scene.next_character += 1
+            self.id = self.scene.issue(1)
             self.scene.characters_[self.id] = weakref.ref(self, _Unlist(scene, self.id))
         self.publish()
 
@@ -1257,7 +1257,7 @@ cdef class CharacterController:
         if self.proxy_ is not None and self.proxy_.scene_ is not None:
             proxy = self.proxy_.id
         extra = getattr(self, "__dict__", None) or None
-        return (_rebuild, (type(self), self.scene, CharacterController.save(self), proxy),
+        return (_rebuild, (type(self), self.scene, CharacterController.save(self), proxy, self.id),
                 (self.on_hit_, self.behavior_, self.filter_, self.user_data, extra))
 
     def __setstate__(self, state):
@@ -1273,10 +1273,22 @@ cdef class CharacterController:
         # The scene may have led back here.
         if id(self) in memo:
             return memo[id(self)]
-        _, (cls, _, data, proxy), state = CharacterController.__reduce__(self)
-        twin = memo[id(self)] = _rebuild(cls, scene, data, proxy)
+        _, (cls, _, data, proxy, number), state = CharacterController.__reduce__(self)
+        twin = memo[id(self)] = _rebuild(cls, scene, data, proxy, number)
         twin.__setstate__(copy.deepcopy(state, memo))
         return twin
+
+    cdef int take_id(self, int64_t id) except -1:
+        """Take an id of before when nothing has it, for a new controller that nobody has seen yet."""
+        with self.scene.lock:
+            if not 0 <= id < self.id or self.scene.has_id(id):
+                return 0
+            self.scene.characters_.pop(self.id, None)
+            if self.scene.next_id == self.id + 1:
+                self.scene.next_id = self.id
+            self.id = id
+            self.scene.characters_[id] = weakref.ref(self, _Unlist(self.scene, id))
+        return 0
 
     cdef int adopt(self, int64_t id) except -1:
         """Take over the proxy that has come along with the scene, unless it follows another character."""
@@ -1772,10 +1784,11 @@ cdef list _as_list(object value, str name):
         raise TypeError(f"{name} must be several, not {type(value).__name__}") from None
 
 
-def _rebuild(cls, scene, data, proxy):
-    """Make a pickled or copied controller again."""
+def _rebuild(cls, scene, data, proxy, id):
+    """Make a pickled or copied controller again, with its id where that is free."""
     cdef CharacterController hero = cls.__new__(cls)
     CharacterController.__init__(hero, scene)
+    hero.take_id(id)
     CharacterController.restore(hero, data)
     hero.adopt(proxy)
     return hero

@@ -11,6 +11,8 @@ CROWD_MAGIC = b"pycctCW1"
 HEADER = struct.Struct("<8sIII")  # magic, results version, length of what follows, its CRC-32
 PARAMS = struct.Struct("<10dii3?4I")
 STATE = struct.Struct("<39diI3q?iqi?q?")
+# Ids of a scene stay below this.
+LARGEST_ID = 2**62
 BODY = PARAMS.size + STATE.size
 # A crowd: order, rows of parameters, group of those to come, number of characters; their parameters, the rows; and of
 # each character id, row, group, flags and its STATE.

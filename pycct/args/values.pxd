@@ -21,6 +21,8 @@ cdef vec3 as_place(object value, str name) except *
 cdef uint32_t as_bits(object value, str name) except? 0
 # A contiguous float64 array of shape (n, columns), finite, copied; n >= least.
 cdef object as_table(object value, str name, int columns, int least)
+# repr of a value for an error message: at most 80 letters, whatever the value is.
+cdef str short(object value)
 cdef tuple from_vec3(vec3 v)
 cdef tuple from_quat(quat q)
 cdef int raise_status(int code) except -1

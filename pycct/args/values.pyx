@@ -11,6 +11,20 @@ from pycct.geometry.vec cimport v3, v3_finite, v3_len, v3_max_abs
 # How far a quaternion's length may be from 1 and still be taken for one.
 cdef double NEAR_UNIT = 1e-3
 cdef double FARTHEST = 1e12
+# Letters of a value in an error message.
+cdef int LONGEST_VALUE = 80
+
+
+cdef str short(object value):
+    cdef str text
+    if isinstance(value, int) and value.bit_length() > 256:
+        # Python refuses to write out very long integers.
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        text = repr(value)
+    except Exception:
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE - 3] + "..."
 
 
 cdef double as_float(object value, str name) except? -1.0:

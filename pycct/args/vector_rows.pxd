@@ -27,5 +27,7 @@ cdef object as_numbers(object value, str name)
 # Rows of three, checked: finite, no component larger than FARTHEST; n < 0: any number of them. The array that comes
 # back must outlive the rows.
 cdef object as_vectors(object value, str name, Py_ssize_t n, vector_rows* rows)
+# Integers of 64 bits, of no dimension or of one. KeyError for an id that is larger.
+cdef object as_ids(object value)
 # The argument ``out`` for n flags.
 cdef int as_flags(object out, Py_ssize_t n) except -1

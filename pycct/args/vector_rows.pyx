@@ -66,6 +66,23 @@ cdef object as_vectors(object value, str name, Py_ssize_t n, vector_rows* rows):
     return array
 
 
+cdef object as_ids(object value):
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError("ids must be an integer or an array of integers") from None
+    if array.ndim > 1:
+        raise ValueError(f"ids must be one integer or have shape (k,), got shape {array.shape}")
+    if array.dtype.kind == "O" and array.size and all([type(n) is int for n in array.reshape(-1).tolist()]):
+        # Integers beyond 64 bits are nobody's ids.
+        raise KeyError(next(n for n in array.reshape(-1).tolist() if not -2**63 <= n < 2**63))
+    if array.dtype.kind not in "iu" and array.size:
+        raise TypeError(f"ids must be integers, not {array.dtype}")
+    if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
+        raise KeyError(int(array.max()))
+    return np.ascontiguousarray(array, np.int64) if array.ndim else np.array(array, np.int64)
+
+
 cdef int as_flags(object out, Py_ssize_t n) except -1:
     if not isinstance(out, np.ndarray) or out.dtype != np.uint8:
         raise TypeError("out must be a NumPy array of uint8")

@@ -61,7 +61,7 @@ cdef class Crowd:
     cdef int go(self, crowd_step* s, int threads, bint far) except -1
     cdef int blame(self) except -1
     cdef int ask(self, crowd_question* q, int threads, bint resizes) except -1
-    cdef int64_t index_of(self, int64_t id) noexcept
+    cdef int64_t find(self, int64_t id) noexcept
     cdef object indices(self, object value)
     cdef object places(self, object positions, Py_ssize_t n, vector_rows* rows)
     cdef int changed(self, int64_t[::1] which) except -1

@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Any, Literal, SupportsIndex, TypeAlias, final
+from typing import Any, Literal, SupportsIndex, TypeAlias, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -119,6 +119,10 @@ class Crowd:
     @property
     def ids(self) -> _Ids: ...
     def __len__(self) -> int: ...
+    @overload
+    def index_of(self, ids: SupportsIndex) -> int: ...
+    @overload
+    def index_of(self, ids: Sequence[int] | _Ids) -> _Ids: ...
     def member(self, id: int) -> CrowdMember | None: ...
     def add(
         self,

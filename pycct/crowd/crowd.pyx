@@ -74,7 +74,7 @@ from pycct.character.move_types cimport (
 )
 from pycct.character.probes cimport gather_near
 from pycct.spatial.character_grid cimport Neighbours, grid_init
-from pycct.args.vector_rows cimport as_flags, as_numbers, as_vectors, vector_rows, row_load, rows_check
+from pycct.args.vector_rows cimport as_flags, as_ids, as_numbers, as_vectors, vector_rows, row_load, rows_check
 from pycct.runtime.thread_pool cimport pool_threads, pool_worth
 from pycct.scene.scene cimport Scene, Snapshot
 from pycct.scene.worlds cimport Worlds
@@ -162,13 +162,13 @@ cdef class CrowdMember:
         """Where it stands in the crowd's arrays; -1 when it has been removed."""
         if self.crowd is None:
             raise RuntimeError("a CrowdMember is made by Crowd.member")
-        return self.crowd.index_of(self.id)
+        return self.crowd.find(self.id)
 
     cdef int64_t _here(self) except -1:
         cdef int64_t i
         if self.crowd is None:
             raise RuntimeError("a CrowdMember is made by Crowd.member")
-        i = self.crowd.index_of(self.id)
+        i = self.crowd.find(self.id)
         if i < 0:
             raise RuntimeError(f"character {self.id} has been removed from its crowd")
         return i
@@ -274,7 +274,7 @@ cdef class CrowdMember:
 
     def __reduce__(self):
         # By its place: a crowd that is copied within its scene has other ids.
-        i = -1 if self.crowd is None else self.crowd.index_of(self.id)
+        i = -1 if self.crowd is None else self.crowd.find(self.id)
         if i < 0:
             raise TypeError(f"character {self.id} has been removed from its crowd: it cannot be pickled or copied")
         return _member_at, (self.crowd, i)
@@ -713,7 +713,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
     def __repr__(self):
         return f"<{type(self).__name__} of {self.c.n}>"
 
-    cdef int64_t index_of(self, int64_t id) noexcept:
+    cdef int64_t find(self, int64_t id) noexcept:
         """Where the character of that id is, -1: nowhere."""
         cdef int64_t lo = 0, hi = self.c.n - 1, mid
         while lo <= hi:
@@ -726,6 +726,43 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 hi = mid - 1
         return -1
 
+    def index_of(self, ids):
+        """Indices of characters in the arrays of the crowd.
+
+        Parameters
+        ----------
+        ids : int or (k,) array of ints
+            Ids of members.
+
+        Returns
+        -------
+        int or (k,) array of int64
+            One index for one id.
+
+        Raises
+        ------
+        KeyError
+            An id belongs to no member; the error contains it.
+        TypeError, ValueError
+            ``ids`` is neither an integer nor a one-dimensional array of integers.
+        """
+        cdef int64_t[::1] rows
+        cdef const int64_t[::1] numbers
+        cdef Py_ssize_t k
+        array = as_ids(ids)
+        self.enter()
+        try:
+            found = np.empty(array.size, np.int64)
+            rows = found
+            numbers = array.reshape(-1)
+            for k in range(numbers.shape[0]):
+                rows[k] = self.find(numbers[k])
+                if rows[k] < 0:
+                    raise KeyError(numbers[k])
+            return found if array.ndim == 1 else int(found[0])
+        finally:
+            self.leave()
+
     def member(self, id):
         """The character of that id (CrowdMember), or None."""
         cdef int64_t number
@@ -733,7 +770,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             number = id
         except (TypeError, OverflowError):
             return None
-        return self._member_of(number) if self.index_of(number) >= 0 else None
+        return self._member_of(number) if self.find(number) >= 0 else None
 
     def _member_of(self, id):
         """The character of that id, whether it is still there or not."""
@@ -833,14 +870,15 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         while late:
             for scene in self.scenes_:
                 with scene.lock:
-                    first = max(first, scene.next_character)
+                    first = max(first, scene.next_id)
             late = False
             for scene in self.scenes_:
                 with scene.lock:
                     # Another thread may have issued some meanwhile. Those taken so far stay unused then.
-                    late = late or scene.next_character > first
+                    late = late or scene.next_id > first
                     if not late:
-                        scene.next_character = first + n
+                        scene.next_id = first
+                        scene.issue(n)
         return first
 
     def add(self, positions, *, group=None, world=0, **parameters):
@@ -1834,8 +1872,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         Parameters
         ----------
         data : bytes
-            From `save` of this results version. ValueError when one of its ids belongs to a
-            character of somebody else in this scene.
+            From `save` of this results version. ValueError when one of its ids belongs to an
+            actor, an obstacle or another character of this scene.
         """
         self.load(data, False)
 
@@ -1928,10 +1966,10 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 with scene.lock:
                     if self.others_have(ids[homes == k], scene):
                         if not renames:
-                            raise ValueError("data has ids that belong to other characters of this scene")
+                            raise ValueError("data has ids that belong to others of this scene")
                         renamed = True
-                    elif n > 0 and scene.next_character <= ids[n - 1]:
-                        scene.next_character = ids[n - 1] + 1
+                    elif n > 0 and scene.next_id <= ids[n - 1]:
+                        scene.next_id = ids[n - 1] + 1
             if renamed:
                 first = self.issue_ids(n)
                 for i in range(n):
@@ -1965,9 +2003,10 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return 0
 
     cdef bint others_have(self, object ids, Scene scene) except -1:
-        """Whether one of these ids belongs to another character of a scene. Hold its lock."""
-        if len(np.intersect1d(ids, np.array(list(scene.characters_), np.int64))):
-            return True
+        """Whether one of these ids belongs to something else of a scene. Hold its lock."""
+        for others in (scene.characters_, scene.actors_):
+            if len(np.intersect1d(ids, np.array(list(others), np.int64))):
+                return True
         for crowd in list(scene.crowds_):
             if crowd is not self and len(np.intersect1d(ids, (<Crowd>crowd).ids_in(scene))):
                 return True

@@ -424,10 +424,11 @@ def separate(controllers, dt):
                 hero._memory = replace(hero._memory, separation=add(hero._memory.separation, hero._push(limit)))
 
 
-def _rebuild(cls, scene, data, on_hit, behavior, filter, user_data):
-    """Make a pickled or copied controller again."""
+def _rebuild(cls, scene, data, number, on_hit, behavior, filter, user_data):
+    """Make a pickled or copied controller again, with its id where that is free."""
     hero = cls.__new__(cls)
     CharacterController.__init__(hero, scene, on_hit=on_hit, behavior=behavior, filter=filter, user_data=user_data)
+    hero._take_id(number)
     CharacterController.restore(hero, data)
     return hero
 
@@ -589,7 +590,7 @@ class CharacterController:
         ends = (sub(self.position, half), add(self.position, half))
         return Character(self.id, *ends, p.radius, p.layer, p.mask, int(p.surface), self._group)
 
-    id = property(lambda self: self._id, doc="Number among the controllers of the scene.")
+    id = property(lambda self: self._id, doc="Number among the actors, obstacles and characters of the scene.")
     scene = property(lambda self: self._scene, doc="The world.")
     up = _parameter("up", "Unit up direction. Settable, any length but zero.")
     radius = _parameter("radius", "Radius of the capsule, metres. Set: the centre stays.")
@@ -957,7 +958,18 @@ class CharacterController:
 
     def __reduce__(self):
         callbacks = (self._on_hit, self._behavior, self._filter)
-        return _rebuild, (type(self), self._scene, CharacterController.save(self), *callbacks, self.user_data)
+        return _rebuild, (type(self), self._scene, CharacterController.save(self), self.id, *callbacks, self.user_data)
+
+    def _take_id(self, number):
+        """Take an id of before when nothing has it, for a new controller that nobody has seen yet."""
+        scene = self._scene
+        if number >= self.id or scene._has_id(number):
+            return
+        scene._characters.pop(self.id)
+        if scene._next_id == self.id + 1:
+            scene._next_id = self.id
+        self._id = number
+        scene._characters[number] = self
 
     def remove(self):
         """Take the character out of the scene; it cannot be moved any more."""

@@ -203,13 +203,13 @@ class Crowd:
         groups = [_group(g) for g in groups]
         homes = self._homes_for(world, len(places))
         # Ids larger than any that a scene of the crowd has issued.
-        first = max(scene._next_character for scene in self._scenes)
+        first = max(scene._next_id for scene in self._scenes)
         fresh = []
         for k, made in enumerate(zip(places, rows, groups, homes, strict=True)):
-            self._scenes[homes[k]]._next_character = first + k
+            self._scenes[homes[k]]._next_id = first + k
             fresh.append(self._made(*made))
         for scene in self._scenes:
-            scene._next_character = first + len(fresh)
+            scene._next_id = first + len(fresh)
         self.controllers += fresh
         self._flags = np.append(self._flags, np.zeros(len(fresh), np.uint8))
         self._forget_move()
@@ -243,10 +243,10 @@ class Crowd:
     def _move_to(self, home, i):
         """A member goes to another world and forgets what it stands on."""
         hero, scene = self.controllers[i], self._scenes[home]
-        number = scene._next_character
-        scene._next_character = hero.id
+        number = scene._next_id
+        scene._next_id = hero.id
         fresh = self._made(hero.position, hero._params, hero._group, home)
-        scene._next_character = max(number, hero.id + 1)
+        scene._next_id = max(number, hero.id + 1)
         hero.remove()
         self.controllers[i] = fresh
         self._flags[i] = 0
@@ -532,6 +532,18 @@ class Crowd:
         _check_threads(threads)
         return np.array([self.controllers[i].can_resize(height) for i in numbers], bool)
 
+    def index_of(self, ids):
+        """Indices of the characters of these ids; KeyError for an id that is nobody's."""
+        number = {hero.id: k for k, hero in enumerate(self.controllers)}
+        array = np.asarray(ids)
+        if array.ndim > 1:
+            raise ValueError(f"ids must be one integer or have shape (k,), got shape {array.shape}")
+        if array.dtype.kind not in "iu" and array.size:
+            raise TypeError(f"ids must be integers, not {array.dtype}")
+        if array.ndim == 0:
+            return number[array.item()]
+        return np.array([number[id] for id in array.tolist()], np.int64)
+
     def member(self, id):
         """The character of that id, or None."""
         return next((c for c in self.controllers if c.id == id), None)
@@ -602,21 +614,21 @@ class Crowd:
             found.append((id, rows[row], its_group, flags, memory))
         mine = {c.id for c in self.controllers}
         for home, (id, *_) in zip(homes, found, strict=True):
-            if id not in mine and self._scenes[home].character(id) is not None:
-                raise ValueError("data has ids that belong to other characters of this scene")
-        numbers = [scene._next_character for scene in self._scenes]
+            if id not in mine and self._scenes[home]._has_id(id):
+                raise ValueError("data has ids that belong to others of this scene")
+        numbers = [scene._next_id for scene in self._scenes]
         for hero in self.controllers:
             hero.remove()
         self.order, self._usual_group = ORDERS[order], group
         self._usual = replace(_usual_of(usual), proxy=-1)
         self.controllers = []
         for home, (id, row, its_group, _, memory) in zip(homes, found, strict=True):
-            self._scenes[home]._next_character = id
+            self._scenes[home]._next_id = id
             hero = self._made(memory.position, row, its_group, home)
             hero._memory = memory
             self.controllers.append(hero)
         for scene, number in zip(self._scenes, numbers, strict=True):
-            scene._next_character = max([number, *(id + 1 for id, *_ in found)])
+            scene._next_id = max([number, *(id + 1 for id, *_ in found)])
         self._flags = np.array([flags for _, _, _, flags, _ in found], np.uint8)
         self._forget_move()
 

@@ -20,7 +20,7 @@ from pycct.reference.closest import segment_triangle
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Plane, Shape, Sphere
 from pycct.reference.sweep import SweepHit, capsule_cast, triangle_order
 from pycct.reference.types import ACTOR, PLANE
-from pycct.reference.values import FARTHEST, as_bits, as_not_negative, as_place, as_quat, as_unit, as_vec3
+from pycct.reference.values import FARTHEST, as_bits, as_not_negative, as_place, as_quat, as_unit, as_vec3, short
 from pycct.reference.vec import add, box_union, length, madd, max_abs, neg, q_rotate, scale, sub
 from pycct.runtime.enums import Behavior
 
@@ -214,12 +214,11 @@ class Scene:
 
     def __init__(self):
         self.lock = RLock()
-        self._actors = {}  # id -> Actor, in the order of adding
+        self._actors = {}  # id -> Actor, in the order of ids
         self._next_id = 0
         self._characters = WeakValueDictionary()  # id -> CharacterController
         self._crowds = WeakSet()
         self._with_proxy = {}  # those that have an actor here: kept alive
-        self._next_character = 0
         self._timestamp = 0
         self._editing = 0  # depth of nested edits
         self._before = []  # what moves see meanwhile
@@ -236,6 +235,7 @@ class Scene:
         layer=1,
         behavior=0,
         user_data=None,
+        id=None,
     ):
         """Place a shape in the scene.
 
@@ -259,6 +259,8 @@ class Scene:
             What characters may do on it.
         user_data : object
             Yours.
+        id : int, optional
+            Id that this scene has issued and that nothing has now.
 
         Returns
         -------
@@ -279,7 +281,7 @@ class Scene:
             raise ValueError(f"body must be 'static', 'kinematic' or 'dynamic', not {body!r}")
         layer = as_bits(layer, "layer")
         actor = Actor(self, shape, p, q, s, body, layer, as_bits(behavior, "behavior"), user_data)
-        return self._place(actor)
+        return self._place(actor, id)
 
     def add_obstacle(
         self,
@@ -290,6 +292,7 @@ class Scene:
         layer=1,
         behavior=Behavior.CAN_RIDE,
         user_data=None,
+        id=None,
     ):
         """Place an obstacle: geometry for characters only (RULES 2 and 8).
 
@@ -307,6 +310,8 @@ class Scene:
             What characters may do on it.
         user_data : object
             Yours.
+        id : int, optional
+            As for `add`.
 
         Returns
         -------
@@ -320,19 +325,40 @@ class Scene:
         one = (1.0, 1.0, 1.0)
         layer = as_bits(layer, "layer")
         behavior = as_bits(behavior, "behavior")
-        return self._place(Obstacle(self, shape, p, q, one, "kinematic", layer, behavior, user_data))
+        return self._place(Obstacle(self, shape, p, q, one, "kinematic", layer, behavior, user_data), id)
 
-    def _place(self, actor):
+    def _issue(self):
+        """A new id, of an actor, an obstacle or a character."""
+        number = self._next_id
+        self._next_id += 1
+        return number
+
+    def _has_id(self, number):
+        return number in self._actors or self.character(number) is not None
+
+    def _free_id(self, value):
+        """An id of before that nothing has now."""
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+            raise TypeError(f"id must be an integer, not {type(value).__name__}")
+        if not 0 <= value < self._next_id:
+            raise ValueError(
+                f"id must be one that the scene has issued, from 0 to {self._next_id - 1}, got {short(value)}"
+            )
+        if self._has_id(int(value)):
+            raise ValueError(f"id must be free, but {value} is in use")
+        return int(value)
+
+    def _place(self, actor, id):
         if isinstance(actor.shape, Plane):
             if not abs(actor.placed.offset) <= 2.0 * FARTHEST:
                 raise ValueError(f"shape must pass within {2.0 * FARTHEST:g} m of the origin once placed")
         elif not span(actor.placed.bounds) <= 2.0 * FARTHEST:
             raise ValueError(f"shape must lie within {2.0 * FARTHEST:g} m of the origin once placed")
         with self.lock:
-            actor._id = self._next_id
+            actor._id = self._issue() if id is None else self._free_id(id)
             actor._placed = None
-            self._next_id += 1
             self._actors[actor.id] = actor
+            self._actors = dict(sorted(self._actors.items()))
             self._touch(actor)
         return actor
 
@@ -349,8 +375,7 @@ class Scene:
     def _enlist(self, character):
         """Number a new controller."""
         with self.lock:
-            number = self._next_character
-            self._next_character += 1
+            number = self._issue()
             self._characters[number] = character
         return number
 
@@ -448,12 +473,12 @@ class Scene:
 
     @property
     def actors(self):
-        """All actors, in the order of adding; obstacles are not among them."""
+        """All actors, in the order of their ids; obstacles are not among them."""
         return [a for a in list(self._actors.values()) if not a.is_obstacle]
 
     @property
     def obstacles(self):
-        """All obstacles, in the order of adding."""
+        """All obstacles, in the order of their ids."""
         return [a for a in list(self._actors.values()) if a.is_obstacle]
 
     @property

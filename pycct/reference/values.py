@@ -13,6 +13,22 @@ NEAR_UNIT = 1e-3
 FARTHEST = 1e12
 
 
+# Letters of a value in an error message.
+LONGEST_VALUE = 80
+
+
+def short(value):
+    """Repr of a value for an error message."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        # Python refuses to write out very long integers.
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        text = repr(value)
+    except Exception:
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
+
+
 def as_float(value, name):
     """A finite float."""
     if isinstance(value, (str, bytes, bytearray, complex, np.complexfloating)):

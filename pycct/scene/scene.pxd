@@ -24,6 +24,8 @@ cdef class Stage:
     cdef dict joined        # those that are new
     cdef dict left          # those that are gone
     cdef bint dirty         # there is any
+    cdef bint unordered     # the members are not in the order of their ids
+    cdef int64_t largest_id # of all members so far
     cdef bint rebuild_all         # publish everything: what has changed is not known
     cdef BroadphaseLayer current
     cdef BroadphaseLayer back_buffer         # the one before, and what has changed from it to the current one
@@ -66,11 +68,11 @@ cdef class Scene:
     cdef Stage fixed            # the static ones
     cdef Stage moving           # the others
     cdef int editing            # depth of nested edits
-    cdef int64_t next_id
+    cdef int64_t next_id        # of actors, obstacles and characters alike
+    cdef bint unordered         # the actors are not in the order of their ids
     cdef readonly Neighbours neighbours     # characters that others meet
     cdef dict characters_       # id -> weak reference to a CharacterController
     cdef object crowds_         # weak set of Crowds
-    cdef int64_t next_character     # of controllers and crowds alike
     cdef Snapshot current
     cdef uint64_t changes       # of anything, so far
     cdef uint64_t published     # those of them that the current snapshot shows at least
@@ -78,6 +80,10 @@ cdef class Scene:
     cdef int count_edits(self, int change) except -1
     cdef Snapshot snapshot(self)
     cdef View view(self, dict options)
+    cdef int64_t issue(self, int64_t n) except -1
+    cdef bint has_id(self, int64_t id) except -1
+    cdef int64_t free_id(self, object value) except -1
+    cdef dict in_order(self)
     cdef int _keep(self, Actor actor) except -1
     cdef int _check_span(self, Actor actor) except -1
     cdef Stage stage(self, Actor actor)

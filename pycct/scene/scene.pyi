@@ -1,6 +1,6 @@
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, SupportsIndex, TypeAlias, final
 
 from numpy.typing import ArrayLike
 from typing_extensions import disjoint_base
@@ -70,6 +70,7 @@ class Scene:
         layer: int = 1,
         behavior: int = 0,
         user_data: Any = None,
+        id: SupportsIndex | None = None,
     ) -> Actor: ...
     def add_obstacle(
         self,
@@ -80,6 +81,7 @@ class Scene:
         layer: int = 1,
         behavior: int = ...,
         user_data: Any = None,
+        id: SupportsIndex | None = None,
     ) -> Obstacle: ...
     def remove(self, actor: Actor) -> None: ...
     @property

@@ -29,6 +29,7 @@ from pycct.args.values cimport (
     as_vec3,
     from_quat,
     from_vec3,
+    short,
 )
 from pycct.shapes.cooked_file cimport path_of, read_cooked, write_cooked
 from pycct.runtime.fenv cimport fp_enter, fp_leave
@@ -70,6 +71,7 @@ from pycct.geometry.vec cimport (
 )
 from pycct.world.candidates cimport capsule_bounds, place_point, collider
 
+from pycct.args.save_format import LARGEST_ID
 from pycct.runtime.enums import Behavior
 
 BODIES = {"static": BODY_STATIC, "kinematic": BODY_KINEMATIC, "dynamic": BODY_DYNAMIC}
@@ -89,8 +91,15 @@ cdef class Stage:
         self.back_buffer_delta = {}
         # The first publish is a whole one, and there is one even without actors.
         self.dirty = self.rebuild_all = True
+        self.unordered = False
+        self.largest_id = -1
 
     cdef int join(self, Actor actor) except -1:
+        # Layers are in the order of ids. An actor that comes back under its old id is out of order.
+        if actor.id < self.largest_id:
+            self.unordered = self.rebuild_all = True
+        else:
+            self.largest_id = actor.id
         self.members[actor.id] = actor
         self.joined[actor.id] = actor
         self.dirty = True
@@ -188,8 +197,12 @@ cdef class Stage:
         return part
 
     cdef BroadphaseLayer _whole(self):
-        cdef BroadphaseLayer part = layer_for(list(self.members.values()))
+        cdef BroadphaseLayer part
         cdef Actor actor
+        if self.unordered:
+            self.unordered = False
+            self.members = dict(sorted(self.members.items()))
+        part = layer_for(list(self.members.values()))
         cdef int32_t i = 0
         self.rebuild_all = False
         self.back_buffer = None
@@ -281,7 +294,8 @@ cdef class Actor:
     Attributes
     ----------
     id : int
-        Its number in the scene, counted up and never used again.
+        Number of the actor in its scene. Actors, obstacles and characters of a scene share one
+        count: no two of them have the same id, and a new one never takes an id of before.
     shape : Shape
         What was placed.
     """
@@ -566,8 +580,8 @@ cdef class Scene:
         self.neighbours = Neighbours()
         self.characters_ = {}
         self.crowds_ = WeakSet()
-        self.next_character = 0
         self.next_id = 0
+        self.unordered = False
         self.current = None
         self.changes = 1
         self.published = 0
@@ -679,7 +693,7 @@ cdef class Scene:
         return edit
 
     def add(self, shape, position=(0.0, 0.0, 0.0), rotation=(0.0, 0.0, 0.0, 1.0), scale=(1.0, 1.0, 1.0), *,
-            body="static", layer=1, behavior=0, user_data=None):
+            body="static", layer=1, behavior=0, user_data=None, id=None):
         """Place a shape in the scene.
 
         Parameters
@@ -703,10 +717,19 @@ cdef class Scene:
             What characters may do on it.
         user_data : object
             Yours.
+        id : int, optional
+            Id that this scene has issued and that nothing has now: a removed actor comes back as
+            itself. The default is a new id.
 
         Returns
         -------
         Actor
+
+        Raises
+        ------
+        ValueError, TypeError
+            An argument makes no sense, or ``id`` is in use or was never issued; nothing has
+            changed.
         """
         cdef Actor actor
         cdef vec3 p, s
@@ -732,14 +755,13 @@ cdef class Scene:
         actor.user_data = user_data
         self._check_span(actor)
         with self.lock:
-            actor.id = self.next_id
-            self.next_id += 1
+            actor.id = self.issue(1) if id is None else self.free_id(id)
             actor.scene_ = self
             self._keep(actor)
         return actor
 
     def add_obstacle(self, shape, position=(0.0, 0.0, 0.0), rotation=(0.0, 0.0, 0.0, 1.0), *, layer=1,
-                     behavior=Behavior.CAN_RIDE, user_data=None):
+                     behavior=Behavior.CAN_RIDE, user_data=None, id=None):
         """Place an obstacle: geometry for characters only (RULES 2 and 8).
 
         It is analytic, so never too steep; it carries who stands on it; overlaps with it
@@ -756,6 +778,8 @@ cdef class Scene:
             What characters may do on it.
         user_data : object
             Yours.
+        id : int, optional
+            As for `add`.
 
         Returns
         -------
@@ -778,13 +802,46 @@ cdef class Scene:
         obstacle.user_data = user_data
         self._check_span(obstacle)
         with self.lock:
-            obstacle.id = self.next_id
-            self.next_id += 1
+            obstacle.id = self.issue(1) if id is None else self.free_id(id)
             obstacle.scene_ = self
             self._keep(obstacle)
         return obstacle
 
+    cdef int64_t issue(self, int64_t n) except -1:
+        """The first of n new ids, which follow one another. Hold the lock."""
+        cdef int64_t first = self.next_id
+        if n > LARGEST_ID - first:
+            raise OverflowError("the scene has no ids left")
+        self.next_id = first + n
+        return first
+
+    cdef bint has_id(self, int64_t id) except -1:
+        """Whether an actor, an obstacle or a character has the id. Hold the lock."""
+        return id in self.actors_ or self.character(id) is not None
+
+    cdef int64_t free_id(self, object value) except -1:
+        """An id of before that nothing has now. Hold the lock."""
+        cdef int64_t id
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+            raise TypeError(f"id must be an integer, not {type(value).__name__}")
+        if not 0 <= value < self.next_id:
+            raise ValueError(f"id must be one that the scene has issued, from 0 to {self.next_id - 1}, "
+                             f"got {short(value)}")
+        id = value
+        if self.has_id(id):
+            raise ValueError(f"id must be free, but {id} is in use")
+        return id
+
+    cdef dict in_order(self):
+        """The actors by id, in the order of ids. Hold the lock."""
+        if self.unordered:
+            self.actors_ = dict(sorted(self.actors_.items()))
+            self.unordered = False
+        return self.actors_
+
     cdef int _keep(self, Actor actor) except -1:
+        if actor.id + 1 < self.next_id:
+            self.unordered = True
         self.actors_[actor.id] = actor
         self.stage(actor).join(actor)
         return self.note(actor)
@@ -814,13 +871,15 @@ cdef class Scene:
 
     @property
     def actors(self):
-        """All actors, in the order of adding; obstacles are not among them."""
-        return [a for a in list(self.actors_.values()) if not isinstance(a, Obstacle)]
+        """All actors, in the order of their ids; obstacles are not among them."""
+        with self.lock:
+            return [a for a in self.in_order().values() if not isinstance(a, Obstacle)]
 
     @property
     def obstacles(self):
-        """All obstacles, in the order of adding."""
-        return [a for a in list(self.actors_.values()) if isinstance(a, Obstacle)]
+        """All obstacles, in the order of their ids."""
+        with self.lock:
+            return [a for a in self.in_order().values() if isinstance(a, Obstacle)]
 
     @property
     def characters(self):
@@ -852,7 +911,7 @@ cdef class Scene:
         # Characters are not in it: each takes its scene along, and pickle keeps them one. user_data is state, not
         # an argument, so that it may refer to the scene, and to characters that look for their proxy in it.
         with self.lock:
-            return (_scene_again, ([_record_of(a) for a in self.actors_.values()], self.next_id),
+            return (_scene_again, ([_record_of(a) for a in self.in_order().values()], self.next_id),
                     {a.id: a.user_data for a in self.actors_.values()})
 
     def __setstate__(self, state):
@@ -898,7 +957,7 @@ cdef class Scene:
             raise TypeError(f"user_data must be True or False, not {type(user_data).__name__}")
         with self.lock:
             proxies = [id(c.proxy) for c in self.characters]
-            kept = [a for a in self.actors_.values() if id(a) not in proxies]
+            kept = [a for a in self.in_order().values() if id(a) not in proxies]
             records = [_record_of(a) for a in kept]
             following = self.next_id
         write_cooked(name, records, following, {a.id: a.user_data for a in kept} if user_data else {})

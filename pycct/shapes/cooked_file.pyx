@@ -52,6 +52,7 @@ from pycct.geometry.types cimport (
 )
 from pycct.geometry.vec cimport aabb, box_of, v3, vec3
 
+from pycct.args.save_format import LARGEST_ID
 from pycct.shapes.primitives import Box, Capsule, Sphere, Triangle
 from pycct.runtime.version import RESULTS_VERSION
 
@@ -81,7 +82,6 @@ SHAPE = np.dtype([("kind", "i4"), ("flags", "u4"), ("counts", "i8", 4), ("number
 TWO_SIDED, HAS_DATA, HAS_MASK, HAS_CELLS, ROWS_ALONG_Y, DIAGONAL = (1 << k for k in range(6))
 MOST_SHAPES = 2**31 - 1
 MOST = 2**29                # vertices, triangles or samples of one shape
-LARGEST_ID = 2**62
 DEEPEST = 100               # nesting of user_data
 
 
