@@ -18,12 +18,17 @@ from pycct.scene.scene cimport Actor, Scene, Snapshot
 from pycct.geometry.vec cimport vec3
 
 
+cdef enum:
+    REMOVED = 1     # the controller is no longer in its scene
+    LISTENED = 2    # the scene has a journal
+
+
 cdef class CharacterController:
     cdef object __weakref__
     cdef readonly Scene scene
     # What a team reads and writes while it holds the GIL stands side by side.
     cdef int busy
-    cdef bint removed
+    cdef int barred                         # REMOVED, LISTENED: why a move cannot begin at once
     cdef move_frame* now                    # as it is; these three take turns
     cdef move_frame* before                 # where the last move began, for explain_last
     cdef move_frame* trial                  # a move that has not taken effect yet
@@ -47,6 +52,9 @@ cdef class CharacterController:
     cdef public object user_data
     cdef bint may_enter(self) noexcept
     cdef int enter(self) except -1
+    cdef int enter_barred(self) except -1
+    cdef int tell(self, str name, dict arguments) except -1
+    cdef int change(self, dict parameters) except -1
     cdef void leave(self) noexcept
     cdef void forget_near(self) noexcept
     cdef character as_character(self) noexcept
@@ -55,8 +63,8 @@ cdef class CharacterController:
     cdef int lead(self) except -1
     cdef int take_id(self, int64_t id) except -1
     cdef int adopt(self, int64_t id) except -1
-    cdef int look_down(self, double reach, ground_contact* found) except -1
-    cdef int ask(self, object filter, object behavior) except -1
+    cdef int look_down(self, double reach, ground_contact* found, bint tells) except -1
+    cdef int ask(self, object filter, object behavior, bint tells) except -1
     cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1
     cdef int warn(self) except -1
     cdef int advance(self, Snapshot snap, vec3 d, double time, double least, uint32_t bits, object filter) except -1
@@ -64,3 +72,7 @@ cdef class CharacterController:
     cdef object retrace(self, const controller_state* start, vec3 d, double dt, double least, uint32_t mask,
                         object filter)
     cdef int _set(self, str name, object value) except -1
+
+
+# Call the listeners of all scenes of these controllers, each with those of its scene as ``controllers``.
+cdef int tell_together(str name, list heroes, dict arguments) except -1

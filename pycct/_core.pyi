@@ -175,6 +175,28 @@ class CharacterController:
         mask: int | None = None,
         filter: Callable[[_Other], object] | None = None,
     ) -> CollisionFlags: ...
+    def set(
+        self,
+        *,
+        position: _Vector = ...,
+        radius: _Number = ...,
+        height: _Number = ...,
+        up: _Vector = ...,
+        step_offset: _Number = ...,
+        contact_offset: _Number = ...,
+        slope_limit: _Number = ...,
+        climbing_mode: _Climbing = ...,
+        non_walkable_mode: _NonWalkable = ...,
+        rules: _RuleSet = ...,
+        overlap_recovery: bool = ...,
+        prevent_vertical_sliding: bool = ...,
+        invisible_wall_height: _Number = ...,
+        max_jump_height: _Number = ...,
+        layer: int = ...,
+        mask: int = ...,
+        collide: bool = ...,
+        surface: int = ...,
+    ) -> None: ...
     def teleport(self, position: _Vector) -> None: ...
     def probe_ground(self, max_distance: _Number) -> Ground | None: ...
     def snap_to_ground(self, max_distance: _Number) -> bool: ...
@@ -192,6 +214,7 @@ class CharacterController:
         filter: Callable[[_Other], object] | None = None,
     ) -> Explanation: ...
     def explain_last(self) -> Explanation | None: ...
+    def state_hash(self) -> int: ...
     def save(self) -> bytes: ...
     def restore(self, data: bytes | bytearray | memoryview) -> None: ...
     def __reduce__(self) -> tuple[Any, ...]: ...

@@ -14,6 +14,7 @@ from pycct.character.parameters cimport (
     SEPARATION_SPEED,
     as_bool,
     as_time,
+    character_hash,
     character_of,
     contact_reach,
     contacts_around,
@@ -25,6 +26,7 @@ from pycct.character.parameters cimport (
     parameter_set,
     parameters_bytes,
     parameters_check,
+    parameters_hash,
     parameters_loaded,
     snapped,
     state_bytes,
@@ -98,6 +100,7 @@ from pycct.world.candidates cimport (
 from pycct.args import save_format as saves
 from pycct.args.pickling import still_there
 from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
+from pycct.runtime.version import RESULTS_VERSION
 from pycct.character.explanation import KINDS, Event, Explanation
 
 # Shares of the axis that count as the bottom and the top of the capsule (SWEEP 6.3).
@@ -567,7 +570,7 @@ cdef class CharacterController:
         self.log = &self.logs[0]
         self.trial_log = &self.logs[1]
         self.busy = 0
-        self.removed = False
+        self.barred = 0
         self.neighbours = NULL
         self.slot = -1
         self.id = -1
@@ -611,6 +614,17 @@ cdef class CharacterController:
         parameters_check(&p)
         if self.scene is not None:
             raise RuntimeError("a CharacterController is initialised once")
+        cdef Scene home = scene
+        if home.journal_ is not None:
+            with home.lock:
+                home.tell(home, "CharacterController", {
+                    "position": from_vec3(place), "radius": radius, "height": height, "up": up,
+                    "step_offset": step_offset, "contact_offset": contact_offset, "slope_limit": slope_limit,
+                    "climbing_mode": climbing_mode, "non_walkable_mode": non_walkable_mode, "rules": rules,
+                    "overlap_recovery": overlap_recovery, "prevent_vertical_sliding": prevent_vertical_sliding,
+                    "invisible_wall_height": invisible_wall_height, "max_jump_height": max_jump_height,
+                    "layer": layer, "mask": mask, "collide": collide, "on_hit": on_hit, "behavior": behavior,
+                    "filter": filter, "surface": surface, "user_data": user_data})
         self.scene = scene
         Py_INCREF(self.scene.neighbours)
         self.neighbours = <PyObject*>self.scene.neighbours
@@ -623,6 +637,8 @@ cdef class CharacterController:
         with self.scene.lock:
             self.id = self.scene.issue(1)
             self.scene.characters_[self.id] = weakref.ref(self, _Unlist(scene, self.id))
+            if self.scene.journal_ is not None:
+                self.barred = LISTENED
         self.publish()
 
     cdef void forget_near(self) noexcept:
@@ -669,7 +685,13 @@ cdef class CharacterController:
             shape = Capsule(self.params.radius, self.params.height)
             with self.scene.lock, cython.critical_section(self.proxy_):
                 self.proxy_.shape = shape
-        self.proxy_.move_to(from_vec3(self.now.state.position), z_to(self.params.up))
+        with self.scene.lock:
+            # It follows from what its owner does.
+            self.scene.quiet += 1
+            try:
+                self.proxy_.move_to(from_vec3(self.now.state.position), z_to(self.params.up))
+            finally:
+                self.scene.quiet -= 1
         return 0
 
     cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1:
@@ -705,8 +727,11 @@ cdef class CharacterController:
                            "explain_last() tells why", self, self.trial.stuck_moves)
         return 0
 
-    cdef int ask(self, object filter, object behavior) except -1:
-        """Ask the user what the move wants to know; the callbacks are those that it began with."""
+    cdef int ask(self, object filter, object behavior, bint tells) except -1:
+        """Ask the user what the move wants to know; the callbacks are those that it began with.
+
+        ``tells``: the scene's listener hears the answer, because it decides a change.
+        """
         cdef answer a = self.scratch.book.pending
         cdef object other = other_of(self.scene, a.owner, a.id)
         a.value = 0
@@ -716,6 +741,9 @@ cdef class CharacterController:
             else:
                 said = behavior(other)
                 a.value = as_bits(0 if said is None else said, "the answer of behavior")
+            if tells and self.scene.journal_ is not None:
+                self.tell("answer", {"question": "filter" if a.question == ASK_FILTER else "behavior", "other": other,
+                                     "answer": bool(a.value) if a.question == ASK_FILTER else Behavior(a.value)})
         raise_status(book_add(&self.scratch.book, &a))
         return 0
 
@@ -723,7 +751,7 @@ cdef class CharacterController:
         """Take the controller for this thread, if that is possible; no code of others runs meanwhile."""
         cdef bint may
         with cython.critical_section(self):
-            may = self.scene is not None and not self.removed and not self.busy
+            may = self.scene is not None and not self.barred and not self.busy
             if may:
                 self.busy = 1
         return may
@@ -732,11 +760,34 @@ cdef class CharacterController:
         """Take the controller for this thread; RuntimeError when another has it."""
         if self.may_enter():
             return 0
+        return self.enter_barred()
+
+    cdef int enter_barred(self) except -1:
+        """Take the controller for this thread, whether its scene has a journal or not."""
+        cdef bint may
+        with cython.critical_section(self):
+            may = self.scene is not None and not self.barred & REMOVED and not self.busy
+            if may:
+                self.busy = 1
+        if may:
+            return 0
         if self.scene is None:
             raise RuntimeError("the controller was not initialised: call CharacterController.__init__")
-        if self.removed:
+        if self.barred & REMOVED:
             raise RuntimeError("the controller has been removed")
         raise RuntimeError("the controller is in use: by another thread, or by a callback of its own move")
+
+    def _listened(self, on):
+        """Scene.journal: whether there is a listener."""
+        with cython.critical_section(self):
+            self.barred = self.barred | LISTENED if on else self.barred & ~LISTENED
+
+    cdef int tell(self, str name, dict arguments) except -1:
+        """Call the scene's listener."""
+        cdef object listener = self.scene.journal_
+        if listener is not None:
+            listener(self, name, arguments)
+        return 0
 
     cdef void leave(self) noexcept:
         with cython.critical_section(self):
@@ -778,10 +829,16 @@ cdef class CharacterController:
         cdef vec3 d = _as_place(displacement, "displacement")
         cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
         cdef uint32_t bits = self.params.mask if mask is None else as_bits(mask, "mask")
-        filter = self.filter_ if filter is None else _as_callback(filter, "filter")
-        self.enter()
+        cdef object asked = self.filter_ if filter is None else _as_callback(filter, "filter")
+        # False without a journal: a listener costs moves nothing when there is none.
+        cdef bint listened = not self.may_enter()
+        if listened:
+            self.enter_barred()
         try:
-            self.advance(self.scene.snapshot(), d, time, least, bits, filter)
+            if listened:
+                self.tell("move", {"displacement": from_vec3(d), "dt": time, "min_distance": least, "mask": mask,
+                                   "filter": filter})
+            self.advance(self.scene.snapshot(), d, time, least, bits, asked)
             if self.slot >= 0 or self.proxy_ is not None:
                 self.publish()
         finally:
@@ -809,7 +866,7 @@ cdef class CharacterController:
             if status == STATUS_CACHE_MISS:
                 w.cache_only = False
             elif status == STATUS_NEED_ANSWER:
-                self.ask(filter, behavior)
+                self.ask(filter, behavior, True)
             else:
                 break
         raise_status(status)
@@ -849,6 +906,8 @@ cdef class CharacterController:
         cdef vec3 p = _as_place(value, "position")
         self.enter()
         try:
+            if self.scene.journal_ is not None:
+                self.tell("set", {"position": from_vec3(p)})
             self.now.state.position = p
             self.publish()
         finally:
@@ -864,6 +923,8 @@ cdef class CharacterController:
         cdef vec3 p = _as_place(value, "foot_position")
         self.enter()
         try:
+            if self.scene.journal_ is not None:
+                self.tell("set", {"foot_position": from_vec3(p)})
             self.now.state.position = v3_madd(p, self.params.up, foot_below(&self.params))
             self.publish()
         finally:
@@ -895,6 +956,8 @@ cdef class CharacterController:
         cdef vec3 p = _as_place(position, "position")
         self.enter()
         try:
+            if self.scene.journal_ is not None:
+                self.tell("teleport", {"position": from_vec3(p)})
             with cython.critical_section(self):
                 state_forget(&self.now.state, p)
                 self.log.n = 0
@@ -918,10 +981,10 @@ cdef class CharacterController:
             ``distance`` is the gap between capsule and ground; 0 when they overlap.
         """
         cdef ground_contact found
-        self.look_down(as_not_negative(max_distance, "max_distance"), &found)
+        self.look_down(as_not_negative(max_distance, "max_distance"), &found, False)
         return _ground(self.scene, &self.params, &found)
 
-    cdef int look_down(self, double reach, ground_contact* found) except -1:
+    cdef int look_down(self, double reach, ground_contact* found, bint tells) except -1:
         """What is below, no farther away than that."""
         cdef Snapshot snap
         cdef move_world w
@@ -940,7 +1003,7 @@ cdef class CharacterController:
                     fp_leave(env)
                 if status != STATUS_NEED_ANSWER:
                     break
-                self.ask(filter, None)
+                self.ask(filter, None, tells)
             raise_status(status)
         finally:
             self.leave()
@@ -961,7 +1024,14 @@ cdef class CharacterController:
         """
         cdef ground_contact found
         cdef double gap
-        self.look_down(as_not_negative(max_distance, "max_distance"), &found)
+        cdef double reach = as_not_negative(max_distance, "max_distance")
+        if self.scene is not None and self.scene.journal_ is not None:
+            self.enter()
+            try:
+                self.tell("snap_to_ground", {"max_distance": reach})
+            finally:
+                self.leave()
+        self.look_down(reach, &found, True)
         gap = gap_to_close(&self.params, &found)
         if gap == 0.0:
             return False
@@ -1013,7 +1083,7 @@ cdef class CharacterController:
                     fp_leave(env)
                 if status != STATUS_NEED_ANSWER:
                     break
-                self.ask(filter, None)
+                self.ask(filter, None, False)
             raise_status(status)
         finally:
             self.leave()
@@ -1034,6 +1104,8 @@ cdef class CharacterController:
         place = v3_madd(self.now.state.position, p.up, 0.5 * (p.height - self.params.height))
         self.enter()
         try:
+            if self.scene.journal_ is not None:
+                self.tell("resize", {"height": p.height})
             with cython.critical_section(self):
                 self.params = p
                 self.now.state.position = place
@@ -1066,6 +1138,8 @@ cdef class CharacterController:
             raise ValueError(f"margin must not exceed {FARTHEST:g} m, got {more}")
         self.enter()
         try:
+            if self.scene.journal_ is not None:
+                self.tell("unstick", {"margin": more})
             filter = self.filter_
             snap = self.scene.snapshot()
             self.surround(&w, snap, self.params.mask, filter)
@@ -1078,7 +1152,7 @@ cdef class CharacterController:
                     fp_leave(env)
                 if status != STATUS_NEED_ANSWER:
                     break
-                self.ask(filter, None)
+                self.ask(filter, None, True)
             raise_status(status)
             if v3_max_abs(trial.position) > FARTHEST:
                 raise ValueError(f"margin must not lead beyond {FARTHEST:g} m, to {from_vec3(trial.position)}")
@@ -1198,7 +1272,7 @@ cdef class CharacterController:
                     break
                 self.scratch.book.pending = scratch.book.pending
                 self.scratch.book.n = 0
-                self.ask(filter, behavior)
+                self.ask(filter, behavior, False)
                 raise_status(book_add(&scratch.book, &self.scratch.book.answers[0]))
             raise_status(status)
             events = []
@@ -1213,6 +1287,22 @@ cdef class CharacterController:
             free(trace.events)
             free(log.records)
             scratch_free(&scratch)
+
+    def state_hash(self):
+        """Hash of everything that decides the next move: what `Crowd.state_hash` adds up over its members.
+
+        The hash covers id, parameters, pose and memory of the last move, and the results version.
+        Callbacks, the proxy and ``user_data`` are not in it.
+
+        Returns
+        -------
+        int
+            From 0 to 2**64 - 1.
+        """
+        if self.scene is None:
+            raise RuntimeError("the controller was not initialised: call CharacterController.__init__")
+        with cython.critical_section(self):
+            return character_hash(parameters_hash(&self.params, RESULTS_VERSION), self.id, 0, 0, &self.now.state)
 
     def save(self):
         """Everything the character is, as bytes; `restore` takes them back.
@@ -1240,6 +1330,8 @@ cdef class CharacterController:
         p.proxy = self.params.proxy
         self.enter()
         try:
+            if self.scene.journal_ is not None:
+                self.tell("restore", {"data": data})
             with cython.critical_section(self):
                 self.params = p
                 self.now.state = st
@@ -1307,13 +1399,20 @@ cdef class CharacterController:
         """Take the character out of the scene; it cannot be moved any more."""
         self.enter()
         try:
-            self.removed = True
+            if self.scene.journal_ is not None:
+                self.tell("remove", {})
+            self.barred |= REMOVED
             if self.slot >= 0:
                 shared_remove(&self.scene.neighbours.shared, self.slot)
                 self.slot = -1
             self.scene.characters_.pop(self.id, None)
             if self.proxy_ is not None and self.proxy_.scene_ is not None:
-                self.scene.remove(self.proxy_)
+                with self.scene.lock:
+                    self.scene.quiet += 1
+                    try:
+                        self.scene.remove(self.proxy_)
+                    finally:
+                        self.scene.quiet -= 1
             self.proxy_ = None
             scratch_free(&self.scratch)
         finally:
@@ -1341,8 +1440,16 @@ cdef class CharacterController:
         shape = Capsule(self.params.radius, self.params.height)
         self.enter()
         try:
-            self.proxy_ = self.scene.add(shape, from_vec3(self.now.state.position), z_to(self.params.up),
-                                         body="kinematic", layer=layer, user_data=user_data)
+            layer = as_bits(layer, "layer")
+            if self.scene.journal_ is not None:
+                self.tell("add_proxy", {"layer": layer, "user_data": user_data})
+            with self.scene.lock:
+                self.scene.quiet += 1
+                try:
+                    self.proxy_ = self.scene.add(shape, from_vec3(self.now.state.position), z_to(self.params.up),
+                                                 body="kinematic", layer=layer, user_data=user_data)
+                finally:
+                    self.scene.quiet -= 1
             self.params.proxy = self.proxy_.id
             self.scene.characters_[self.id] = _Keep(self)
             self.forget_near()
@@ -1458,17 +1565,57 @@ cdef class CharacterController:
 
     cdef int _set(self, str name, object value) except -1:
         """Change a parameter."""
+        return self.change({name: value})
+
+    cdef int change(self, dict parameters) except -1:
+        """Change parameters, and the position when it is among them: all of them or none."""
         cdef controller_params p = self.params
-        parameter_set(&p, name, value)
+        cdef vec3 place = self.now.state.position
+        cdef bint moved = "position" in parameters
+        for name, value in parameters.items():
+            if name == "position":
+                place = _as_place(value, "position")
+            else:
+                parameter_set(&p, name, value)
         parameters_check(&p)
         self.enter()
         try:
-            self.params = p
+            if self.scene.journal_ is not None:
+                self.tell("set", parameters)
+            with cython.critical_section(self):
+                self.params = p
+                if moved:
+                    self.now.state.position = place
             self.forget_near()
             self.publish()
         finally:
             self.leave()
         return 0
+
+    def set(self, **parameters):
+        """Change several parameters at once: all of them, or none when one makes no sense.
+
+        Parameters
+        ----------
+        **parameters
+            As for the constructor, but callbacks and ``user_data``. ``position``: (3,) floats,
+            metres; the character remembers what it stands on. The capsule changes about its
+            centre; `resize` keeps the feet where they are.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A value makes no sense, or values do not fit together; nothing has changed.
+
+        Examples
+        --------
+        >>> from pycct import CharacterController, Scene
+        >>> hero = CharacterController(Scene())
+        >>> hero.set(radius=0.2, height=0.3, step_offset=0.1)
+        >>> hero.radius, hero.height, hero.step_offset
+        (0.2, 0.3, 0.1)
+        """
+        self.change(parameters)
 
     @property
     def radius(self):
@@ -1768,6 +1915,7 @@ def separate(controllers, dt):
                     n = shared_collect(&hero.scene.neighbours.shared, box, &me, others, room)
                 push = separation(&me, others, n, hero.params.up, limit)
             pushes.append(from_vec3(push))
+        tell_together("separate", heroes, {"dt": dt})
         for hero, given in zip(heroes, pushes):
             with cython.critical_section(hero):
                 hero.now.state.separation = v3_add(hero.now.state.separation, v3(given[0], given[1], given[2]))
@@ -1775,6 +1923,20 @@ def separate(controllers, dt):
         free(others)
         for hero in taken:
             hero.leave()
+
+
+cdef int tell_together(str name, list heroes, dict arguments) except -1:
+    """Call the listeners of all scenes of these controllers, each with those of its scene."""
+    cdef CharacterController hero
+    cdef dict by_scene = {}
+    for hero in heroes:
+        if hero.scene.journal_ is not None:
+            by_scene.setdefault(hero.scene, []).append(hero)
+    for scene, ones in by_scene.items():
+        listener = (<Scene>scene).journal_
+        if listener is not None:
+            listener(scene, name, {"controllers": ones, **arguments})
+    return 0
 
 
 cdef list _as_list(object value, str name):

@@ -1,6 +1,6 @@
 # cython: language_level=3
 """What CharacterController, Crowd and move_many share: parameters, the beginning, shift and bytes of a state."""
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from pycct.character.move_types cimport (
     controller_params,
@@ -39,6 +39,14 @@ cdef double as_time(object value) except? -1.0
 cdef int parameter_set(controller_params* p, str name, object value) except -1
 cdef object parameter_get(const controller_params* p, str name)
 cdef int parameters_check(const controller_params* p) except -1
+# Mix a word into a hash: one-to-one in each argument, so that a change of one word always shows (the finaliser of
+# splitmix64).
+cdef uint64_t mix64(uint64_t h, uint64_t x) noexcept nogil
+# Hash of the saved bytes of parameters.
+cdef uint64_t parameters_hash(const controller_params* p, uint64_t version) noexcept nogil
+# Hash of a character: of its id, its group, its world, its parameters (by their hash) and the saved bytes of its state.
+cdef uint64_t character_hash(uint64_t parameters, int64_t id, int32_t group, int32_t home,
+                             const controller_state* s) noexcept nogil
 # Bytes may be anything: ValueError when no controller can have these.
 cdef int parameters_loaded(controller_params* p) except -1
 cdef bint state_makes_sense(const controller_state* s) noexcept nogil

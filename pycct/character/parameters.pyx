@@ -265,6 +265,48 @@ cdef void state_bytes(cursor* c, controller_state* s) noexcept nogil:
     _field_flag(c, &g.has_face)
 
 
+cdef uint64_t mix64(uint64_t h, uint64_t x) noexcept nogil:
+    h = (h ^ x) + 0x9E3779B97F4A7C15u
+    h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9u
+    h = (h ^ (h >> 27)) * 0x94D049BB133111EBu
+    return h ^ (h >> 31)
+
+
+cdef inline uint64_t _mix_bytes(uint64_t h, const uint8_t* at, const uint8_t* end) noexcept nogil:
+    """Mix bytes in, eight at a time; zeros follow the last."""
+    cdef uint64_t word
+    cdef int k
+    while at + 8 <= end:
+        word = 0
+        for k in range(8):
+            word |= <uint64_t>at[k] << (8 * k)
+        h = mix64(h, word)
+        at += 8
+    word = 0
+    for k in range(<int>(end - at)):
+        word |= <uint64_t>at[k] << (8 * k)
+    return mix64(h, word)
+
+
+cdef uint64_t parameters_hash(const controller_params* p, uint64_t version) noexcept nogil:
+    cdef uint8_t[512] room
+    cdef cursor c
+    c.at = room
+    c.loads = False
+    parameters_bytes(&c, <controller_params*>p)
+    return _mix_bytes(version, room, c.at)
+
+
+cdef uint64_t character_hash(uint64_t parameters, int64_t id, int32_t group, int32_t home,
+                             const controller_state* s) noexcept nogil:
+    cdef uint8_t[512] room
+    cdef cursor c
+    c.at = room
+    c.loads = False
+    state_bytes(&c, <controller_state*>s)
+    return _mix_bytes(mix64(mix64(parameters, <uint64_t>id), <uint64_t>group | <uint64_t>home << 32), room, c.at)
+
+
 cdef int parameters_loaded(controller_params* p) except -1:
     """As the constructor checks them."""
     p.radius = as_positive(p.radius, "data: radius")

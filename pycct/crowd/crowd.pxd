@@ -34,10 +34,14 @@ cdef class Crowd:
     cdef dict shown             # name -> array that is kept up to date, since somebody has it
     cdef bint has_places        # shown["_places"], for questions of any thread, has been filled in
     cdef dict views             # name -> the same, read-only
-    cdef int busy               # 1: somebody's; 2: and what questions of other threads read is being changed
+    cdef object journal_        # who is told of changes before they take effect, or None
+    # 1: somebody's; 2: and what questions of other threads read is being changed; 3: its listener is told, and may
+    # read; 4: it reads.
+    cdef int busy
     cdef unsigned long owner    # whose
     cdef int readers            # questions that read now
-    cdef int enter(self) except -1
+    cdef int enter(self, bint reads=*) except -1
+    cdef int tell(self, str name, dict arguments) except -1
     cdef int alone(self) except -1
     cdef void leave(self) noexcept
     cdef int32_t row_of(self, controller_params* p) except -1

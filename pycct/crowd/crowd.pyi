@@ -9,7 +9,7 @@ from pycct._core import _Climbing, _NonWalkable, _RuleSet
 from pycct.character.parameters import Contacts
 from pycct.crowd.records import GroundArrays
 from pycct.runtime.enums import Behavior, CollisionFlags
-from pycct.scene.scene import Scene, _Quaternion
+from pycct.scene.scene import Scene, _Journal, _Quaternion
 from pycct.scene.worlds import Worlds
 from pycct.shapes.primitives import Capsule, _Number, _Point, _Vector
 
@@ -118,6 +118,10 @@ class Crowd:
     def standing_on(self) -> _Ids: ...
     @property
     def ids(self) -> _Ids: ...
+    @property
+    def journal(self) -> _Journal | None: ...
+    @journal.setter
+    def journal(self, listener: _Journal | None) -> None: ...
     def __len__(self) -> int: ...
     @overload
     def index_of(self, ids: SupportsIndex) -> int: ...

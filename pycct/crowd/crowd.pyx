@@ -8,7 +8,7 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.pythread cimport PyThread_get_thread_ident
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
@@ -27,6 +27,7 @@ from pycct.character.parameters cimport (
     parameter_set,
     parameters_bytes,
     parameters_check,
+    parameters_hash,
     parameters_loaded,
     state_bytes,
     state_forget,
@@ -411,6 +412,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
     def __init__(self, scene, positions, *, order="simultaneous", group=0, world=0, **parameters):
         cdef vector_rows rows
+        cdef Scene home
         if not isinstance(scene, (Scene, Worlds)):
             raise TypeError(f"scene must be a Scene or Worlds, not {type(scene).__name__}")
         if not isinstance(order, str) or order not in ORDERS:
@@ -437,6 +439,11 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         try:
             self.settle_in()
             self.fresh_arrays()
+            for home in self.scenes_:
+                if home.journal_ is not None:
+                    with home.lock:
+                        home.tell(home, "Crowd", {"scene": scene, "positions": places, "order": order,
+                                                           "group": group, "world": world, **parameters})
             self.add(places, group=group, world=world, **parameters)
         except BaseException:
             self.move_out()
@@ -448,16 +455,57 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         for home in self.scenes_:
             (<Scene>home).crowds_.add(self)
 
-    cdef int enter(self) except -1:
-        """Take the crowd for this thread; RuntimeError when another has it."""
+    cdef int enter(self, bint reads=False) except -1:
+        """Take the crowd for this thread; RuntimeError when another has it. Its listener may read."""
+        cdef unsigned long me = <unsigned long>PyThread_get_thread_ident()
         with cython.critical_section(self):
             if self.scenes_ is None:
                 raise RuntimeError("the crowd was not initialised: call Crowd.__init__")
+            if self.busy == 3 and self.owner == me:
+                if not reads:
+                    raise RuntimeError("the crowd's listener must not change the crowd")
+                self.busy = 4
+                return 0
             if self.busy:
                 raise RuntimeError("the crowd is in use by another thread")
             self.busy = 1
-            self.owner = <unsigned long>PyThread_get_thread_ident()
+            self.owner = me
         return 0
+
+    cdef int tell(self, str name, dict arguments) except -1:
+        """Call the listener, who may read meanwhile."""
+        cdef object listener = self.journal_
+        if listener is None:
+            return 0
+        with cython.critical_section(self):
+            self.busy = 3
+        try:
+            listener(self, name, arguments)
+        finally:
+            with cython.critical_section(self):
+                self.busy = 1
+        return 0
+
+    @property
+    def journal(self):
+        """Listener that receives every change of the members and every move call, or None. Settable.
+
+        ``listener(crowd, name, arguments)`` is called before the change takes effect, as that of
+        `Scene.journal`: ``name`` is the method (``"move"``, ``"run"``, ``"add"``, ``"remove"``, ``"set"``,
+        ``"teleport"``, ``"resize"``, ``"separate"``, ``"snap_to_ground"``, ``"restore"``, ``"extract"``,
+        ``"insert"``, ``"shift_origin"`` of the scene), ``arguments`` a dict. The listener may read the
+        crowd, `save` and `state_hash` included, but must not change it. What it raises reaches
+        the caller, and nothing has changed.
+        """
+        return self.journal_
+
+    @journal.setter
+    def journal(self, listener):
+        if listener is not None and not callable(listener):
+            raise TypeError(f"journal must be callable or None, not {type(listener).__name__}")
+        self.enter()
+        self.journal_ = listener
+        self.leave()
 
     cdef int alone(self) except -1:
         """Wait until no question reads what is going to be changed, and let none begin until it is left."""
@@ -474,7 +522,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
     cdef void leave(self) noexcept:
         with cython.critical_section(self):
-            self.busy = 0
+            self.busy = 3 if self.busy == 4 else 0
 
     # --- parameters --------------------------------------------------------------------------------------------------
 
@@ -641,7 +689,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
     cdef object view(self, str name):
         """A read-only view that moves keep up to date."""
-        self.enter()
+        self.enter(True)
         try:
             view = self.views.get(name)
             if view is None:
@@ -750,7 +798,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef const int64_t[::1] numbers
         cdef Py_ssize_t k
         array = as_ids(ids)
-        self.enter()
+        self.enter(True)
         try:
             found = np.empty(array.size, np.int64)
             rows = found
@@ -915,6 +963,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             else:
                 groups = [_as_group(g) for g in groups]
             homes = self.homes_for(world, m)
+            if self.journal_ is not None:
+                self.tell("add", {"positions": array, "group": group, "world": world, **parameters})
             self.grow(n + m)
             fresh = np.empty(m, np.int64)
             ids = fresh
@@ -960,6 +1010,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         try:
             array = np.sort(self.indices(indices))
             gone = array
+            if self.journal_ is not None:
+                self.tell("remove", {"indices": array})
             self.alone()
             for i in range(c.n):
                 if k < gone.shape[0] and gone[k] == i:
@@ -1009,6 +1061,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             which = self.indices(indices)
             # Held by its name, until its rows have been read.
             _held = self.places(positions, which.shape[0], &places)
+            if self.journal_ is not None:
+                self.tell("teleport", {"indices": np.asarray(which), "positions": _held})
             flags = self.flags_
             for k in range(which.shape[0]):
                 state_forget(&self.c.states[which[k]], row_load(&places, k))
@@ -1051,6 +1105,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         try:
             which = self.indices(indices)
             n = which.shape[0]
+            told = {"indices": np.asarray(which), **parameters}
             if "group" in parameters:
                 group = parameters.pop("group")
                 groups = _each(group, "group", n)
@@ -1081,6 +1136,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                         if not any([values is not None for values in columns.values()]):
                             changed[self.c.rows[i]] = row
                     rows.append(row)
+            if self.journal_ is not None:
+                self.tell("set", told)
             self.alone()
             flags = self.flags_
             for k in range(n):
@@ -1129,7 +1186,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             New; of objects for modes and rules.
         """
         cdef int64_t i
-        self.enter()
+        self.enter(True)
         try:
             if name == "group":
                 return np.array([self.c.groups[i] for i in range(self.c.n)], np.int64)
@@ -1325,6 +1382,9 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                     raise ValueError(f"active must have shape ({n},), got {active.shape}")
             if out is not None:
                 as_flags(out, n)
+            if self.journal_ is not None:
+                pool_threads(threads)
+                self.tell("move", {"displacements": _held, "dt": time, "active": active, "min_distance": least})
             many = self.ready(threads, n)
             _snapshots = self.look()
             self.surround(&s, time, least)
@@ -1407,6 +1467,12 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                                      f"row ({k}, {bad}) is {tuple(array[k, bad].tolist())}")
                 far = far or self.far(&ways, n)
                 ways.data += step
+            if self.journal_ is not None:
+                self.tell("run", {"displacements": array, "dt": time, "min_distance": least})
+                _snapshots = self.look()
+                self.surround(&s, time, least)
+                s.ways = ways
+                s.ways.data -= array.shape[0] * step
             path = out
             s.steps = array.shape[0]
             s.step_stride = step
@@ -1432,6 +1498,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef int status
         self.enter()
         try:
+            if self.journal_ is not None:
+                self.tell("separate", {"dt": time})
             self.ready(1, 1)
             _snapshots = self.look()
             self.surround(&s, time, 0.0)
@@ -1464,7 +1532,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef uint8_t[::1] raw
         cdef int64_t total = 0, at = 0
         cdef int k
-        self.enter()
+        self.enter(True)
         try:
             if self.unrecorded:
                 raise RuntimeError("the last move recorded no hits: pass record_hits=True to it")
@@ -1491,7 +1559,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             iterations, full_updates, partial_updates, triangles_tested, recoveries, fixes
             (Rules); zero for who did not move.
         """
-        self.enter()
+        self.enter(True)
         try:
             told = np.zeros(self.c.n, STATS)
             if self.costs_ is not None:
@@ -1566,8 +1634,11 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         q.crowd = &self.c
         q.reach = as_not_negative(max_distance, "max_distance")
         q.snaps = snaps
-        self.enter()
+        self.enter(not snaps)
         try:
+            if snaps and self.journal_ is not None:
+                pool_threads(threads)
+                self.tell("snap_to_ground", {"max_distance": q.reach})
             many = self.ready(threads, self.c.n)
             rows = np.zeros(self.c.n, GROUND)
             done = np.zeros(self.c.n, bool)
@@ -1595,7 +1666,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef uint8_t[::1] raw
         cdef ground_row* r
         cdef int64_t i
-        self.enter()
+        self.enter(True)
         try:
             rows = np.zeros(self.c.n, GROUND)
             if self.c.n > 0:
@@ -1634,7 +1705,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         memset(&some, 0, sizeof(crowd_data))
         q.crowd = &self.c
         q.reach = as_not_negative(height, "height")
-        self.enter()
+        self.enter(True)
         try:
             if indices is not None:
                 # Those alone, as a crowd of their own in the same world.
@@ -1689,6 +1760,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 parameter_set(&p, "height", height if heights is None else heights[k])
                 parameters_check(&p)
                 rows.append(self.row_of(&p))
+            if self.journal_ is not None:
+                self.tell("resize", {"indices": np.asarray(which), "height": height})
             self.alone()
             for k in range(which.shape[0]):
                 i = which[k]
@@ -1728,7 +1801,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef int status
         cdef unsigned long long env
         cdef list told = []
-        self.enter()
+        self.enter(True)
         try:
             self.ready(1, 1)
             which = np.arange(self.c.n) if indices is None else self.indices(indices)
@@ -1760,19 +1833,30 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
     # --- bytes -------------------------------------------------------------------------------------------------------
 
     def state_hash(self):
-        """64 bits over every position and flag, and the results version.
+        """Hash of everything that decides the next moves of the members.
 
-        Two machines that made the same moves have the same; a difference of one bit shows.
+        The sum, modulo 2**64, of one hash a member: of its id, group, parameters, pose and memory
+        of the last move (RULES 8), and of the results version. Hashes of parts of a crowd add up
+        to that of the whole, in any order. 0 for an empty crowd.
+
+        Two machines that made the same moves have the same hash; a difference of one bit in one
+        member changes it.
 
         Returns
         -------
         int
+            From 0 to 2**64 - 1.
         """
-        cdef const uint8_t[::1] flags
-        self.enter()
+        cdef uint64_t[::1] of_rows
+        cdef int32_t k
+        self.enter(True)
         try:
-            flags = self.flags_
-            return crowd_hash(&self.c, &flags[0] if self.c.n > 0 else NULL, RESULTS_VERSION)
+            if self.c.n == 0:
+                return 0
+            of_rows = np.empty(self.n_rows, np.uint64)
+            for k in range(self.n_rows):
+                of_rows[k] = parameters_hash(&self.c.table[k], RESULTS_VERSION)
+            return crowd_hash(&self.c, &of_rows[0])
         finally:
             self.leave()
 
@@ -1793,6 +1877,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef int k
         self.enter()
         try:
+            if self.journal_ is not None:
+                self.tell("shift_origin", {"offset": from_vec3(o)})
             for i in range(self.c.n):
                 state_shift(&self.c.states[i], o, self.c.table[self.c.rows[i]].up)
             for k in range(self.n_threads):
@@ -1818,7 +1904,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef int64_t i
         cdef int32_t k, order, n_rows
         cdef size_t size
-        self.enter()
+        self.enter(True)
         try:
             # Rows in the order of use: equal crowds have equal bytes, whatever has happened to them.
             rows = []

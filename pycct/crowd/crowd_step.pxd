@@ -163,5 +163,5 @@ cdef void crowd_probe(crowd_question* q, int threads) noexcept nogil
 cdef void crowd_can_resize(crowd_question* q, int threads) noexcept nogil
 cdef void ground_row_fill(ground_row* r, const controller_params* p, const ground_contact* g,
                           double distance) noexcept nogil
-# 64 bits over all positions and flags.
-cdef uint64_t crowd_hash(const crowd_data* c, const uint8_t* flags, uint64_t version) noexcept nogil
+# Sum of the members' hashes modulo 2**64; ``of_rows``: the hashes of the rows of parameters.
+cdef uint64_t crowd_hash(const crowd_data* c, const uint64_t* of_rows) noexcept nogil

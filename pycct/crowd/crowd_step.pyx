@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
-from pycct.character.parameters cimport SEPARATION_SPEED, character_of, gap_to_close, is_walkable, snapped
+from pycct.character.parameters cimport SEPARATION_SPEED, character_hash, character_of, gap_to_close, is_walkable, snapped
 from pycct.args.values cimport FARTHEST
 from pycct.character.gathering cimport scratch_free
 from pycct.character.move cimport compact_cache_free, move_controller, move_compact
@@ -506,21 +506,11 @@ cdef void crowd_can_resize(crowd_question* q, int threads) noexcept nogil:
     pool_run(_can_resize_some, q, q.crowd.n, CHUNK, threads if q.crowd.n >= MANY else 1)
 
 
-cdef inline uint64_t _mix(uint64_t h, uint64_t x) noexcept nogil:
-    """One-to-one in each argument: a change of one word always shows (the finaliser of splitmix64)."""
-    h = (h ^ x) + 0x9E3779B97F4A7C15u
-    h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9u
-    h = (h ^ (h >> 27)) * 0x94D049BB133111EBu
-    return h ^ (h >> 31)
-
-
-cdef uint64_t crowd_hash(const crowd_data* c, const uint8_t* flags, uint64_t version) noexcept nogil:
-    cdef uint64_t h = _mix(version, <uint64_t>c.n)
-    cdef uint64_t bits[3]
+cdef uint64_t crowd_hash(const crowd_data* c, const uint64_t* of_rows) noexcept nogil:
+    cdef uint64_t total = 0
     cdef int64_t i
+    cdef int32_t home
     for i in range(c.n):
-        memcpy(bits, &c.states[i].position, sizeof(bits))
-        h = _mix(_mix(_mix(_mix(h, bits[0]), bits[1]), bits[2]), flags[i])
-        if c.homes != NULL:
-            h = _mix(h, <uint64_t>c.homes[i])
-    return h
+        home = 0 if c.homes == NULL else c.homes[i]
+        total += character_hash(of_rows[c.rows[i]], c.ids[i], c.groups[i], home, &c.states[i])
+    return total

@@ -253,6 +253,21 @@ cdef inline int _look_again(const vector_rows* ways, int64_t i, vec3* way) excep
     return 0
 
 
+cdef int _tell(list heroes, object displacements, double dt, double min_distance) except -1:
+    """Call the listeners of the scenes, each with its own controllers."""
+    cdef dict rows = {}
+    for i, hero in enumerate(heroes):
+        if (<CharacterController>hero).scene.journal_ is not None:
+            rows.setdefault((<CharacterController>hero).scene, []).append(i)
+    for scene, mine in rows.items():
+        listener = (<Scene>scene).journal_
+        if listener is not None:
+            listener(scene, "move_many", {"controllers": [heroes[i] for i in mine],
+                                          "displacements": displacements[mine], "dt": dt,
+                                          "min_distance": min_distance})
+    return 0
+
+
 cdef int _check(const team_job* j, int64_t row) except -1:
     """Whether the move that was made may take effect."""
     raise_status(j.status)
@@ -319,7 +334,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
     cdef team_room own
     cdef team_room* room = &own
     cdef int64_t n, i, entered = 0, done = 0
-    cdef bint begun = False, large
+    cdef bint begun = False, large, listened = False
     cdef vec3 way
     cdef int many
     cdef uint8_t[::1] flags
@@ -359,6 +374,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
                 raise ValueError("controllers must be different from one another")
             hero.enter()
             entered += 1
+            listened = listened or hero.barred != 0
             scene = hero.scene
             snap = snaps.get(scene)
             if snap is None:
@@ -381,6 +397,8 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
             t.flags += done
             with nogil:
                 pool_run_brief(_move_some, &t, n - done, CHUNK, many, &room.pace)
+        if listened:
+            _tell(heroes, _held, time, least)
         # Before anything takes effect.
         if t.odd > 0:
             for i in range(n):

@@ -170,9 +170,7 @@ def _inside(x, a, b, c, n):
     v = sub(c, b)
     w = sub(a, c)
     if not (
-        dot(cross(u, sub(x, a)), n) >= 0.0
-        and dot(cross(v, sub(x, b)), n) >= 0.0
-        and dot(cross(w, sub(x, c)), n) >= 0.0
+        dot(cross(u, sub(x, a)), n) >= 0.0 and dot(cross(v, sub(x, b)), n) >= 0.0 and dot(cross(w, sub(x, c)), n) >= 0.0
     ):
         return False
     # Beyond the sharp end of a sliver two edges are as good as one line to these

@@ -1,6 +1,7 @@
 """The CharacterController around the moves, and what it tells of them."""
 
 import logging
+import struct
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from math import sqrt
@@ -38,6 +39,7 @@ from pycct.reference.vec import (
     sub,
 )
 from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Region, Rules
+from pycct.runtime.version import RESULTS_VERSION
 
 FLAGS = tuple(CollisionFlags(i) for i in range(8))
 # Silent until the program that uses it says where its log goes.
@@ -388,6 +390,32 @@ def _memory_of(v):
     )
 
 
+def _mix(h, x):
+    """One-to-one in each argument (the finaliser of splitmix64)."""
+    h = ((h ^ x) + 0x9E3779B97F4A7C15) % 2**64
+    h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    h = (h ^ (h >> 27)) * 0x94D049BB133111EB % 2**64
+    return h ^ (h >> 31)
+
+
+def _mix_bytes(h, data):
+    """Mix bytes in, eight at a time; zeros follow the last."""
+    data += bytes(8 - len(data) % 8)
+    for word in struct.unpack(f"<{len(data) // 8}Q", data):
+        h = _mix(h, word)
+    return h
+
+
+def _tell_together(name, heroes, **arguments):
+    """Call the listeners of all scenes of these controllers, each with those of its scene."""
+    scenes = []
+    for hero in heroes:
+        if hero.scene not in scenes:
+            scenes.append(hero.scene)
+    for scene in scenes:
+        scene._tell(scene, name, controllers=[h for h in heroes if h.scene is scene], **arguments)
+
+
 def separate(controllers, dt):
     """Push overlapping characters apart: half the overlap each, horizontally, in their next move (RULES 8).
 
@@ -419,6 +447,7 @@ def separate(controllers, dt):
     with ExitStack() as stack:
         for hero in heroes:
             stack.enter_context(hero._mine())
+        _tell_together("separate", heroes, dt=dt)
         for hero in heroes:
             if hero.collide:
                 hero._memory = replace(hero._memory, separation=add(hero._memory.separation, hero._push(limit)))
@@ -437,10 +466,7 @@ def _parameter(name, doc):
     """A settable parameter of a controller."""
 
     def set_it(self, value):
-        params = _checked(replace(self._params, **{name: CONVERT[name](value, name)}))
-        with self._mine():
-            self._params = params
-            self._publish()
+        self._change({name: value})
 
     return property(lambda self: getattr(self._params, name), set_it, doc=doc)
 
@@ -542,10 +568,13 @@ class CharacterController:
         self._on_hit = as_callback(on_hit, "on_hit")
         self._behavior = as_callback(behavior, "behavior")
         self._filter = as_callback(filter, "filter")
+        told = {name: value for name, value in given.items() if name not in ("self", "scene", "position")}
+        scene._tell(scene, "CharacterController", position=place, **told)
         self._params = params
         self._scene = scene
         self._proxy = None
         self._removed = self._busy = False
+        self._telling = False  # answers of callbacks decide a change
         self._group = 0  # see Crowd
         self._stats = MoveStats()
         self._warned = set()
@@ -572,6 +601,39 @@ class CharacterController:
         finally:
             self._busy = False
 
+    def _tell(self, name, **arguments):
+        """Call the scene's listener."""
+        self._scene._tell(self, name, **arguments)
+
+    @contextmanager
+    def _answers_told(self):
+        """The listener hears answers of callbacks meanwhile."""
+        self._telling = True
+        try:
+            yield
+        finally:
+            self._telling = False
+
+    def _change(self, parameters):
+        """Change parameters, and the position when it is among them: all of them or none."""
+        for name in parameters:
+            if name not in CONVERT and name != "position":
+                raise TypeError(f"unexpected keyword argument {name!r}")
+        place = self._memory.position
+        if "position" in parameters:
+            place = as_place(parameters["position"], "position")
+        fresh = {name: CONVERT[name](value, name) for name, value in parameters.items() if name != "position"}
+        params = _checked(replace(self._params, **fresh))
+        with self._mine():
+            self._tell("set", **parameters)
+            self._params = params
+            self._memory = replace(self._memory, position=place)
+            self._publish()
+
+    def set(self, **parameters):
+        """Change several parameters at once, ``position`` too: all of them, or none when one makes no sense."""
+        self._change(parameters)
+
     def _publish(self):
         """Let the proxy follow."""
         if self._proxy is not None and self._proxy.scene is None:
@@ -581,7 +643,8 @@ class CharacterController:
         if self._proxy is not None:
             if self._proxy.shape.radius != self.radius or self._proxy.shape.height != self.height:
                 self._proxy._shape = self.shape
-            self._proxy.move_to(self.position, _z_to(self.up))
+            with self._scene._quietly():
+                self._proxy.move_to(self.position, _z_to(self.up))
 
     def _as_character(self):
         """How others see it."""
@@ -643,13 +706,15 @@ class CharacterController:
         if 0.0 < dt < SHORTEST:
             raise ValueError(f"dt must be 0 or at least {SHORTEST:g}, got {dt}")
         min_distance = as_not_negative(min_distance, "min_distance")
-        mask = self.mask if mask is None else as_bits(mask, "mask")
-        filter = self._filter if filter is None else as_callback(filter, "filter")
-        return self._advance(d, dt, min_distance, mask, filter)
+        bits = self.mask if mask is None else as_bits(mask, "mask")
+        chosen = self._filter if filter is None else as_callback(filter, "filter")
+        with self._mine():
+            self._tell("move", displacement=d, dt=dt, min_distance=min_distance, mask=mask, filter=filter)
+        return self._advance(d, dt, min_distance, bits, chosen)
 
     def _advance(self, d, dt, min_distance, mask, filter, others=None):
         """Make a move; ``others``: where other controllers are to be seen, when not where they are."""
-        with self._mine():
+        with self._mine(), self._answers_told():
             before = self._memory
             # A callback may set another one: that is for the next move.
             on_hit = self._on_hit
@@ -721,7 +786,14 @@ class CharacterController:
     def _asked(self, callback, item, convert):
         """What a callback says of a thing; 0 of what is gone."""
         other = _other(self._scene, item.owner, item.id)
-        return 0 if other is None else convert(callback(other))
+        if other is None:
+            return 0
+        answer = convert(callback(other))
+        if self._telling:
+            question = "filter" if convert is bool else "behavior"
+            told = answer if convert is bool else Behavior(answer)
+            self._tell("answer", question=question, other=other, answer=told)
+        return answer
 
     @property
     def position(self):
@@ -732,6 +804,7 @@ class CharacterController:
     def position(self, value):
         p = as_place(value, "position")
         with self._mine():
+            self._tell("set", position=p)
             self._memory = replace(self._memory, position=p)
             self._publish()
 
@@ -745,7 +818,11 @@ class CharacterController:
 
     @foot_position.setter
     def foot_position(self, value):
-        self.position = madd(as_place(value, "foot_position"), self.up, self._foot())
+        p = as_place(value, "foot_position")
+        with self._mine():
+            self._tell("set", foot_position=p)
+            self._memory = replace(self._memory, position=madd(p, self.up, self._foot()))
+            self._publish()
 
     def _shift_origin(self, o):
         """The same place in coordinates whose origin has moved; nothing is forgotten."""
@@ -767,6 +844,7 @@ class CharacterController:
         """
         p = as_place(position, "position")
         with self._mine():
+            self._tell("teleport", position=p)
             self._forget(p)
             self._publish()
 
@@ -801,7 +879,11 @@ class CharacterController:
         bool
             True when the character was moved: down to the contact offset above the ground.
         """
-        ground = CharacterController.probe_ground(self, max_distance)
+        reach = as_not_negative(max_distance, "max_distance")
+        with self._mine():
+            self._tell("snap_to_ground", max_distance=reach)
+        with self._answers_told():
+            ground = CharacterController.probe_ground(self, reach)
         if ground is None or not ground.walkable:
             return False
         gap = ground.distance - self.contact_offset
@@ -849,6 +931,7 @@ class CharacterController:
         params = _checked(replace(self._params, height=as_not_negative(height, "height")))
         place = madd(self.position, self.up, 0.5 * (params.height - self.height))
         with self._mine():
+            self._tell("resize", height=params.height)
             self._params = params
             self._memory = replace(self._memory, position=place)
             self._publish()
@@ -869,7 +952,8 @@ class CharacterController:
         more = as_not_negative(margin, "margin")
         if more > FARTHEST:
             raise ValueError(f"margin must not exceed {FARTHEST:g} m, got {more}")
-        with self._mine():
+        with self._mine(), self._answers_told():
+            self._tell("unstick", margin=more)
             job = self._job(self._memory, self.mask, self._filter)
             job.unstick(more)
             if max_abs(job.s.position) > FARTHEST:
@@ -928,6 +1012,16 @@ class CharacterController:
         ]
         return Explanation(d, memory.position, job.s.position, FLAGS[job.s.flags], events)
 
+    def state_hash(self):
+        """64 bits over id, group, parameters and memory: everything that decides the next move."""
+        return self._state_hash(0)
+
+    def _state_hash(self, home):
+        h = _mix_bytes(RESULTS_VERSION, saves.PARAMS.pack(*_params_values(self._params)))
+        return _mix_bytes(
+            _mix(_mix(h, self.id), self._group | home << 32), saves.STATE.pack(*_memory_values(self._memory))
+        )
+
     def save(self):
         """Everything the character is, as bytes; `restore` takes them back.
 
@@ -951,6 +1045,7 @@ class CharacterController:
         params = replace(_params_of(params), proxy=self._params.proxy)
         memory = _memory_of(memory)
         with self._mine():
+            self._tell("restore", data=data)
             self._params = params
             self._forget(memory.position)
             self._memory = memory
@@ -974,11 +1069,13 @@ class CharacterController:
     def remove(self):
         """Take the character out of the scene; it cannot be moved any more."""
         with self._mine():
+            self._tell("remove")
             self._removed = True
             self._scene._characters.pop(self.id, None)
             self._scene._with_proxy.pop(self.id, None)
             if self._proxy is not None and self._proxy.scene is not None:
-                self._scene.remove(self._proxy)
+                with self._scene._quietly():
+                    self._scene.remove(self._proxy)
             self._proxy = None
 
     def add_proxy(self, layer=1, user_data=None):
@@ -1002,7 +1099,10 @@ class CharacterController:
             raise RuntimeError("the controller has a proxy already")
         with self._mine():
             place = {"position": self.position, "rotation": _z_to(self.up)}
-            self._proxy = self._scene.add(self.shape, **place, body="kinematic", layer=layer, user_data=user_data)
+            layer = as_bits(layer, "layer")
+            self._tell("add_proxy", layer=layer, user_data=user_data)
+            with self._scene._quietly():
+                self._proxy = self._scene.add(self.shape, **place, body="kinematic", layer=layer, user_data=user_data)
             self._params = replace(self._params, proxy=self._proxy.id)
             self._scene._with_proxy[self.id] = self
         return self._proxy

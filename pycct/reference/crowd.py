@@ -3,6 +3,7 @@
 import inspect
 import operator
 import struct
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +27,6 @@ from pycct.reference.types import ACTOR, CONTROLLER, OBSTACLE
 from pycct.reference.values import as_bool, as_float, as_not_negative, as_place
 from pycct.reference.vec import madd
 from pycct.reference.worlds import Worlds
-from pycct.runtime.version import RESULTS_VERSION
 
 ORDERS = ("simultaneous", "sequential")
 # Added to the order in saved bytes when the world of each member follows at the end.
@@ -111,14 +111,6 @@ def _check_out(out, n):
         raise ValueError("out must be writeable")
 
 
-def _mix(h, x):
-    """One-to-one in each argument (the finaliser of splitmix64)."""
-    h = ((h ^ x) + 0x9E3779B97F4A7C15) % 2**64
-    h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-    h = (h ^ (h >> 27)) * 0x94D049BB133111EB % 2**64
-    return h ^ (h >> 31)
-
-
 def _who(met, kind):
     """The id of what was met when it is of that kind, else -1."""
     return met.id if met.owner == kind else -1
@@ -164,11 +156,41 @@ class Crowd:
         if _each(group, "group", len(places)) is None:
             self._usual_group = _group(group)
         self.controllers = []
+        self._journal = None
+        self._depth = 0
         self._flags = np.zeros(0, np.uint8)
         self._forget_move()
+        told = {"scene": scene, "positions": np.array(places).reshape(-1, 3), "order": order, "group": group}
+        for home in self._scenes:
+            home._tell(home, "Crowd", **told, world=world, **parameters)
         self.add(np.array(places).reshape(-1, 3), group=group, world=world, **parameters)
         for home in self._scenes:
             home._crowds.add(self)
+
+    @property
+    def journal(self):
+        """Listener ``listener(crowd, name, arguments)`` for changes and moves before they take effect. Settable."""
+        return self._journal
+
+    @journal.setter
+    def journal(self, listener):
+        if listener is not None and not callable(listener):
+            raise TypeError(f"journal must be callable or None, not {type(listener).__name__}")
+        self._journal = listener
+
+    @contextmanager
+    def _change(self, name, **arguments):
+        """Call the listener; what happens inside is told nobody."""
+        if self._journal is not None and self._depth == 0:
+            self._journal(self, name, arguments)
+        self._depth += 1
+        try:
+            with ExitStack() as stack:
+                for scene in self._scenes:
+                    stack.enter_context(scene._quietly())
+                yield
+        finally:
+            self._depth -= 1
 
     def add(self, positions, *, group=None, world=0, **parameters):
         """Add characters; what is not given is as the crowd was made.
@@ -202,14 +224,15 @@ class Crowd:
             groups = [self._usual_group if group is None else group] * len(places)
         groups = [_group(g) for g in groups]
         homes = self._homes_for(world, len(places))
-        # Ids larger than any that a scene of the crowd has issued.
-        first = max(scene._next_id for scene in self._scenes)
-        fresh = []
-        for k, made in enumerate(zip(places, rows, groups, homes, strict=True)):
-            self._scenes[homes[k]]._next_id = first + k
-            fresh.append(self._made(*made))
-        for scene in self._scenes:
-            scene._next_id = first + len(fresh)
+        with self._change("add", positions=np.array(places).reshape(-1, 3), group=group, world=world, **parameters):
+            # Ids larger than any that a scene of the crowd has issued.
+            first = max(scene._next_id for scene in self._scenes)
+            fresh = []
+            for k, made in enumerate(zip(places, rows, groups, homes, strict=True)):
+                self._scenes[homes[k]]._next_id = first + k
+                fresh.append(self._made(*made))
+            for scene in self._scenes:
+                scene._next_id = first + len(fresh)
         self.controllers += fresh
         self._flags = np.append(self._flags, np.zeros(len(fresh), np.uint8))
         self._forget_move()
@@ -268,8 +291,9 @@ class Crowd:
     def remove(self, indices):
         """Take characters out; the others keep their order and ids."""
         gone = self._indices(indices)
-        for i in gone:
-            self.controllers[i].remove()
+        with self._change("remove", indices=np.sort(np.array(gone, np.int64))):
+            for i in gone:
+                self.controllers[i].remove()
         self.controllers = [c for i, c in enumerate(self.controllers) if i not in gone]
         self._flags = np.delete(self._flags, sorted(gone))
         self._forget_move()
@@ -326,18 +350,21 @@ class Crowd:
         _check_threads(threads)
         record_hits = as_bool(record_hits, "record_hits")
         record_stats = as_bool(record_stats, "record_stats")
-        before = [c._memory for c in self.controllers]
-        simultaneous = self.order == "simultaneous"
-        began = [c._others(c.mask) for c in self.controllers] if simultaneous else [None] * len(self)
-        flags = np.zeros(len(self), np.uint8)
-        try:
-            for k, hero in enumerate(self.controllers):
-                if moves[k]:
-                    flags[k] = hero._advance(ways[k], dt, min_distance, hero.mask, None, began[k])
-        except ValueError:
-            for hero, memory in zip(self.controllers, before, strict=True):
-                hero._memory = memory
-            raise
+        with self._change(
+            "move", displacements=np.array(ways).reshape(-1, 3), dt=dt, active=active, min_distance=min_distance
+        ):
+            before = [c._memory for c in self.controllers]
+            simultaneous = self.order == "simultaneous"
+            began = [c._others(c.mask) for c in self.controllers] if simultaneous else [None] * len(self)
+            flags = np.zeros(len(self), np.uint8)
+            try:
+                for k, hero in enumerate(self.controllers):
+                    if moves[k]:
+                        flags[k] = hero._advance(ways[k], dt, min_distance, hero.mask, None, began[k])
+            except ValueError:
+                for hero, memory in zip(self.controllers, before, strict=True):
+                    hero._memory = memory
+                raise
         self._flags = flags
         self._hits = None
         if record_hits:
@@ -348,7 +375,7 @@ class Crowd:
                 for name in STATS.names if moves[k] else ():
                     self._costs[name][k] = int(getattr(hero._stats, name))
         if simultaneous:
-            self.separate(dt)
+            self._separate(dt)
         if out is None:
             return flags.copy()
         out[:] = flags
@@ -356,7 +383,12 @@ class Crowd:
 
     def separate(self, dt):
         """Push overlapping characters apart in their next move, half the overlap each (RULES 8)."""
-        limit = SEPARATION_SPEED * as_not_negative(dt, "dt")
+        dt = as_not_negative(dt, "dt")
+        with self._change("separate", dt=dt):
+            self._separate(dt)
+
+    def _separate(self, dt):
+        limit = SEPARATION_SPEED * dt
         pushes = [c._push(limit) if c.collide else c._memory.separation for c in self.controllers]
         for hero, push in zip(self.controllers, pushes, strict=True):
             hero._memory = replace(hero._memory, separation=push)
@@ -383,9 +415,12 @@ class Crowd:
         for step in ways:
             _vectors(step, "displacements", len(self))
         path = np.empty(ways.shape)
-        for k, step in enumerate(ways):
-            self.move(step, dt, min_distance=min_distance)
-            path[k] = self.positions
+        with self._change(
+            "run", displacements=ways, dt=_time(dt), min_distance=as_not_negative(min_distance, "min_distance")
+        ):
+            for k, step in enumerate(ways):
+                self.move(step, dt, min_distance=min_distance)
+                path[k] = self.positions
         return path
 
     def hits(self):
@@ -411,15 +446,18 @@ class Crowd:
     def teleport(self, indices, positions):
         """Put characters elsewhere; they forget what they stand on."""
         numbers = self._indices(indices)
-        for i, place in zip(numbers, _places(positions, len(numbers)), strict=True):
-            self.controllers[i].teleport(place)
-            self._flags[i] = 0
+        places = _places(positions, len(numbers))
+        with self._change("teleport", indices=np.array(numbers, np.int64), positions=np.array(places).reshape(-1, 3)):
+            for i, place in zip(numbers, places, strict=True):
+                self.controllers[i].teleport(place)
+                self._flags[i] = 0
 
     def set(self, indices, **parameters):
         """Change parameters of characters, ``group``, ``world``, ``position`` too: one value, or one per index."""
         numbers = self._indices(indices)
         n = len(numbers)
         groups = places = homes = None
+        told = {"indices": np.array(numbers, np.int64), **parameters}
         if "world" in parameters:
             homes = self._homes_for(parameters.pop("world"), n)
         if "group" in parameters:
@@ -439,15 +477,16 @@ class Crowd:
                 for name, values in columns.items()
             }
             fresh.append(_checked(replace(self.controllers[i]._params, **given)))
-        for k, i in enumerate(numbers):
-            if homes is not None and homes[k] != self._home_of(self.controllers[i]):
-                self._move_to(homes[k], i)
-            hero = self.controllers[i]
-            hero._params = fresh[k]
-            if groups is not None:
-                hero._group = groups[k]
-            if places is not None:
-                hero._memory = replace(hero._memory, position=places[k])
+        with self._change("set", **told):
+            for k, i in enumerate(numbers):
+                if homes is not None and homes[k] != self._home_of(self.controllers[i]):
+                    self._move_to(homes[k], i)
+                hero = self.controllers[i]
+                hero._params = fresh[k]
+                if groups is not None:
+                    hero._group = groups[k]
+                if places is not None:
+                    hero._memory = replace(hero._memory, position=places[k])
 
     def get(self, name):
         """Values of a parameter: (n,) array, (n, 3) for ``up``."""
@@ -472,8 +511,9 @@ class Crowd:
         for i, h in zip(numbers, heights, strict=True):
             # To find what is wrong before anything changes.
             _checked(replace(self.controllers[i]._params, height=as_not_negative(h, "height")))
-        for i, h in zip(numbers, heights, strict=True):
-            self.controllers[i].resize(h)
+        with self._change("resize", indices=np.array(numbers, np.int64), height=height):
+            for i, h in zip(numbers, heights, strict=True):
+                self.controllers[i].resize(h)
 
     def _grounds(self, contacts, reach):
         rows = np.zeros(len(self), GROUND)
@@ -514,15 +554,16 @@ class Crowd:
         contacts = self._below(reach)
         found = self._grounds(contacts, reach)
         done = np.zeros(len(self), bool)
-        for k, (hero, contact) in enumerate(zip(self.controllers, contacts, strict=True)):
-            gap = found.distance[k] - hero.contact_offset
-            # A remainder of rounding is no gap.
-            if found.hit[k] and found.walkable[k] and gap > 1e-9:
-                place = madd(hero.position, hero.up, -float(gap))
-                hero._memory = replace(
-                    hero._memory, position=place, ground=replace(contact, distance=hero.contact_offset)
-                )
-                done[k] = True
+        with self._change("snap_to_ground", max_distance=reach):
+            for k, (hero, contact) in enumerate(zip(self.controllers, contacts, strict=True)):
+                gap = found.distance[k] - hero.contact_offset
+                # A remainder of rounding is no gap.
+                if found.hit[k] and found.walkable[k] and gap > 1e-9:
+                    place = madd(hero.position, hero.up, -float(gap))
+                    hero._memory = replace(
+                        hero._memory, position=place, ground=replace(contact, distance=hero.contact_offset)
+                    )
+                    done[k] = True
         return done
 
     def can_resize(self, height, threads=1, indices=None):
@@ -549,15 +590,8 @@ class Crowd:
         return next((c for c in self.controllers if c.id == id), None)
 
     def state_hash(self):
-        """64 bits over every position and flag, and the results version; the compiled package's too."""
-        h = _mix(RESULTS_VERSION, len(self))
-        for hero, flags in zip(self.controllers, self._flags.tolist(), strict=True):
-            for word in struct.unpack("<3Q", struct.pack("<3d", *hero.position)):
-                h = _mix(h, word)
-            h = _mix(h, flags)
-            if len(self._scenes) > 1:
-                h = _mix(h, self._home_of(hero))
-        return h
+        """Sum of the members' hashes modulo 2**64, see `CharacterController.state_hash`."""
+        return sum(hero._state_hash(self._home_of(hero)) for hero in self.controllers) % 2**64
 
     def save(self):
         """Everything the crowd is, as bytes: the compiled package's too."""
@@ -617,18 +651,19 @@ class Crowd:
             if id not in mine and self._scenes[home]._has_id(id):
                 raise ValueError("data has ids that belong to others of this scene")
         numbers = [scene._next_id for scene in self._scenes]
-        for hero in self.controllers:
-            hero.remove()
-        self.order, self._usual_group = ORDERS[order], group
-        self._usual = replace(_usual_of(usual), proxy=-1)
-        self.controllers = []
-        for home, (id, row, its_group, _, memory) in zip(homes, found, strict=True):
-            self._scenes[home]._next_id = id
-            hero = self._made(memory.position, row, its_group, home)
-            hero._memory = memory
-            self.controllers.append(hero)
-        for scene, number in zip(self._scenes, numbers, strict=True):
-            scene._next_id = max([number, *(id + 1 for id, *_ in found)])
+        with self._change("restore", data=data):
+            for hero in self.controllers:
+                hero.remove()
+            self.order, self._usual_group = ORDERS[order], group
+            self._usual = replace(_usual_of(usual), proxy=-1)
+            self.controllers = []
+            for home, (id, row, its_group, _, memory) in zip(homes, found, strict=True):
+                self._scenes[home]._next_id = id
+                hero = self._made(memory.position, row, its_group, home)
+                hero._memory = memory
+                self.controllers.append(hero)
+            for scene, number in zip(self._scenes, numbers, strict=True):
+                scene._next_id = max([number, *(id + 1 for id, *_ in found)])
         self._flags = np.array([flags for _, _, _, flags, _ in found], np.uint8)
         self._forget_move()
 
@@ -738,6 +773,11 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
         out = np.zeros(len(controllers), np.uint8)
     else:
         _check_out(out, len(controllers))
+    for scene in {id(hero.scene): hero.scene for hero in controllers}.values():
+        mine = [k for k, hero in enumerate(controllers) if hero.scene is scene]
+        told = {"controllers": [controllers[k] for k in mine], "displacements": np.array([ways[k] for k in mine])}
+        scene._tell(scene, "move_many", **told, dt=dt, min_distance=min_distance)
     for k, (hero, way) in enumerate(zip(controllers, ways, strict=True)):
-        out[k] = CharacterController.move(hero, way, dt, min_distance=min_distance)
+        with hero.scene._quietly():
+            out[k] = CharacterController.move(hero, way, dt, min_distance=min_distance)
     return out

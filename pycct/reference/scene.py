@@ -61,7 +61,9 @@ class Actor:
     @behavior.setter
     def behavior(self, value):
         self._check_present()
-        self._behavior = as_bits(value, "behavior")
+        bits = as_bits(value, "behavior")
+        self._scene._tell(self, "set", behavior=Behavior(bits))
+        self._behavior = bits
         self._changed()
 
     @property
@@ -72,7 +74,9 @@ class Actor:
     @layer.setter
     def layer(self, value):
         self._check_present()
-        self._layer = as_bits(value, "layer")
+        bits = as_bits(value, "layer")
+        self._scene._tell(self, "set", layer=bits)
+        self._layer = bits
         self._changed()
 
     @property
@@ -100,6 +104,7 @@ class Actor:
         p = as_place(position, "position")
         q = self._rotation if rotation is None else as_quat(rotation, "rotation")
         self._check_present()
+        self._scene._tell(self, "move_to", position=p, rotation=None if rotation is None else q)
         self._position = p
         self._rotation = q
         self._changed()
@@ -223,6 +228,8 @@ class Scene:
         self._editing = 0  # depth of nested edits
         self._before = []  # what moves see meanwhile
         self._dirty = False  # a static actor has changed meanwhile
+        self._journal = None
+        self._quiet = 0  # depth of changes that are part of another one
 
     def add(
         self,
@@ -355,7 +362,14 @@ class Scene:
         elif not span(actor.placed.bounds) <= 2.0 * FARTHEST:
             raise ValueError(f"shape must lie within {2.0 * FARTHEST:g} m of the origin once placed")
         with self.lock:
-            actor._id = self._issue() if id is None else self._free_id(id)
+            if id is not None:
+                id = self._free_id(id)
+            told = {"shape": actor.shape, "position": actor.position, "rotation": actor.rotation}
+            if not actor.is_obstacle:
+                told |= {"scale": actor.scale, "body": actor.body}
+            told |= {"layer": actor.layer, "behavior": actor.behavior, "user_data": actor.user_data, "id": id}
+            self._tell(self, "add_obstacle" if actor.is_obstacle else "add", **told)
+            actor._id = self._issue() if id is None else id
             actor._placed = None
             self._actors[actor.id] = actor
             self._actors = dict(sorted(self._actors.items()))
@@ -369,6 +383,31 @@ class Scene:
                 self._dirty = True
             else:
                 self._timestamp += 1
+
+    @property
+    def journal(self):
+        """Listener ``listener(target, name, arguments)`` for changes and moves before they take effect. Settable."""
+        return self._journal
+
+    @journal.setter
+    def journal(self, listener):
+        if listener is not None and not callable(listener):
+            raise TypeError(f"journal must be callable or None, not {type(listener).__name__}")
+        self._journal = listener
+
+    def _tell(self, target, name, **arguments):
+        """Call the listener, unless this change is part of another one."""
+        if self._journal is not None and self._quiet == 0:
+            self._journal(target, name, arguments)
+
+    @contextmanager
+    def _quietly(self):
+        """What happens inside is part of a change that has been told."""
+        self._quiet += 1
+        try:
+            yield
+        finally:
+            self._quiet -= 1
 
     timestamp = property(lambda self: self._timestamp, doc="Counts changes of static actors.")
 
@@ -387,6 +426,7 @@ class Scene:
         it was before it; then all changes show at once and count as one in `timestamp`.
         """
         with self.lock:
+            self._tell(self, "edit")
             if self._editing == 0:
                 self._before = self.items()
                 self._dirty = False
@@ -394,6 +434,7 @@ class Scene:
             try:
                 yield self
             finally:
+                self._tell(self, "end_edit")
                 self._editing -= 1
                 if self._editing == 0 and self._dirty:
                     self._timestamp += 1
@@ -432,7 +473,10 @@ class Scene:
                 raise ValueError(f"ids must be of actors in this scene, {given[actors.index(None)]} is not")
             if len(set(given.tolist())) != n:
                 raise ValueError("ids must be different from one another")
-            with self.edit():
+            given_turns = None if rotations is None else np.array(turns, np.float64).reshape(-1, 4)
+            told = {"ids": given, "positions": np.array(places, np.float64).reshape(-1, 3), "rotations": given_turns}
+            self._tell(self, "move_actors", **told)
+            with self._quietly(), self.edit():
                 for actor, place, turn in zip(actors, places, turns, strict=True):
                     actor._position = place
                     actor._rotation = actor._rotation if turn is None else turn
@@ -453,7 +497,8 @@ class Scene:
             for who in [*actors, *followers]:
                 if max_abs(sub(who.position, o)) > FARTHEST:
                     raise ValueError(f"offset must leave everything within {FARTHEST:g} m of the origin")
-            with self.edit():
+            self._tell(self, "shift_origin", offset=o)
+            with self._quietly(), self.edit():
                 for actor in actors:
                     actor._position = sub(actor._position, o)
                     actor._changed()
@@ -467,6 +512,7 @@ class Scene:
         with self.lock:
             if actor.scene is not self:
                 raise ValueError("actor is not in this scene")
+            self._tell(self, "remove", actor=actor)
             del self._actors[actor.id]
             actor._scene = None
             self._touch(actor)

@@ -73,12 +73,15 @@ cdef class Scene:
     cdef readonly Neighbours neighbours     # characters that others meet
     cdef dict characters_       # id -> weak reference to a CharacterController
     cdef object crowds_         # weak set of Crowds
+    cdef object journal_        # who is told of changes before they take effect, or None
+    cdef int quiet              # depth of changes that are part of another one
     cdef Snapshot current
     cdef uint64_t changes       # of anything, so far
     cdef uint64_t published     # those of them that the current snapshot shows at least
     cdef readonly uint64_t timestamp    # counts changes of static actors
     cdef int count_edits(self, int change) except -1
     cdef Snapshot snapshot(self)
+    cdef int tell(self, object target, str name, dict arguments) except -1
     cdef View view(self, dict options)
     cdef int64_t issue(self, int64_t n) except -1
     cdef bint has_id(self, int64_t id) except -1

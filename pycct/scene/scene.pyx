@@ -345,6 +345,8 @@ cdef class Actor:
         cdef Scene scene = self._home()
         with scene.lock:
             self._stay(scene)
+            if scene.journal_ is not None:
+                scene.tell(self, "set", {"behavior": Behavior(bits)})
             with cython.critical_section(self):
                 self.behavior_ = bits
             scene.touch(self)
@@ -361,6 +363,8 @@ cdef class Actor:
         cdef Scene scene = self._home()
         with scene.lock:
             self._stay(scene)
+            if scene.journal_ is not None:
+                scene.tell(self, "set", {"layer": bits})
             with cython.critical_section(self):
                 self.layer_ = bits
             scene.touch(self)
@@ -392,6 +396,9 @@ cdef class Actor:
             q = as_quat(rotation, "rotation")
         with scene.lock:
             self._stay(scene)
+            if scene.journal_ is not None:
+                scene.tell(self, "move_to", {"position": from_vec3(p),
+                                             "rotation": None if rotation is None else from_quat(q)})
             # Readers of the attributes do not take the lock.
             with cython.critical_section(self):
                 self.position_ = p
@@ -506,6 +513,8 @@ cdef class Edit:
             raise RuntimeError("an Edit is made by Scene.edit")
         self.scene.lock.take()
         try:
+            if self.scene.journal_ is not None:
+                self.scene.tell(self.scene, "edit", {})
             if self.scene.editing == 0:
                 self.scene.snapshot()
             self.scene.count_edits(1)
@@ -520,7 +529,11 @@ cdef class Edit:
             raise RuntimeError("the edit has not been entered")
         if not self.scene.lock.mine():
             raise RuntimeError("the edit has been entered in another thread")
-        self._end(1)
+        try:
+            if self.scene.journal_ is not None:
+                self.scene.tell(self.scene, "end_edit", {})
+        finally:
+            self._end(1)
         return False
 
     def __del__(self):
@@ -582,10 +595,54 @@ cdef class Scene:
         self.crowds_ = WeakSet()
         self.next_id = 0
         self.unordered = False
+        self.quiet = 0
         self.current = None
         self.changes = 1
         self.published = 0
         self.timestamp = 0
+
+    @property
+    def journal(self):
+        """Listener that receives every change of the scene and every move call, or None. Settable.
+
+        ``listener(target, name, arguments)`` is called before the change takes effect, when all
+        arguments have been checked; what it raises reaches the caller, and nothing has changed.
+
+        * ``target``: the `Scene`, an `Actor`, `Obstacle` or `CharacterController`.
+        * ``name``: the method of the target that was called (``"add"``, ``"move_to"``, ``"move"``,
+          ``"teleport"``, ``"restore"``, ...); ``"set"`` for attributes; ``"edit"`` and ``"end_edit"``
+          for the two ends of an `edit`; ``"CharacterController"`` and ``"Crowd"``, with the scene as
+          target, for what is made; ``"move_many"``, ``"separate"`` and ``"restore_many"`` for those
+          functions; ``"answer"`` for what a ``filter`` or ``behavior`` callback of a controller answers
+          during a change (``question``, ``other``, ``answer``).
+        * ``arguments``: a dict of what was passed, by parameter or attribute. Arrays belong to the
+          caller: copy what you keep.
+
+        Changes of a crowd's members go to `Crowd.journal`. What follows from a change (a proxy that
+        follows its owner) is not told, nor that a controller is collected: call its ``remove``.
+
+        The listener runs in the thread of the change, with the scene held for changes of the
+        scene: it may read, but must not change anything, nor wait for other threads. Changes
+        of controllers in several threads call it at the same time.
+        """
+        return self.journal_
+
+    @journal.setter
+    def journal(self, listener):
+        if listener is not None and not callable(listener):
+            raise TypeError(f"journal must be callable or None, not {type(listener).__name__}")
+        with self.lock:
+            self.journal_ = listener
+            # Controllers look at their own mark only, so that moves cost nothing more without a listener.
+            for hero in self.characters:
+                hero._listened(listener is not None)
+
+    cdef int tell(self, object target, str name, dict arguments) except -1:
+        """Call the listener, unless this change is part of another one. Hold the lock."""
+        cdef object listener = self.journal_
+        if listener is not None and self.quiet == 0:
+            listener(target, name, arguments)
+        return 0
 
     cdef Stage stage(self, Actor actor):
         return self.fixed if actor.body_ == BODY_STATIC else self.moving
@@ -755,7 +812,16 @@ cdef class Scene:
         actor.user_data = user_data
         self._check_span(actor)
         with self.lock:
-            actor.id = self.issue(1) if id is None else self.free_id(id)
+            if id is not None:
+                actor.id = self.free_id(id)
+            if self.journal_ is not None:
+                self.tell(self, "add", {
+                    "shape": shape, "position": from_vec3(actor.position_), "rotation": from_quat(actor.rotation_),
+                    "scale": from_vec3(s), "body": body, "layer": actor.layer_,
+                    "behavior": Behavior(actor.behavior_), "user_data": user_data,
+                    "id": None if id is None else actor.id})
+            if id is None:
+                actor.id = self.issue(1)
             actor.scene_ = self
             self._keep(actor)
         return actor
@@ -802,7 +868,16 @@ cdef class Scene:
         obstacle.user_data = user_data
         self._check_span(obstacle)
         with self.lock:
-            obstacle.id = self.issue(1) if id is None else self.free_id(id)
+            if id is not None:
+                obstacle.id = self.free_id(id)
+            if self.journal_ is not None:
+                self.tell(self, "add_obstacle", {
+                    "shape": shape, "position": from_vec3(obstacle.position_), "rotation": from_quat(obstacle.rotation_),
+                    "layer": obstacle.layer_,
+                    "behavior": Behavior(obstacle.behavior_), "user_data": user_data,
+                    "id": None if id is None else obstacle.id})
+            if id is None:
+                obstacle.id = self.issue(1)
             obstacle.scene_ = self
             self._keep(obstacle)
         return obstacle
@@ -863,6 +938,8 @@ cdef class Scene:
         with self.lock:
             if (<Actor>actor).scene_ is not self:
                 raise ValueError("actor is not in this scene")
+            if self.journal_ is not None:
+                self.tell(self, "remove", {"actor": actor})
             del self.actors_[(<Actor>actor).id]
             self.stage(actor).leave(actor)
             with cython.critical_section(actor):
@@ -1023,6 +1100,7 @@ cdef class Scene:
         rotations : (n, 4) array of floats or (4,) floats, optional
             Unit quaternions (x, y, z, w), or one for all; the default keeps each rotation.
         """
+        cdef quat q
         cdef double[:, ::1] p
         cdef Actor actor
         cdef list actors
@@ -1048,7 +1126,7 @@ cdef class Scene:
                 turns = np.broadcast_to(turns, (given.shape[0], 4))
             if turns.shape != (given.shape[0], 4):
                 raise ValueError(f"rotations must have shape ({given.shape[0]}, 4) or (4,), got {turns.shape}")
-            turns = [as_quat(row, "rotations") for row in turns.tolist()]
+            turns = [from_quat(as_quat(row, "rotations")) for row in turns.tolist()]
         p = places
         with self.lock:
             actors = [self.actors_.get(k) for k in given.tolist()]
@@ -1056,14 +1134,24 @@ cdef class Scene:
                 raise ValueError(f"ids must be of actors in this scene, {given[actors.index(None)]} is not")
             if len(set(given.tolist())) != len(actors):
                 raise ValueError("ids must be different from one another")
-            with self.edit():
-                for i in range(len(actors)):
-                    actor = actors[i]
-                    with cython.critical_section(actor):
-                        actor.position_ = v3_load(&p[i, 0])
-                        if turns is not None:
-                            actor.rotation_ = turns[i]
-                    self.touch(actor)
+            if self.journal_ is not None:
+                self.tell(self, "move_actors", {
+                    "ids": given, "positions": places,
+                    "rotations": None if turns is None else np.array(turns, np.float64).reshape(-1, 4)})
+            self.quiet += 1
+            try:
+                with self.edit():
+                    for i in range(len(actors)):
+                        actor = actors[i]
+                        with cython.critical_section(actor):
+                            actor.position_ = v3_load(&p[i, 0])
+                            if turns is not None:
+                                q = actor.rotation_
+                                q.x, q.y, q.z, q.w = turns[i]
+                                actor.rotation_ = q
+                        self.touch(actor)
+            finally:
+                self.quiet -= 1
 
     def shift_origin(self, offset):
         """Move the origin of the coordinates to ``offset``; the world stays where it is.
@@ -1093,6 +1181,9 @@ cdef class Scene:
                 crowd._check_shift(from_vec3(o))
             followers += crowds
             shifted = []
+            if self.journal_ is not None:
+                self.tell(self, "shift_origin", {"offset": from_vec3(o)})
+            self.quiet += 1
             try:
                 for follower in followers:
                     follower._shift_origin(from_vec3(o))
@@ -1100,12 +1191,16 @@ cdef class Scene:
             except BaseException:
                 for follower in shifted:
                     follower._shift_origin(from_vec3(v3_neg(o)))
+                self.quiet -= 1
                 raise
-            with self.edit():
-                for actor in self.actors_.values():
-                    with cython.critical_section(actor):
-                        actor.position_ = v3_sub(actor.position_, o)
-                    self.touch(actor)
+            try:
+                with self.edit():
+                    for actor in self.actors_.values():
+                        with cython.critical_section(actor):
+                            actor.position_ = v3_sub(actor.position_, o)
+                        self.touch(actor)
+            finally:
+                self.quiet -= 1
 
     @property
     def triangle_count(self):
