@@ -8,7 +8,8 @@ Characters
     `CharacterController` with its `Hit`, `Ground`, `State` and `Contacts`; `separate`; the modes `ClimbingMode`,
     `NonWalkableMode`, `Behavior`, `Rules`; the results `CollisionFlags`, `Pass`, `Region`.
 Many characters
-    `Crowd` with `CrowdMember` and `GroundArrays`; `Worlds`, many scenes for one crowd; `move_many`.
+    `Crowd` with `CrowdMember` and `GroundArrays`; `Worlds`, many scenes for one crowd; `move_many`,
+    `save_many`, `restore_many`.
 Shape against shape
     `distance_between`, `contacts_between`, each with a ``_many`` twin; `ContactManifold`; `HullTables`.
 Block worlds
@@ -37,7 +38,7 @@ if TYPE_CHECKING or not PURE:
     from pycct.convex.hull import HullTables
     from pycct.convex.outline import expanding_polygon
     from pycct.crowd.crowd import Crowd, CrowdMember
-    from pycct.crowd.move_many import move_many
+    from pycct.crowd.move_many import move_many, restore_many, save_many
     from pycct.cube_world.controller import SweepSlideController, step_many
     from pycct.cube_world.cubes import CubeWorld
     from pycct.levels import LevelReport, load_heightfield, load_level, load_scene
@@ -84,6 +85,8 @@ else:
         Worlds,
         decompose_movement,
         move_many,
+        restore_many,
+        save_many,
         separate,
     )
 
@@ -147,6 +150,8 @@ __all__ = [
     "load_level",
     "load_scene",
     "move_many",
+    "restore_many",
+    "save_many",
     "separate",
     "show_config",
     "step_many",

@@ -54,6 +54,7 @@ cdef class CharacterController:
     cdef int enter(self) except -1
     cdef int enter_barred(self) except -1
     cdef int tell(self, str name, dict arguments) except -1
+    cdef int become(self, const controller_params* p, const controller_state* st) except -1
     cdef int change(self, dict parameters) except -1
     cdef void leave(self) noexcept
     cdef void forget_near(self) noexcept

@@ -1332,16 +1332,20 @@ cdef class CharacterController:
         try:
             if self.scene.journal_ is not None:
                 self.tell("restore", {"data": data})
-            with cython.critical_section(self):
-                self.params = p
-                self.now.state = st
-                self.log.n = 0
-                self.now.asked_dt = -1.0
-            self.now.stuck_moves = 0
-            self.forget_near()
-            self.publish()
+            self.become(&p, &st)
         finally:
             self.leave()
+
+    cdef int become(self, const controller_params* p, const controller_state* st) except -1:
+        """Take these parameters and this state, and forget the last move."""
+        with cython.critical_section(self):
+            self.params = p[0]
+            self.now.state = st[0]
+            self.log.n = 0
+            self.now.asked_dt = -1.0
+        self.now.stuck_moves = 0
+        self.forget_near()
+        return self.publish()
 
     def __reduce__(self):
         # What may lead back to the character (its user_data, a bound method) follows when it has been made.

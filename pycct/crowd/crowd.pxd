@@ -72,5 +72,13 @@ cdef class Crowd:
     cdef bint far(self, const vector_rows* rows, int64_t n) noexcept
     cdef tuple look_down(self, object max_distance, object threads, bint snaps)
     cdef int load(self, object data, bint renames) except -1
-    cdef bint others_have(self, object ids, Scene scene) except -1
+    cdef bytes pack(self, const int64_t[::1] which, bint moving)
+    cdef tuple parse(self, object data, crowd_data* fresh, controller_params* usual)
+    cdef int take_rows(self, crowd_data* fresh) except -1
+    cdef object homes_of(self, const crowd_data* c)
+    cdef int take_out(self, object indices) except -1
+    cdef int merge(self, const crowd_data* fresh) except -1
+    cdef int reserve_ids(self, object ids) except -1
+    cdef int64_t taken(self, object ids, Scene scene) except -2
+    cdef object rows_of(self, const int64_t[::1] numbers)
     cdef object ids_in(self, Scene scene)

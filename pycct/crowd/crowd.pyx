@@ -81,6 +81,7 @@ from pycct.scene.scene cimport Scene, Snapshot
 from pycct.scene.worlds cimport Worlds
 from pycct.shapes.primitives cimport Capsule
 from pycct.geometry.types cimport STATUS_OK
+from pycct.world.candidates cimport OWNER_CONTROLLER
 from pycct.geometry.vec cimport v3, v3_load, v3_madd, v3_max_abs, v3_store, v3_sub, vec3
 
 from pycct.args import save_format as saves
@@ -110,6 +111,8 @@ cdef double NEAR = 1e11
 cdef int SAVE_HEAD = saves.CROWD_HEAD.size
 # Added to the order when the world of each member follows at the end.
 cdef int SAVES_HOMES = 2
+# ... and when poses of moving actors follow at the very end.
+cdef int SAVES_MOVING = 4
 # ... and, of each character, id, row, group, flags.
 cdef int SAVE_EACH = saves.CROWD_EACH.size
 
@@ -443,7 +446,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 if home.journal_ is not None:
                     with home.lock:
                         home.tell(home, "Crowd", {"scene": scene, "positions": places, "order": order,
-                                                           "group": group, "world": world, **parameters})
+                                                  "group": group, "world": world, **parameters})
             self.add(places, group=group, world=world, **parameters)
         except BaseException:
             self.move_out()
@@ -794,22 +797,25 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         TypeError, ValueError
             ``ids`` is neither an integer nor a one-dimensional array of integers.
         """
-        cdef int64_t[::1] rows
-        cdef const int64_t[::1] numbers
-        cdef Py_ssize_t k
         array = as_ids(ids)
         self.enter(True)
         try:
-            found = np.empty(array.size, np.int64)
-            rows = found
-            numbers = array.reshape(-1)
-            for k in range(numbers.shape[0]):
-                rows[k] = self.find(numbers[k])
-                if rows[k] < 0:
-                    raise KeyError(numbers[k])
+            found = self.rows_of(array.reshape(-1))
             return found if array.ndim == 1 else int(found[0])
         finally:
             self.leave()
+
+    cdef object rows_of(self, const int64_t[::1] numbers):
+        """Indices of these ids; KeyError for one that is nobody's."""
+        cdef int64_t[::1] rows
+        cdef Py_ssize_t k
+        found = np.empty(numbers.shape[0], np.int64)
+        rows = found
+        for k in range(numbers.shape[0]):
+            rows[k] = self.find(numbers[k])
+            if rows[k] < 0:
+                raise KeyError(numbers[k])
+        return found
 
     def member(self, id):
         """The character of that id (CrowdMember), or None."""
@@ -1000,48 +1006,52 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         ----------
         indices : int or (k,) array of ints
         """
+        self.enter()
+        try:
+            array = np.sort(self.indices(indices))
+            if self.journal_ is not None:
+                self.tell("remove", {"indices": array})
+            self.take_out(array)
+        finally:
+            self.leave()
+
+    cdef int take_out(self, object indices) except -1:
+        """Remove the members of these indices, which rise."""
         cdef crowd_data* c = &self.c
-        cdef int64_t[::1] gone
+        cdef const int64_t[::1] gone = indices
         cdef int64_t i, kept = 0
         cdef Py_ssize_t k = 0
         cdef compact_cache spare
         cdef candidate_cache swap
-        self.enter()
-        try:
-            array = np.sort(self.indices(indices))
-            gone = array
-            if self.journal_ is not None:
-                self.tell("remove", {"indices": array})
-            self.alone()
-            for i in range(c.n):
-                if k < gone.shape[0] and gone[k] == i:
-                    k += 1
-                    crowd_withdraw(c, i)
-                    near_free(c, i)
-                    continue
-                if kept != i:
-                    spare = c.kept[kept]
-                    c.kept[kept] = c.kept[i]
-                    c.kept[i] = spare
-                    if c.near != NULL:
-                        swap = c.near[kept]
-                        c.near[kept] = c.near[i]
-                        c.near[i] = swap
-                    c.states[kept] = c.states[i]
-                    c.ids[kept] = c.ids[i]
-                    c.rows[kept] = c.rows[i]
-                    c.groups[kept] = c.groups[i]
-                    c.slots[kept] = c.slots[i]
-                    if c.homes != NULL:
-                        c.homes[kept] = c.homes[i]
-                kept += 1
-            c.n = kept
-            self.tidy()
-            flags = np.delete(self.flags_, array)
-            self.fresh_arrays()
-            self.flags_[:] = flags
-        finally:
-            self.leave()
+        self.alone()
+        for i in range(c.n):
+            if k < gone.shape[0] and gone[k] == i:
+                k += 1
+                crowd_withdraw(c, i)
+                near_free(c, i)
+                continue
+            if kept != i:
+                spare = c.kept[kept]
+                c.kept[kept] = c.kept[i]
+                c.kept[i] = spare
+                if c.near != NULL:
+                    swap = c.near[kept]
+                    c.near[kept] = c.near[i]
+                    c.near[i] = swap
+                c.states[kept] = c.states[i]
+                c.ids[kept] = c.ids[i]
+                c.rows[kept] = c.rows[i]
+                c.groups[kept] = c.groups[i]
+                c.slots[kept] = c.slots[i]
+                if c.homes != NULL:
+                    c.homes[kept] = c.homes[i]
+            kept += 1
+        c.n = kept
+        self.tidy()
+        flags = np.delete(self.flags_, indices)
+        self.fresh_arrays()
+        self.flags_[:] = flags
+        return 0
 
     def teleport(self, indices, positions):
         """Put characters elsewhere; they forget what they stand on.
@@ -1889,95 +1899,120 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         finally:
             self.leave()
 
-    def save(self):
+    def save(self, *, moving=False):
         """Everything the crowd is, as bytes; `restore` takes them back.
+
+        Parameters
+        ----------
+        moving : bool
+            Save the kinematic and dynamic actors and the obstacles of the scene too: poses,
+            layers and behaviors, by id. Shapes and proxies of controllers are not in it.
 
         Returns
         -------
         bytes
             Little-endian; the same on every machine. Actors are remembered by id.
         """
-        cdef cursor cur
-        cdef controller_params p
-        cdef uint8_t[::1] room
-        cdef const uint8_t[::1] flags
-        cdef int64_t i
-        cdef int32_t k, order, n_rows
-        cdef size_t size
+        cdef bint with_moving = as_bool(moving, "moving")
         self.enter(True)
         try:
-            # Rows in the order of use: equal crowds have equal bytes, whatever has happened to them.
-            rows = []
-            number = {}
-            for i in range(self.c.n):
-                if self.c.rows[i] not in number:
-                    number[self.c.rows[i]] = len(rows)
-                    rows.append(self.c.rows[i])
-            n_rows = <int32_t>len(rows)
-            size = SAVE_HEAD + <size_t>(1 + n_rows) * saves.PARAMS.size
-            size += <size_t>self.c.n * <size_t>(SAVE_EACH + saves.STATE.size)
-            if self.c.n_worlds > 1:
-                size += <size_t>self.c.n * sizeof(int32_t)
-            if size > 0xFFFFFFFFu:
-                raise ValueError("a crowd of more than 4 GiB cannot be saved")
-            body = bytearray(size)
-            room = body
-            flags = self.flags_
-            cur.at = &room[0]
-            cur.loads = False
-            order = self.sequential + (SAVES_HOMES if self.c.n_worlds > 1 else 0)
-            field_int32(&cur, &order)
-            field_int32(&cur, &n_rows)
-            field_int32(&cur, &self.usual_group)
-            field_int64(&cur, &self.c.n)
-            parameters_bytes(&cur, &self.usual)
-            for row in rows:
-                p = self.c.table[<int32_t>row]
-                parameters_bytes(&cur, &p)
-            for i in range(self.c.n):
-                field_int64(&cur, &self.c.ids[i])
-                k = number[self.c.rows[i]]
-                field_int32(&cur, &k)
-                field_int32(&cur, &self.c.groups[i])
-                cur.at[0] = flags[i]
-                cur.at += 1
-                state_bytes(&cur, &self.c.states[i])
-            if self.c.n_worlds > 1:
-                for i in range(self.c.n):
-                    field_int32(&cur, &self.c.homes[i])
-            return saves.seal(body, saves.CROWD_MAGIC)
+            return self.pack(np.arange(self.c.n), with_moving)
         finally:
             self.leave()
 
+    cdef bytes pack(self, const int64_t[::1] which, bint moving):
+        """The crowd as if it had no other members than these, which are in the order of their indices."""
+        cdef cursor cur
+        cdef controller_params p
+        cdef uint8_t[::1] room
+        cdef const uint8_t[::1] flags = self.flags_
+        cdef int32_t[::1] number
+        cdef int64_t i, n = which.shape[0]
+        cdef Py_ssize_t m
+        cdef int32_t k, order, n_rows = 0
+        cdef size_t size
+        cdef bint several = self.c.n_worlds > 1
+        # Rows in the order of use: equal crowds have equal bytes, whatever has happened to them.
+        number = np.full(self.n_rows, -1, np.int32)
+        rows = []
+        for m in range(n):
+            k = self.c.rows[which[m]]
+            if number[k] < 0:
+                number[k] = n_rows
+                n_rows += 1
+                rows.append(k)
+        carried = [(<Scene>scene).moving_bytes() for scene in self.scenes_] if moving else []
+        size = SAVE_HEAD + <size_t>(1 + n_rows) * <size_t>saves.PARAMS.size
+        size += <size_t>n * <size_t>(SAVE_EACH + saves.STATE.size)
+        if several:
+            size += <size_t>n * sizeof(int32_t)
+        if size + sum(map(len, carried)) > 0xFFFFFFFFu:
+            raise ValueError("a crowd of more than 4 GiB cannot be saved")
+        body = bytearray(saves.HEADER.size + size)
+        room = body
+        cur.at = &room[saves.HEADER.size]
+        cur.loads = False
+        order = self.sequential + (SAVES_HOMES if several else 0) + (SAVES_MOVING if moving else 0)
+        field_int32(&cur, &order)
+        field_int32(&cur, &n_rows)
+        field_int32(&cur, &self.usual_group)
+        field_int64(&cur, &n)
+        parameters_bytes(&cur, &self.usual)
+        for row in rows:
+            p = self.c.table[<int32_t>row]
+            parameters_bytes(&cur, &p)
+        for m in range(n):
+            i = which[m]
+            field_int64(&cur, &self.c.ids[i])
+            k = number[self.c.rows[i]]
+            field_int32(&cur, &k)
+            field_int32(&cur, &self.c.groups[i])
+            cur.at[0] = flags[i]
+            cur.at += 1
+            state_bytes(&cur, &self.c.states[i])
+        if several:
+            for m in range(n):
+                field_int32(&cur, &self.c.homes[which[m]])
+        # No view may be left: the array grows.
+        room = None
+        for part in carried:
+            body += part
+        return saves.seal_in_place(body, saves.CROWD_MAGIC)
+
     def restore(self, data):
-        """Become what `save` told; moves then repeat to the bit in a scene like that of then.
+        """Become what `save` has saved; moves then repeat to the bit in a scene like that of then.
 
         Characters that have been removed since are back with their ids, those that have been
-        added are gone.
+        added are gone. Data saved with ``moving=True`` puts the moving actors and obstacles of the
+        scene back too; actors that have been added since stay.
 
         Parameters
         ----------
         data : bytes
-            From `save` of this results version. ValueError when one of its ids belongs to an
-            actor, an obstacle or another character of this scene.
+            From `save` of this results version.
+
+        Raises
+        ------
+        ValueError
+            The data is damaged, one of its ids belongs to an actor, an obstacle or another
+            character of this scene, or it moves an actor that the scene does not have any more
+            (``Scene.add(..., id=)`` brings it back); nothing has changed.
         """
         self.load(data, False)
 
-    cdef int load(self, object data, bint renames) except -1:
-        """``renames``: when ids belong to others, take new ones."""
+    cdef tuple parse(self, object data, crowd_data* fresh, controller_params* usual):
+        """Read what `pack` has written into ``fresh``, whose table has the rows of the data.
+
+        (order, usual group, flags, ids, parts about moving actors).
+        """
         cdef const uint8_t[::1] body
         cdef uint8_t[::1] marks
+        cdef int64_t[::1] numbers
         cdef cursor cur
-        cdef crowd_data fresh
-        cdef crowd_data old
-        cdef controller_params usual, fits
+        cdef controller_params fits
         cdef int32_t order = 0, n_rows = 0, group = 0, k
-        cdef int64_t n = 0, i, first
-        cdef bint good = True, several, renamed = False
-        cdef int status
-        cdef Scene scene
-        memset(&fresh, 0, sizeof(crowd_data))
-        memset(&usual, 0, sizeof(controller_params))
+        cdef int64_t n = 0, i, size
+        cdef bint good = True, several = self.c.n_worlds > 1, moving
         usual.proxy = -1
         body = saves.unseal(data, saves.CROWD_MAGIC)
         damaged = ValueError("data is damaged: it makes no sense")
@@ -1989,82 +2024,123 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         field_int32(&cur, &n_rows)
         field_int32(&cur, &group)
         field_int64(&cur, &n)
-        several = self.c.n_worlds > 1
-        if order in (0, 1, SAVES_HOMES, SAVES_HOMES + 1) and (order >= SAVES_HOMES) != several:
+        if 0 <= order < 2 * SAVES_MOVING and ((order & SAVES_HOMES) != 0) != several:
             raise ValueError("data must come from a crowd with as many worlds as this one")
-        order -= SAVES_HOMES if several else 0
-        if (order not in (0, 1) or group < 0 or not 0 <= n_rows <= n or not 0 <= n <= body.shape[0]
-                or SAVE_HEAD + (1 + <int64_t>n_rows) * <int64_t>saves.PARAMS.size
-                + n * (SAVE_EACH + <int64_t>saves.STATE.size + (<int64_t>sizeof(int32_t) if several else 0))
-                != body.shape[0]):
+        moving = 0 <= order < 2 * SAVES_MOVING and (order & SAVES_MOVING) != 0
+        order -= (SAVES_HOMES if several else 0) + (SAVES_MOVING if moving else 0)
+        if order not in (0, 1) or group < 0 or not 0 <= n_rows <= n or not 0 <= n <= body.shape[0]:
             raise damaged
+        size = (SAVE_HEAD + (1 + <int64_t>n_rows) * <int64_t>saves.PARAMS.size
+                + n * (SAVE_EACH + <int64_t>saves.STATE.size + (<int64_t>sizeof(int32_t) if several else 0)))
+        if size > body.shape[0] or not moving and size != body.shape[0]:
+            raise damaged
+        parameters_bytes(&cur, usual)
+        # Each of them makes sense; they need not fit together, since those to come may be given others.
+        fits = usual[0]
+        if fits.step_offset > fits.height:
+            fits.height = fits.step_offset
+        parameters_loaded(&fits)
+        fresh.table = <controller_params*>calloc(n_rows + 1, sizeof(controller_params))
+        if fresh.table == NULL:
+            raise MemoryError("pycct: out of memory")
+        for k in range(n_rows):
+            fresh.table[k].proxy = -1
+            parameters_bytes(&cur, &fresh.table[k])
+            parameters_loaded(&fresh.table[k])
+        fresh.n_worlds = self.c.n_worlds
+        raise_status(crowd_reserve(fresh, n))
+        flags = np.zeros(n, np.uint8)
+        marks = flags
+        ids = np.empty(n, np.int64)
+        numbers = ids
+        for i in range(n):
+            memset(&fresh.states[i], 0, sizeof(controller_state))
+            field_int64(&cur, &fresh.ids[i])
+            field_int32(&cur, &fresh.rows[i])
+            field_int32(&cur, &fresh.groups[i])
+            marks[i] = cur.at[0]
+            cur.at += 1
+            state_bytes(&cur, &fresh.states[i])
+            fresh.slots[i] = -1
+            numbers[i] = fresh.ids[i]
+            good = (good and 0 <= fresh.rows[i] < n_rows and fresh.groups[i] >= 0 and marks[i] <= 7
+                    and 0 <= fresh.ids[i] < 1LL << 62 and (i == 0 or fresh.ids[i] > fresh.ids[i - 1])
+                    and state_makes_sense(&fresh.states[i]))
+        if several:
+            for i in range(n):
+                field_int32(&cur, &fresh.homes[i])
+                good = good and 0 <= fresh.homes[i]
+                if good and fresh.homes[i] >= fresh.n_worlds:
+                    raise ValueError("data must come from a crowd with as many worlds as this one")
+        if not good:
+            raise damaged
+        fresh.n = n
+        return order, group, flags, ids, saves.split_moving(body[size:], self.c.n_worlds) if moving else None
+
+    cdef int take_rows(self, crowd_data* fresh) except -1:
+        """Rows by what they hold; the table of the crowd goes on."""
+        cdef int32_t k, n_rows = 0
+        cdef int64_t i
+        for i in range(fresh.n):
+            n_rows = max(n_rows, fresh.rows[i] + 1)
+        for k in range(n_rows):
+            fresh.table[k].proxy = self.row_of(&fresh.table[k])
+        for i in range(fresh.n):
+            fresh.rows[i] = <int32_t>fresh.table[fresh.rows[i]].proxy
+        free(fresh.table)
+        fresh.table = NULL
+        return 0
+
+    cdef object homes_of(self, const crowd_data* c):
+        """The world of each, (n,) int32."""
+        cdef int32_t[::1] homes
+        cdef int64_t i
+        array = np.zeros(c.n, np.int32)
+        if c.homes != NULL:
+            homes = array
+            for i in range(c.n):
+                homes[i] = c.homes[i]
+        return array
+
+    cdef int load(self, object data, bint renames) except -1:
+        """``renames``: when ids belong to others, take new ones."""
+        cdef crowd_data fresh
+        cdef crowd_data old
+        cdef controller_params usual
+        cdef int64_t i, first, n
+        cdef int32_t k
+        cdef bint renamed = False
+        cdef int status
+        cdef Scene scene
+        cdef list carried = []
+        memset(&fresh, 0, sizeof(crowd_data))
+        memset(&usual, 0, sizeof(controller_params))
         self.enter()
         try:
-            parameters_bytes(&cur, &usual)
-            # Each of them makes sense; they need not fit together, since those to come may be given others.
-            fits = usual
-            if fits.step_offset > fits.height:
-                fits.height = fits.step_offset
-            parameters_loaded(&fits)
-            fresh.table = <controller_params*>calloc(n_rows + 1, sizeof(controller_params))
-            if fresh.table == NULL:
-                raise MemoryError("pycct: out of memory")
-            for k in range(n_rows):
-                fresh.table[k].proxy = -1
-                parameters_bytes(&cur, &fresh.table[k])
-                parameters_loaded(&fresh.table[k])
-            fresh.n_worlds = self.c.n_worlds
-            raise_status(crowd_reserve(&fresh, n))
-            flags = np.zeros(n, np.uint8)
-            marks = flags
-            for i in range(n):
-                memset(&fresh.states[i], 0, sizeof(controller_state))
-                field_int64(&cur, &fresh.ids[i])
-                field_int32(&cur, &fresh.rows[i])
-                field_int32(&cur, &fresh.groups[i])
-                marks[i] = cur.at[0]
-                cur.at += 1
-                state_bytes(&cur, &fresh.states[i])
-                fresh.slots[i] = -1
-                good = (good and 0 <= fresh.rows[i] < n_rows and fresh.groups[i] >= 0 and marks[i] <= 7
-                        and 0 <= fresh.ids[i] < 1LL << 62 and (i == 0 or fresh.ids[i] > fresh.ids[i - 1])
-                        and state_makes_sense(&fresh.states[i]))
-            if several:
-                for i in range(n):
-                    field_int32(&cur, &fresh.homes[i])
-                    good = good and 0 <= fresh.homes[i]
-                    if good and fresh.homes[i] >= fresh.n_worlds:
-                        raise ValueError("data must come from a crowd with as many worlds as this one")
-            if not good:
-                raise damaged
-            fresh.n = n
-            ids = np.empty(n, np.int64)
-            for i in range(n):
-                ids[i] = fresh.ids[i]
-            # Rows by what they hold; the table of the crowd goes on.
-            for k in range(n_rows):
-                fresh.table[k].proxy = self.row_of(&fresh.table[k])
-            for i in range(n):
-                fresh.rows[i] = <int32_t>fresh.table[fresh.rows[i]].proxy
-            homes = np.array([0 if fresh.homes == NULL else fresh.homes[i] for i in range(n)], np.int32)
+            order, group, flags, ids, parts = self.parse(data, &fresh, &usual)
+            n = fresh.n
+            homes = self.homes_of(&fresh)
             for k in range(self.c.n_worlds):
                 scene = self.scenes_[k]
+                mine = ids if self.c.n_worlds == 1 else ids[homes == k]
                 with scene.lock:
-                    if self.others_have(ids[homes == k], scene):
+                    taken = self.taken(mine, scene)
+                    if taken >= 0:
                         if not renames:
-                            raise ValueError("data has ids that belong to others of this scene")
+                            raise ValueError(f"data has ids that belong to others of this scene, {taken} for example")
                         renamed = True
-                    elif n > 0 and scene.next_id <= ids[n - 1]:
-                        scene.next_id = ids[n - 1] + 1
+                    if parts is not None:
+                        carried.append(scene.moving_found(parts[k]))
+            if self.journal_ is not None:
+                self.tell("restore", {"data": data})
+            self.take_rows(&fresh)
             if renamed:
                 first = self.issue_ids(n)
                 for i in range(n):
-                    if fresh.states[i].touched_controller >= 0:
-                        k = <int32_t>np.searchsorted(ids, fresh.states[i].touched_controller)
-                        if k < n and ids[k] == fresh.states[i].touched_controller:
-                            fresh.states[i].touched_controller = first + k
+                    _rename(&fresh.states[i], ids, first)
                     fresh.ids[i] = first + i
-            free(fresh.table)
+            else:
+                self.reserve_ids(ids)
             fresh.table = self.c.table
             self.alone()
             for i in range(self.c.n):
@@ -2082,21 +2158,165 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.fresh_arrays()
             self.flags_[:] = flags
             status = crowd_publish_all(&self.c)
+            for k in range(len(carried)):
+                scene = self.scenes_[k]
+                scene.moving_put(carried[k])
             raise_status(status)
         finally:
             crowd_free(&fresh)
             self.leave()
         return 0
 
-    cdef bint others_have(self, object ids, Scene scene) except -1:
-        """Whether one of these ids belongs to something else of a scene. Hold its lock."""
+    def extract(self, ids):
+        """Take members out, as bytes: `insert` of this or another crowd takes them in.
+
+        Parameters
+        ----------
+        ids : int or (k,) array of ints
+            Ids of members, each once.
+
+        Returns
+        -------
+        bytes
+            As from `save` of a crowd of these members: ids, parameters, groups, poses and memory.
+
+        Raises
+        ------
+        KeyError
+            An id belongs to no member; nothing has changed.
+        """
+        array = as_ids(ids)
+        self.enter()
+        try:
+            which = np.unique(self.rows_of(array.reshape(-1)))
+            if len(which) != array.size:
+                raise ValueError("ids must be different from one another")
+            if self.journal_ is not None:
+                self.tell("extract", {"ids": array})
+            data = self.pack(which, False)
+            self.take_out(which)
+            return data
+        finally:
+            self.leave()
+
+    def insert(self, data):
+        """Take in members, with their ids and their whole state; indices of others may change.
+
+        Parameters
+        ----------
+        data : bytes
+            From `extract` or `save` of this results version. Order, moving actors and what the
+            other crowd was made with are not taken over.
+
+        Returns
+        -------
+        (m,) array of int64
+            Ids of the members that came, rising.
+
+        Raises
+        ------
+        ValueError
+            The data is damaged, or something in the scene has one of its ids, a member of this
+            crowd for example; nothing has changed.
+        """
+        cdef crowd_data fresh
+        cdef controller_params usual
+        cdef Scene scene
+        cdef int32_t k
+        cdef int64_t taken
+        memset(&fresh, 0, sizeof(crowd_data))
+        memset(&usual, 0, sizeof(controller_params))
+        self.enter()
+        try:
+            _, _, flags, ids, _ = self.parse(data, &fresh, &usual)
+            homes = self.homes_of(&fresh)
+            both = np.intersect1d(ids, self.ids_)
+            taken = both[0] if len(both) else -1
+            for k in range(self.c.n_worlds):
+                scene = self.scenes_[k]
+                with scene.lock:
+                    if taken < 0:
+                        taken = self.taken(ids if self.c.n_worlds == 1 else ids[homes == k], scene)
+            if taken >= 0:
+                raise ValueError(f"data has id {taken}, which something in this scene has")
+            if self.journal_ is not None:
+                self.tell("insert", {"data": data})
+            self.take_rows(&fresh)
+            self.reserve_ids(ids)
+            self.grow(self.c.n + fresh.n)
+            self.merge(&fresh)
+            flags = np.insert(self.flags_, np.searchsorted(self.ids_, ids), flags)
+            self.tidy()
+            self.fresh_arrays()
+            self.flags_[:] = flags
+            self.publish()
+            return ids
+        finally:
+            crowd_free(&fresh)
+            self.leave()
+
+    cdef int merge(self, const crowd_data* fresh) except -1:
+        """Put others between the members, in the order of ids. There is room, and no id is there twice."""
+        cdef crowd_data* c = &self.c
+        cdef int64_t i = c.n - 1, k = fresh.n - 1, to = c.n + fresh.n - 1
+        cdef compact_cache spare
+        cdef candidate_cache swap
+        # From the end, so that nobody is written over.
+        while k >= 0:
+            if i >= 0 and c.ids[i] > fresh.ids[k]:
+                spare = c.kept[to]
+                c.kept[to] = c.kept[i]
+                c.kept[i] = spare
+                if c.near != NULL:
+                    swap = c.near[to]
+                    c.near[to] = c.near[i]
+                    c.near[i] = swap
+                c.states[to] = c.states[i]
+                c.ids[to] = c.ids[i]
+                c.rows[to] = c.rows[i]
+                c.groups[to] = c.groups[i]
+                c.slots[to] = c.slots[i]
+                if c.homes != NULL:
+                    c.homes[to] = c.homes[i]
+                i -= 1
+            else:
+                near_forget(c, to)
+                c.states[to] = fresh.states[k]
+                c.ids[to] = fresh.ids[k]
+                c.rows[to] = fresh.rows[k]
+                c.groups[to] = fresh.groups[k]
+                c.slots[to] = -1
+                if c.homes != NULL:
+                    c.homes[to] = fresh.homes[k]
+                k -= 1
+            to -= 1
+        c.n += fresh.n
+        return 0
+
+    cdef int reserve_ids(self, object ids) except -1:
+        """No scene of the crowd issues one of these ids, which rise, any more."""
+        cdef Scene scene
+        cdef int64_t last
+        if len(ids):
+            last = ids[-1]
+            for scene in self.scenes_:
+                with scene.lock:
+                    if scene.next_id <= last:
+                        scene.next_id = last + 1
+        return 0
+
+    cdef int64_t taken(self, object ids, Scene scene) except -2:
+        """One of these ids that belongs to something else of a scene, -1: none. Hold its lock."""
         for others in (scene.characters_, scene.actors_):
-            if len(np.intersect1d(ids, np.array(list(others), np.int64))):
-                return True
+            both = np.intersect1d(ids, np.fromiter(others, np.int64, len(others)))
+            if len(both):
+                return both[0]
         for crowd in list(scene.crowds_):
-            if crowd is not self and len(np.intersect1d(ids, (<Crowd>crowd).ids_in(scene))):
-                return True
-        return False
+            if crowd is not self:
+                both = np.intersect1d(ids, (<Crowd>crowd).ids_in(scene))
+                if len(both):
+                    return both[0]
+        return -1
 
     cdef object ids_in(self, Scene scene):
         """Ids of the members that live in a scene."""
@@ -2121,6 +2341,20 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         if hasattr(self, "__dict__"):
             twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return twin
+
+
+cdef int _rename(controller_state* s, object ids, int64_t first) except -1:
+    """A character stands on the one that has taken a new id: those of ``ids`` are first, first + 1, ... now."""
+    cdef int64_t k
+    if s.touched_controller >= 0:
+        k = np.searchsorted(ids, s.touched_controller)
+        if k < len(ids) and ids[k] == s.touched_controller:
+            s.touched_controller = first + k
+    if s.ground.touching and s.ground.owner == OWNER_CONTROLLER:
+        k = np.searchsorted(ids, s.ground.id)
+        if k < len(ids) and ids[k] == s.ground.id:
+            s.ground.id = first + k
+    return 0
 
 
 def _rebuild(cls, scene, data):

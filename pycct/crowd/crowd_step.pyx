@@ -4,7 +4,14 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
-from pycct.character.parameters cimport SEPARATION_SPEED, character_hash, character_of, gap_to_close, is_walkable, snapped
+from pycct.character.parameters cimport (
+    SEPARATION_SPEED,
+    character_hash,
+    character_of,
+    gap_to_close,
+    is_walkable,
+    snapped,
+)
 from pycct.args.values cimport FARTHEST
 from pycct.character.gathering cimport scratch_free
 from pycct.character.move cimport compact_cache_free, move_controller, move_compact

@@ -2,14 +2,25 @@
 """Controllers of a team, each an object of its own, moved by one call."""
 import numpy as np
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 
 from pycct.runtime.atomic cimport atomic_add, atomic_exchange, atomic_store
-from pycct.character.parameters cimport as_time
+from pycct.character.parameters cimport (
+    as_bool,
+    as_time,
+    cursor,
+    field_int32,
+    field_int64,
+    parameters_bytes,
+    parameters_loaded,
+    state_bytes,
+    state_makes_sense,
+)
 from pycct.args.values cimport FARTHEST, as_not_negative, from_vec3, raise_status
-from pycct._core cimport CharacterController
+from pycct._core cimport CharacterController, tell_together
 from pycct.crowd.crowd_step cimport CHUNK, FEW, MANY, few_enough
 from pycct.character.frame cimport move_frame, frame_advance
 from pycct.character.gathering cimport scratch_free, scratch_init
@@ -38,7 +49,9 @@ from pycct.runtime.prefetch cimport prefetch
 from pycct.scene.scene cimport Scene, Snapshot
 from pycct.geometry.types cimport STATUS_OK
 from pycct.geometry.vec cimport v3_max_abs, vec3
-from pycct.world.candidates cimport candidates_prefetch, compact_prefetch, broadphase_layer
+from pycct.world.candidates cimport OWNER_CONTROLLER, candidates_prefetch, compact_prefetch, broadphase_layer
+
+from pycct.args import save_format as saves
 
 
 cdef extern from "Python.h":
@@ -443,3 +456,163 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
         return told
     np.copyto(out, told)
     return out
+
+
+cdef list _team_of(object controllers):
+    """A list of our own of different controllers."""
+    cdef list heroes
+    if not isinstance(controllers, (list, tuple)):
+        raise TypeError(f"controllers must be a list or tuple, not {type(controllers).__name__}")
+    heroes = list(controllers)
+    for other in heroes:
+        if not isinstance(other, CharacterController):
+            raise TypeError(f"controllers must be CharacterControllers, not {type(other).__name__}")
+        if (<CharacterController>other).scene is None:
+            raise RuntimeError("the controller was not initialised: call CharacterController.__init__")
+    if len(set(map(id, heroes))) != len(heroes):
+        raise ValueError("controllers must be different from one another")
+    return heroes
+
+
+cdef Scene _scene_of(list heroes):
+    """The one scene of these controllers."""
+    cdef Scene scene = None
+    for hero in heroes:
+        if scene is not None and (<CharacterController>hero).scene is not scene:
+            raise ValueError("controllers must be of one scene when moving actors are saved with them")
+        scene = (<CharacterController>hero).scene
+    if scene is None:
+        raise ValueError("controllers must not be empty when moving actors are saved with them")
+    return scene
+
+
+def save_many(controllers, *, moving=False):
+    """Everything that these controllers are, as bytes; `restore_many` takes them back.
+
+    Parameters
+    ----------
+    controllers : list or tuple of CharacterController
+        Different ones.
+    moving : bool
+        Save the kinematic and dynamic actors and the obstacles of the scene too: poses, layers
+        and behaviors, by id. The controllers must be of one scene then. Shapes and proxies of
+        controllers are not saved.
+
+    Returns
+    -------
+    bytes
+        Little-endian; the same on every machine. Callbacks and ``user_data`` are not in it.
+    """
+    cdef list heroes = _team_of(controllers)
+    cdef CharacterController hero
+    cdef cursor cur
+    cdef uint8_t[::1] room
+    cdef int64_t n = len(heroes)
+    cdef int32_t carries = as_bool(moving, "moving")
+    carried = _scene_of(heroes).moving_bytes() if carries else b""
+    if saves.TEAM_HEAD.size + n * saves.TEAM_EACH + len(carried) > 0xFFFFFFFF:
+        raise ValueError("controllers that take more than 4 GiB cannot be saved")
+    body = bytearray(saves.HEADER.size + saves.TEAM_HEAD.size + n * saves.TEAM_EACH)
+    room = body
+    cur.at = &room[saves.HEADER.size]
+    cur.loads = False
+    field_int64(&cur, &n)
+    field_int32(&cur, &carries)
+    for hero in heroes:
+        with cython.critical_section(hero):
+            field_int64(&cur, &hero.id)
+            parameters_bytes(&cur, &hero.params)
+            state_bytes(&cur, &hero.now.state)
+    # No view may be left: the array grows.
+    room = None
+    body += carried
+    return saves.seal_in_place(body, saves.TEAM_MAGIC)
+
+
+# A controller as bytes have it.
+cdef struct team_member:
+    int64_t id
+    controller_params params
+    controller_state state
+
+
+def restore_many(controllers, data):
+    """Make controllers what `save_many` has saved, all of them or none.
+
+    Parameters
+    ----------
+    controllers : list or tuple of CharacterController
+        As many as were saved, in the same order. They keep their ids; where one stood on another
+        of them, it stands on the one in its place.
+    data : bytes
+        From `save_many` of this results version. Moving actors that were saved are put back too.
+
+    Raises
+    ------
+    ValueError
+        The data is damaged or of another number of controllers, or it moves an actor that the
+        scene does not have any more; nothing has changed.
+    RuntimeError
+        Another thread uses one of the controllers, or it has been removed; nothing has changed.
+    """
+    cdef list heroes = _team_of(controllers), found = [], taken = []
+    cdef const uint8_t[::1] body = saves.unseal(data, saves.TEAM_MAGIC)
+    cdef CharacterController hero
+    cdef Scene scene = None
+    cdef cursor cur
+    cdef team_member* all_of_them = NULL
+    cdef team_member* one
+    cdef int64_t n = 0, k, size
+    cdef int32_t carries = 0
+    cdef dict number = {}
+    damaged = ValueError("data is damaged: it makes no sense")
+    if body.shape[0] < saves.TEAM_HEAD.size:
+        raise damaged
+    cur.at = <uint8_t*>&body[0]
+    cur.loads = True
+    field_int64(&cur, &n)
+    field_int32(&cur, &carries)
+    if not 0 <= n <= body.shape[0] or carries not in (0, 1):
+        raise damaged
+    size = <int64_t>saves.TEAM_HEAD.size + n * <int64_t>saves.TEAM_EACH
+    if size > body.shape[0] or not carries and size != body.shape[0]:
+        raise damaged
+    if n != len(heroes):
+        raise ValueError(f"data is of {n} controllers, but controllers are {len(heroes)}")
+    all_of_them = <team_member*>malloc(<size_t>(n + 1) * sizeof(team_member))
+    if all_of_them == NULL:
+        raise MemoryError("pycct: out of memory")
+    try:
+        for k in range(n):
+            one = &all_of_them[k]
+            memset(one, 0, sizeof(team_member))
+            field_int64(&cur, &one.id)
+            parameters_bytes(&cur, &one.params)
+            state_bytes(&cur, &one.state)
+            parameters_loaded(&one.params)
+            if not state_makes_sense(&one.state) or one.id in number:
+                raise damaged
+            number[one.id] = (<CharacterController>heroes[k]).id
+        if carries:
+            scene = _scene_of(heroes)
+            parts = saves.split_moving(body[size:], 1)
+            with scene.lock:
+                found = scene.moving_found(parts[0])
+        for hero in heroes:
+            hero.enter()
+            taken.append(hero)
+        tell_together("restore_many", heroes, {"data": data})
+        for k in range(n):
+            hero = heroes[k]
+            one = &all_of_them[k]
+            one.params.proxy = hero.params.proxy
+            one.state.touched_controller = number.get(one.state.touched_controller, one.state.touched_controller)
+            if one.state.ground.touching and one.state.ground.owner == OWNER_CONTROLLER:
+                one.state.ground.id = number.get(one.state.ground.id, one.state.ground.id)
+            hero.become(&one.params, &one.state)
+        if scene is not None:
+            scene.moving_put(found)
+    finally:
+        free(all_of_them)
+        for hero in taken:
+            hero.leave()

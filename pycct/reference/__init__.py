@@ -11,7 +11,7 @@ capsules, contact manifolds, the cube world, level files, threads.
 
 from pycct.crowd.records import GroundArrays
 from pycct.reference.core import CharacterController, Ground, Hit, State, decompose_movement, separate
-from pycct.reference.crowd import Crowd, move_many
+from pycct.reference.crowd import Crowd, move_many, restore_many, save_many
 from pycct.reference.move import MoveStats
 from pycct.reference.scene import Actor, Obstacle, Penetration, Scene, SceneHit
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
@@ -52,5 +52,7 @@ __all__ = [
     "Worlds",
     "decompose_movement",
     "move_many",
+    "restore_many",
+    "save_many",
     "separate",
 ]

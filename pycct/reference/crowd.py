@@ -21,6 +21,7 @@ from pycct.reference.core import (
     _memory_values,
     _params_of,
     _params_values,
+    _tell_together,
 )
 from pycct.reference.scene import Scene
 from pycct.reference.types import ACTOR, CONTROLLER, OBSTACLE
@@ -31,6 +32,8 @@ from pycct.reference.worlds import Worlds
 ORDERS = ("simultaneous", "sequential")
 # Added to the order in saved bytes when the world of each member follows at the end.
 SAVES_HOMES = 2
+# ... and when poses of moving actors follow at the very end.
+SAVES_MOVING = 4
 PASSES = ("UP", "SIDE", "DOWN", "SENSOR")
 DEFAULTS = {name: p.default for name, p in inspect.signature(CharacterController).parameters.items()}
 
@@ -593,46 +596,55 @@ class Crowd:
         """Sum of the members' hashes modulo 2**64, see `CharacterController.state_hash`."""
         return sum(hero._state_hash(self._home_of(hero)) for hero in self.controllers) % 2**64
 
-    def save(self):
-        """Everything the crowd is, as bytes: the compiled package's too."""
+    def save(self, *, moving=False):
+        """Everything the crowd is, as bytes, moving actors of the scene too if so told: the compiled package's too."""
+        return self._pack(range(len(self)), as_bool(moving, "moving"))
+
+    def _pack(self, numbers, moving):
+        """The crowd as if it had no other members than these."""
         rows = {}
-        for hero in self.controllers:
+        heroes = [self.controllers[i] for i in numbers]
+        for hero in heroes:
             rows.setdefault(saves.PARAMS.pack(*_params_values(hero._params)), len(rows))
         several = len(self._scenes) > 1
-        order = ORDERS.index(self.order) + (SAVES_HOMES if several else 0)
-        body = saves.CROWD_HEAD.pack(order, len(rows), self._usual_group, len(self))
+        order = ORDERS.index(self.order) + (SAVES_HOMES if several else 0) + (SAVES_MOVING if moving else 0)
+        body = saves.CROWD_HEAD.pack(order, len(rows), self._usual_group, len(heroes))
         body += saves.PARAMS.pack(*_params_values(self._usual)) + b"".join(rows)
-        for hero, flags in zip(self.controllers, self._flags.tolist(), strict=True):
+        for i, hero in zip(numbers, heroes, strict=True):
             row = rows[saves.PARAMS.pack(*_params_values(hero._params))]
-            body += saves.CROWD_EACH.pack(hero.id, row, hero._group, flags)
+            body += saves.CROWD_EACH.pack(hero.id, row, hero._group, int(self._flags[i]))
             body += saves.STATE.pack(*_memory_values(hero._memory))
         if several:
-            body += struct.pack(f"<{len(self)}i", *(self._home_of(hero) for hero in self.controllers))
+            body += struct.pack(f"<{len(heroes)}i", *(self._home_of(hero) for hero in heroes))
+        for scene in self._scenes if moving else ():
+            body += scene._moving_bytes()
         return saves.seal(body, saves.CROWD_MAGIC)
 
-    def restore(self, data):
-        """Become what `save` told; ids come back too."""
+    def _parse(self, data):
+        """(order, group, usual parameters, members, parts about moving actors) of saved bytes."""
         body = saves.unseal(data, saves.CROWD_MAGIC)
         damaged = ValueError("data is damaged: it makes no sense")
         if len(body) < saves.CROWD_HEAD.size + saves.PARAMS.size:
             raise damaged
         order, n_rows, group, n = saves.CROWD_HEAD.unpack_from(body)
         several = len(self._scenes) > 1
-        if order in (0, 1, SAVES_HOMES, SAVES_HOMES + 1) and (order >= SAVES_HOMES) != several:
+        if not 0 <= order < 2 * SAVES_MOVING:
+            raise damaged
+        if bool(order & SAVES_HOMES) != several:
             raise ValueError("data must come from a crowd with as many worlds as this one")
-        order -= SAVES_HOMES if several else 0
-        homes = [0] * max(n, 0)
-        if several and 0 <= 4 * n <= len(body):
-            homes = list(struct.unpack_from(f"<{n}i", body, len(body) - 4 * n))
-            body = body[: len(body) - 4 * n]
+        moving, order = bool(order & SAVES_MOVING), order & 1
+        each = saves.CROWD_EACH.size + saves.STATE.size
+        first = saves.CROWD_HEAD.size + saves.PARAMS.size * (1 + n_rows)
+        size = first + n * (each + 4 * several)
+        if group < 0 or not 0 <= n_rows <= n or size > len(body) or (not moving and size != len(body)):
+            raise damaged
+        homes = [0] * n
+        if several:
+            homes = list(struct.unpack_from(f"<{n}i", body, first + n * each))
             if any(home >= len(self._scenes) for home in homes):
                 raise ValueError("data must come from a crowd with as many worlds as this one")
             if any(home < 0 for home in homes):
                 raise damaged
-        each = saves.CROWD_EACH.size + saves.STATE.size
-        first = saves.CROWD_HEAD.size + saves.PARAMS.size * (1 + n_rows)
-        if order not in (0, 1) or group < 0 or not 0 <= n_rows <= n or first + n * each != len(body):
-            raise damaged
         params = [
             list(saves.PARAMS.unpack_from(body, saves.CROWD_HEAD.size + saves.PARAMS.size * k))
             for k in range(n_rows + 1)
@@ -640,32 +652,73 @@ class Crowd:
         usual, *rows = params
         rows = [_params_of(row) for row in rows]
         found = []
-        for at in range(first, len(body), each):
+        for k in range(n):
+            at = first + k * each
             id, row, its_group, flags = saves.CROWD_EACH.unpack_from(body, at)
             memory = _memory_of(list(saves.STATE.unpack_from(body, at + saves.CROWD_EACH.size)))
             if not 0 <= row < n_rows or its_group < 0 or flags > 7 or id < 0 or (found and id <= found[-1][0]):
                 raise damaged
-            found.append((id, rows[row], its_group, flags, memory))
-        mine = {c.id for c in self.controllers}
-        for home, (id, *_) in zip(homes, found, strict=True):
-            if id not in mine and self._scenes[home]._has_id(id):
-                raise ValueError("data has ids that belong to others of this scene")
+            found.append((id, rows[row], its_group, flags, memory, homes[k]))
+        parts = saves.split_moving(body[size:], len(self._scenes)) if moving else []
+        return order, group, usual, found, parts
+
+    def _join(self, found):
+        """Controllers with the ids and states of saved members, which no scene of the crowd issues any more."""
         numbers = [scene._next_id for scene in self._scenes]
+        fresh = []
+        for id, row, its_group, _, memory, home in found:
+            self._scenes[home]._next_id = id
+            hero = self._made(memory.position, row, its_group, home)
+            hero._memory = memory
+            fresh.append(hero)
+        for scene, number in zip(self._scenes, numbers, strict=True):
+            scene._next_id = max([number, *(id + 1 for id, *_ in found)])
+        return fresh
+
+    def restore(self, data):
+        """Become what `save` has saved; ids come back too."""
+        order, group, usual, found, parts = self._parse(data)
+        mine = {c.id for c in self.controllers}
+        for id, _, _, _, _, home in found:
+            if id not in mine and self._scenes[home]._has_id(id):
+                raise ValueError(f"data has ids that belong to others of this scene, {id} for example")
+        carried = [scene._moving_found(rows) for scene, rows in zip(self._scenes, parts, strict=False)]
         with self._change("restore", data=data):
             for hero in self.controllers:
                 hero.remove()
             self.order, self._usual_group = ORDERS[order], group
             self._usual = replace(_usual_of(usual), proxy=-1)
-            self.controllers = []
-            for home, (id, row, its_group, _, memory) in zip(homes, found, strict=True):
-                self._scenes[home]._next_id = id
-                hero = self._made(memory.position, row, its_group, home)
-                hero._memory = memory
-                self.controllers.append(hero)
-            for scene, number in zip(self._scenes, numbers, strict=True):
-                scene._next_id = max([number, *(id + 1 for id, *_ in found)])
-        self._flags = np.array([flags for _, _, _, flags, _ in found], np.uint8)
-        self._forget_move()
+            self.controllers = self._join(found)
+            self._flags = np.array([flags for _, _, _, flags, _, _ in found], np.uint8)
+            self._forget_move()
+        for scene, rows in zip(self._scenes, carried, strict=False):
+            scene._moving_put(rows)
+
+    def extract(self, ids):
+        """Take members out, as bytes that `insert` takes in."""
+        array = np.asarray(ids)
+        gone = sorted(np.atleast_1d(self.index_of(array)).tolist())
+        if len(set(gone)) != len(gone):
+            raise ValueError("ids must be different from one another")
+        with self._change("extract", ids=array):
+            data = self._pack(gone, False)
+            self.remove(gone)
+        return data
+
+    def insert(self, data):
+        """Take in members, with their ids and their whole state; indices of others may change."""
+        _, _, _, found, _ = self._parse(data)
+        mine = {c.id for c in self.controllers}
+        for id, _, _, _, _, home in found:
+            if id in mine or self._scenes[home]._has_id(id):
+                raise ValueError(f"data has id {id}, which something in this scene has")
+        with self._change("insert", data=data):
+            flags = dict(zip([c.id for c in self.controllers], self._flags.tolist(), strict=True))
+            flags |= {id: its_flags for id, _, _, its_flags, _, _ in found}
+            self.controllers = sorted(self.controllers + self._join(found), key=lambda hero: hero.id)
+            self._flags = np.array([flags[hero.id] for hero in self.controllers], np.uint8)
+            self._forget_move()
+        return np.array([id for id, *_ in found], np.int64)
 
     def _array(self, values, dtype=np.float64):
         array = np.array(values, dtype)
@@ -781,3 +834,79 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
         with hero.scene._quietly():
             out[k] = CharacterController.move(hero, way, dt, min_distance=min_distance)
     return out
+
+
+def _team_of(controllers):
+    if not isinstance(controllers, (list, tuple)):
+        raise TypeError(f"controllers must be a list or tuple, not {type(controllers).__name__}")
+    for hero in controllers:
+        if not isinstance(hero, CharacterController):
+            raise TypeError(f"controllers must be CharacterControllers, not {type(hero).__name__}")
+    if len({id(hero) for hero in controllers}) != len(controllers):
+        raise ValueError("controllers must be different from one another")
+    return list(controllers)
+
+
+def _scene_of(heroes):
+    scenes = {id(hero.scene): hero.scene for hero in heroes}
+    if len(scenes) > 1:
+        raise ValueError("controllers must be of one scene when moving actors are saved with them")
+    if not scenes:
+        raise ValueError("controllers must not be empty when moving actors are saved with them")
+    return heroes[0].scene
+
+
+def save_many(controllers, *, moving=False):
+    """Everything that these controllers are, as bytes, moving actors of their scene too if so told."""
+    heroes = _team_of(controllers)
+    moving = as_bool(moving, "moving")
+    body = saves.TEAM_HEAD.pack(len(heroes), moving)
+    for hero in heroes:
+        body += saves.TEAM_ID.pack(hero.id) + saves.PARAMS.pack(*_params_values(hero._params))
+        body += saves.STATE.pack(*_memory_values(hero._memory))
+    if moving:
+        body += _scene_of(heroes)._moving_bytes()
+    return saves.seal(body, saves.TEAM_MAGIC)
+
+
+def restore_many(controllers, data):
+    """Make controllers what `save_many` has saved, all of them or none."""
+    heroes = _team_of(controllers)
+    body = saves.unseal(data, saves.TEAM_MAGIC)
+    damaged = ValueError("data is damaged: it makes no sense")
+    if len(body) < saves.TEAM_HEAD.size:
+        raise damaged
+    n, moving = saves.TEAM_HEAD.unpack_from(body)
+    size = saves.TEAM_HEAD.size + n * saves.TEAM_EACH
+    if n < 0 or moving not in (0, 1) or size > len(body) or (not moving and size != len(body)):
+        raise damaged
+    if n != len(heroes):
+        raise ValueError(f"data is of {n} controllers, but controllers are {len(heroes)}")
+    found, number = [], {}
+    for k, hero in enumerate(heroes):
+        at = saves.TEAM_HEAD.size + k * saves.TEAM_EACH
+        (id_,) = saves.TEAM_ID.unpack_from(body, at)
+        params = _params_of(list(saves.PARAMS.unpack_from(body, at + saves.TEAM_ID.size)))
+        memory = _memory_of(list(saves.STATE.unpack_from(body, at + saves.TEAM_ID.size + saves.PARAMS.size)))
+        if id_ in number:
+            raise damaged
+        number[id_] = hero.id
+        found.append((hero, params, memory))
+    rows = _scene_of(heroes)._moving_found(saves.split_moving(body[size:], 1)[0]) if moving else []
+    with ExitStack() as stack:
+        for hero in heroes:
+            stack.enter_context(hero._mine())
+        _tell_together("restore_many", heroes, data=data)
+        for hero, params, memory in found:
+            memory = replace(
+                memory, touched_controller=number.get(memory.touched_controller, memory.touched_controller)
+            )
+            if memory.ground is not None and memory.ground.owner == CONTROLLER:
+                ground = replace(memory.ground, id=number.get(memory.ground.id, memory.ground.id))
+                memory = replace(memory, ground=ground)
+            hero._params = replace(params, proxy=hero._params.proxy)
+            hero._forget(memory.position)
+            hero._memory = memory
+            hero._publish()
+        if moving:
+            heroes[0].scene._moving_put(rows)

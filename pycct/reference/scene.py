@@ -6,6 +6,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 
+from pycct.args import save_format as saves
 from pycct.reference.candidates import (
     Placed,
     WorldHit,
@@ -439,6 +440,39 @@ class Scene:
                 if self._editing == 0 and self._dirty:
                     self._timestamp += 1
 
+    def _moving_bytes(self):
+        """Poses, layers and behaviors of moving actors and obstacles by id, but for proxies."""
+        proxies = {id(c.proxy) for c in self.characters}
+        kept = [a for a in self._actors.values() if a.body != "static" and id(a) not in proxies]
+        rows = [saves.MOVING.pack(a.id, *a.position, *a.rotation, a.layer, int(a.behavior)) for a in kept]
+        return saves.MOVING_HEAD.pack(len(rows)) + b"".join(rows)
+
+    def _moving_found(self, rows):
+        """The actors of saved rows with what they shall be; ValueError when one is missing."""
+        found = []
+        for id, x, y, z, qx, qy, qz, qw, layer, behavior in rows:
+            actor = self._actors.get(id)
+            if actor is None or actor.body == "static":
+                raise ValueError(f"data moves actor {id}, but the scene has no moving actor of that id")
+            place = as_place((x, y, z), "data: position")
+            as_quat((qx, qy, qz, qw), "data: rotation")
+            found.append((actor, place, (qx, qy, qz, qw), layer, behavior))
+        return found
+
+    def _moving_put(self, found):
+        """Put actors to where `_moving_found` has them."""
+        if found:
+            ids, places = np.array([a.id for a, *_ in found], np.int64), np.array([row[1] for row in found])
+            turns = np.array([row[2] for row in found])
+            self._tell(self, "move_actors", ids=ids, positions=places, rotations=turns)
+        for actor, _, _, layer, behavior in found:
+            if (actor.layer, actor.behavior) != (layer, behavior):
+                self._tell(actor, "set", layer=layer, behavior=Behavior(behavior))
+        with self._quietly(), self.edit():
+            for actor, place, turn, layer, behavior in found:
+                actor._position, actor._rotation, actor._layer, actor._behavior = place, turn, layer, behavior
+                actor._changed()
+
     def move_actors(self, ids, positions, rotations=None):
         """Put many actors elsewhere at once.
 
@@ -498,6 +532,9 @@ class Scene:
                 if max_abs(sub(who.position, o)) > FARTHEST:
                     raise ValueError(f"offset must leave everything within {FARTHEST:g} m of the origin")
             self._tell(self, "shift_origin", offset=o)
+            for crowd in self.crowds:
+                if crowd._journal is not None:
+                    crowd._journal(crowd, "shift_origin", {"offset": o})
             with self._quietly(), self.edit():
                 for actor in actors:
                     actor._position = sub(actor._position, o)

@@ -81,6 +81,9 @@ cdef class Scene:
     cdef readonly uint64_t timestamp    # counts changes of static actors
     cdef int count_edits(self, int change) except -1
     cdef Snapshot snapshot(self)
+    cdef bytes moving_bytes(self)
+    cdef list moving_found(self, object rows)
+    cdef int moving_put(self, list found) except -1
     cdef int tell(self, object target, str name, dict arguments) except -1
     cdef View view(self, dict options)
     cdef int64_t issue(self, int64_t n) except -1

@@ -71,6 +71,7 @@ from pycct.geometry.vec cimport (
 )
 from pycct.world.candidates cimport capsule_bounds, place_point, collider
 
+from pycct.args import save_format as saves
 from pycct.args.save_format import LARGEST_ID
 from pycct.runtime.enums import Behavior
 
@@ -872,7 +873,8 @@ cdef class Scene:
                 obstacle.id = self.free_id(id)
             if self.journal_ is not None:
                 self.tell(self, "add_obstacle", {
-                    "shape": shape, "position": from_vec3(obstacle.position_), "rotation": from_quat(obstacle.rotation_),
+                    "shape": shape, "position": from_vec3(obstacle.position_),
+                    "rotation": from_quat(obstacle.rotation_),
                     "layer": obstacle.layer_,
                     "behavior": Behavior(obstacle.behavior_), "user_data": user_data,
                     "id": None if id is None else obstacle.id})
@@ -1087,6 +1089,65 @@ cdef class Scene:
 
     def __repr__(self):
         return f"<Scene: {len(self.actors_)} actors>"
+
+    cdef bytes moving_bytes(self):
+        """Poses, layers and behaviors of moving actors and obstacles by id, but for proxies."""
+        cdef Actor a
+        cdef vec3 p
+        cdef quat q
+        with self.lock:
+            if self.moving.unordered:
+                self.moving.unordered = False
+                self.moving.members = dict(sorted(self.moving.members.items()))
+            proxies = {id(c.proxy) for c in self.characters}
+            records = []
+            for a in self.moving.members.values():
+                if id(a) not in proxies:
+                    p, q = a.position_, a.rotation_
+                    records.append(saves.MOVING.pack(a.id, p.x, p.y, p.z, q.x, q.y, q.z, q.w, a.layer_, a.behavior_))
+            return saves.MOVING_HEAD.pack(len(records)) + b"".join(records)
+
+    cdef list moving_found(self, object rows):
+        """The actors of saved rows with what they shall be; ValueError when one is missing. Hold the lock."""
+        cdef list found = []
+        cdef Actor actor
+        for id, x, y, z, qx, qy, qz, qw, layer, behavior in rows:
+            actor = self.moving.members.get(id)
+            if actor is None:
+                raise ValueError(f"data moves actor {id}, but the scene has no moving actor of that id")
+            place = as_place((x, y, z), "data: position")
+            as_quat((qx, qy, qz, qw), "data: rotation")
+            found.append((actor, from_vec3(place), (qx, qy, qz, qw), layer, behavior))
+        return found
+
+    cdef int moving_put(self, list found) except -1:
+        """Put actors to where `moving_found` has them; those that are gone by now stay gone."""
+        cdef Actor actor
+        cdef quat q
+        with self.lock:
+            if self.journal_ is not None and found:
+                self.tell(self, "move_actors", {"ids": np.array([a.id for a, *_ in found], np.int64),
+                                                "positions": np.array([row[1] for row in found]),
+                                                "rotations": np.array([row[2] for row in found])})
+                for other, _, _, layer, behavior in found:
+                    if other.layer != layer or other.behavior != behavior:
+                        self.tell(other, "set", {"layer": layer, "behavior": Behavior(behavior)})
+            self.quiet += 1
+            try:
+                with self.edit():
+                    for actor, place, turn, layer, behavior in found:
+                        if actor.scene_ is not self:
+                            continue
+                        q.x, q.y, q.z, q.w = turn
+                        with cython.critical_section(actor):
+                            actor.position_ = as_vec3(place, "position")
+                            actor.rotation_ = q
+                            actor.layer_ = layer
+                            actor.behavior_ = behavior
+                        self.touch(actor)
+            finally:
+                self.quiet -= 1
+        return 0
 
     def move_actors(self, ids, positions, rotations=None):
         """Put many actors elsewhere at once.

@@ -153,7 +153,7 @@ def test_index_of(pycct):
 def test_index_of_large_numbers():
     crowd = Crowd(Scene(), [(0, 0, 0)])
     for unknown in (2**63, 2**70, [0, 2**70], np.uint64([2**63])):
-        with pytest.raises(KeyError, match="9223372036854775808|1180591620717411303424"):
+        with pytest.raises(KeyError, match=r"9223372036854775808|1180591620717411303424"):
             crowd.index_of(unknown)
 
 
@@ -203,5 +203,5 @@ def test_threads_get_different_ids():
         t.start()
     for t in threads:
         t.join()
-    ids = sum(found, [])
+    ids = [id for mine in found for id in mine]
     assert len(ids) == 1000 and set(ids) == set(range(1, 1001))

@@ -81,7 +81,7 @@ def happenings(package, scene, lift, post, heroes):
 
 def replayed(package, entries):
     """The same world, and what was recorded done to it."""
-    scene, lift, post, heroes = level(package)
+    scene, _, _, heroes = level(package)
     alive = {h.id: h for h in heroes}
 
     def found(value):
