@@ -1,4 +1,4 @@
-"""``python -m pycct info``: what level files and cooked scenes hold, and what looks wrong about them."""
+"""``python -m pycct info``: contents and suspected mistakes of level files and cooked scenes."""
 from __future__ import annotations
 
 import argparse

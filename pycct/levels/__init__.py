@@ -1,4 +1,4 @@
-"""Level files: OBJ, PLY, STL and glTF to a `Mesh` or a `Scene`, PNG and ASCII grids to a `Heightfield`.
+"""Level files: a `Mesh` or `Scene` from OBJ, PLY, STL and glTF, a `Heightfield` from PNG and grids.
 
 OBJ and glTF have readers of their own, bounded in time and memory. PLY and STL need trimesh, PNG
 needs Pillow (``pip install pycct[levels]``), Draco needs DracoPy (``pycct[draco]``). The folder

@@ -18,7 +18,7 @@ DRACO = "KHR_draco_mesh_compression"
 MESHOPT = ("EXT_meshopt_compression", "KHR_meshopt_compression")
 COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 WIDTH = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
-# Numbers of an accessor without bytes of its own (zeros, few of which differ) for each byte of the file.
+# Numbers of an accessor without a bufferView (zeros, sparse changes) for each byte of the file.
 EMPTY_PER_BYTE = 16
 # Triangles in a byte of Draco data: a flat grid, the best case, has about 30.
 DRACO_PER_BYTE = 100
@@ -83,7 +83,8 @@ class Accessors:
     def reserve(self, index: Any, unpacked: bool = False) -> int:
         """Count what an accessor takes by itself into the budget, once; its number of elements.
 
-        Sparse accessors are copied. Others are read where they are used. Those of compressed meshes have no bytes.
+        Sparse accessors are copied, others are read where they are used. Accessors of compressed
+        meshes have no bytes.
         """
         row = row_of(self.tree, "accessors", index)
         count = number_of(row, "count", least=1)
@@ -99,7 +100,7 @@ class Accessors:
         return count
 
     def check_bounds(self, index: Any) -> None:
-        """Raise ValueError if a vector accessor reaches beyond its bytes, before anything is made of its count."""
+        """Raise ValueError if an accessor of vectors reaches beyond its bytes."""
         row = row_of(self.tree, "accessors", index)
         if "bufferView" in row:
             self._elements(row, _component(row), number_of(row, "count", least=1), WIDTH.get(str(row.get("type")), 1))
@@ -230,7 +231,7 @@ def _data(uri: str) -> bytes:
         raise ValueError(f"a buffer's data cannot be read: {e}") from None
 
 
-# --- compression -----------------------------------------------------------------------------------------------------
+# --- compression --------------------------------------------------------------------------------
 
 UNPACK_MESHOPT = "unpack the file with `gltfpack -noq -i packed.glb -o plain.glb` (0.22 or newer), or export it without"
 UNPACK_DRACO = ("install DracoPy (pip install pycct[draco]), "
@@ -245,7 +246,7 @@ def draco_counts(data: bytes) -> tuple[int, int]:
         raise ValueError(f"{DRACO}: only meshes of version 2.2 are read; {UNPACK_DRACO.partition(', or ')[2]}")
     if data[9] or data[10]:
         raise ValueError(f"{DRACO}: data with flags or metadata is not read; {UNPACK_DRACO.partition(', or ')[2]}")
-    # The method says in which order: sequential triangles first; the other one has a byte and vertices first.
+    # Sequential data begin with the triangles; edgebreaker data with one more byte and vertices.
     at = 11 + data[8]
     first, at = _varint(data, at)
     second, _ = _varint(data, at)

@@ -17,7 +17,7 @@ class Beside:
         self.left = most
 
     def place(self, name: str) -> Path:
-        """The file of that name; names of other folders are looked for by their end, as exporters leave them."""
+        """Return the file of that name; a path that leads elsewhere is reduced to its last part."""
         for candidate in (name, unquote(name), os.path.basename(unquote(name).replace("\\", "/"))):
             path = os.path.normpath(candidate.strip())
             if os.path.isabs(path) or os.path.splitdrive(path)[0] or path.split(os.sep)[0] in ("..", "."):

@@ -70,7 +70,7 @@ def open_file(path: str | os.PathLike[str], known: Sequence[str], max_bytes: int
 
 def read_raw(path: str | os.PathLike[str], nodes: str | Sequence[str] | None, max_bytes: int,
              flat: bool) -> tuple[Path, str, RawLevel]:
-    """The contents of a level file, its path and its ending; `flat` counts each place of a mesh into the budget."""
+    """Return path, ending and contents of a file; `flat` counts each place of a mesh."""
     selection = Selection(nodes)
     file, kind, f, size = open_file(path, FORMATS, max_bytes)
     budget = Budget(max_bytes)

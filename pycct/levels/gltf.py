@@ -66,7 +66,7 @@ def read_gltf(f: BinaryIO, packed: bool, beside: Beside, size: int, budget: Budg
 
 
 def _decoded(text: bytes) -> str:
-    """JSON in UTF-8, as glTF asks for, or else in Latin-1, as some exporters leave names."""
+    """Decode JSON as UTF-8, the encoding of glTF, or as Latin-1, which some exporters use."""
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -141,7 +141,7 @@ class _Reader:
         return RawLevel(nodes, placements, self.budget, names, both, self.notes)
 
     def _roots(self) -> list[Any]:
-        """The nodes of the default scene; without scenes, those that no other node has as a child."""
+        """Return the root nodes of the default scene, or of the file if it has no scenes."""
         nodes, scenes = rows_of(self.tree, "nodes"), rows_of(self.tree, "scenes")
         if not scenes:
             children = {c for row in nodes if isinstance(row, dict) and isinstance(row.get("children"), list)
@@ -153,7 +153,7 @@ class _Reader:
         return rows_of(row_of(self.tree, "scenes", default), "nodes")
 
     def _walk(self) -> tuple[list[RawNode], dict[int, Floats | None]]:
-        """All nodes, and the matrices of those that are selected, have a mesh and are in the scene."""
+        """Return all nodes, and the matrices of selected nodes with a mesh."""
         rows = rows_of(self.tree, "nodes")
         self.budget.take(names=len(rows))
         nodes = [RawNode("", None, False) for _ in rows]
@@ -273,7 +273,7 @@ class _Reader:
         return found
 
     def _primitive(self, k: int, primitive: dict[str, Any]) -> tuple[Any, Floats | None, Ints64]:
-        """The accessor of the vertices, or a key below zero and unpacked vertices; and triangles."""
+        """Return the accessor of the vertices (below zero: a key), unpacked vertices, triangles."""
         position: Any = object_of(primitive, "attributes").get("POSITION")
         count = self.accessors.count(position)
         extension = object_of(primitive, "extensions")
@@ -290,7 +290,7 @@ class _Reader:
 
     def _assembled(self, blocks: dict[int, Floats | None], corners: dict[int, list[Ints64]],
                    order: list[tuple[int, int]], materials: list[NDArray[np.int32]]) -> RawGeometry:
-        """One geometry of primitives; vertices that they share are there once, those that nobody uses are not."""
+        """Join primitives to one geometry, with each used vertex once."""
         if not order:
             return RawGeometry(np.empty((0, 3)), np.empty((0, 3), np.int32))
         count = 0

@@ -105,7 +105,7 @@ def load_heightfield(
 
 @dataclass
 class _Grid:
-    """Values with the northernmost row first, where there are none, the cell size, the southwestern sample."""
+    """Values (northernmost row first), missing ones, cell size, southwestern sample."""
 
     values: Floats
     empty: NDArray[np.bool_]

@@ -43,7 +43,7 @@ def load_level(
     Parameters
     ----------
     path : path
-        An OBJ, PLY, STL, glTF or GLB file, told by its ending.
+        An OBJ, PLY, STL, glTF or GLB file; the ending names the format.
     up : {'x', 'y', 'z', '-x', '-y', '-z'}, optional
         The file's axis that points up; turned to z. The default is 'y' for glTF, whose standard
         says so, and 'z' for the others.
@@ -212,7 +212,7 @@ def _mesh_of(level: RawLevel, shape: RawGeometry, turn: Floats, factor: float,
 
 
 def _checked(up: str | None, scale: float, two_sided: bool | None) -> tuple[dict[str, Floats], float]:
-    """The rotations to z, and the scale; ValueError or TypeError for an argument that makes no sense."""
+    """Return the rotations to z and the scale; ValueError or TypeError for a bad argument."""
     if up is not None and (not isinstance(up, str) or up not in AXES):
         raise ValueError(f"up must be one of {', '.join(AXES)}, not {up!r}")
     factor = check_number(scale, "scale")
@@ -266,7 +266,7 @@ def _named(level: RawLevel, node: Ints) -> tuple[Ints, tuple[str, ...]]:
 
 
 def _welded(vertices: Floats, triangles: Ints) -> tuple[Floats, Ints]:
-    """Without repeated vertices, when every triangle brings its own (STL); triangles keep their order."""
+    """Merge equal vertices if every triangle brings its own (STL); triangles keep their order."""
     if len(vertices) <= 1.5 * len(triangles):
         return vertices, triangles
     place = places_of(vertices)

@@ -1,7 +1,7 @@
 """OBJ: vertices, faces, and the names of objects, groups and materials.
 
-The file is read in blocks of some megabytes, each with array operations, so that time is linear in the file and memory
-is little more than the result. Material files are not opened.
+The file is read in blocks of some megabytes, each with array operations, so that time is linear in
+the file and memory is little more than the result. Material files are not opened.
 """
 from __future__ import annotations
 
@@ -78,8 +78,9 @@ class _State:
 def read_obj(f: BinaryIO, stem: str, budget: Budget, selection: Selection) -> RawLevel:
     """Read a file.
 
-    An ``o`` line begins an object, a ``g`` line a group of it; each pair of them is a node, called ``object/group``
-    or by the one name that there is. A pattern selects a node by its object, its group or both.
+    An ``o`` line begins an object, a ``g`` line a group of it. Each pair of them is a node, called
+    ``object/group`` or by the one name that there is. A pattern selects a node by its object, its
+    group or both.
     """
     state = _State(budget, _Names(budget), _Names(budget))
     for block in _blocks(f):

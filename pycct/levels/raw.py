@@ -15,7 +15,8 @@ __all__ = ["Budget", "Flat", "RawGeometry", "RawLevel", "RawNode", "RawPlacement
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-# Memory that a file may take, as a multiple of ``max_bytes``: an index of one byte grows eight times.
+# Memory that a file may take, as a multiple of ``max_bytes``. An index of one byte grows
+# eight times.
 UNPACKED = 8
 # Bytes of a vertex, and of a triangle with its node and material.
 VERTEX_BYTES = 24
@@ -76,8 +77,8 @@ class RawNode:
 class RawGeometry:
     """Triangles over one array of vertices.
 
-    `material` contains one index a triangle, or is None without materials; `node` contains one index a triangle if the
-    triangles of several nodes share the vertices (OBJ).
+    `material` contains one index a triangle, or is None without materials. `node` contains one
+    index a triangle if the triangles of several nodes share the vertices (OBJ).
     """
 
     vertices: Floats
@@ -88,7 +89,10 @@ class RawGeometry:
 
 @dataclass
 class RawPlacement:
-    """One geometry at one place; `matrix` is None for the identity, `instance` counts the places of one node."""
+    """One geometry at one place.
+
+    `matrix` is None for the identity. `instance` counts the places of one node.
+    """
 
     geometry: RawGeometry
     node: int

@@ -143,7 +143,7 @@ def report_on(vertices: ArrayLike, triangles: ArrayLike, path: str = "") -> Leve
 
 def inspected(vertices: ArrayLike, triangles: ArrayLike, path: str = "", turn: Array | None = None,
               two_sided: bool = False) -> LevelReport:
-    """Look over a mesh that `turn` brought from the file's axes to z up; suggestions are in the file's axes."""
+    """Look over a mesh that `turn` brought to z up; suggestions are in the file's axes."""
     v = np.ascontiguousarray(vertices, dtype=np.float64)
     t = np.ascontiguousarray(triangles)
     if t.dtype != np.int32:
@@ -185,7 +185,7 @@ class _Surface:
     lower: Array
     upper: Array
     area: float
-    # Area that faces along +x, +y, +z and -x, -y, -z, and its moment along that axis, from the lower corner.
+    # Area that faces along +x, +y, +z and -x, -y, -z; its moment from the lower corner.
     facing: Array
     moment: Array
 
@@ -222,7 +222,7 @@ def _surface_of(v: Array, t: NDArray[np.integer[Any]]) -> _Surface:
 
 
 def places_of(vertices: Array) -> NDArray[np.int32]:
-    """A number for each vertex, the same for those in the same place; numbered as they first appear."""
+    """Number the places of vertices in the order in which they first appear."""
     bits = (vertices + 0.0).view(np.uint64)                  # no negative zeros
     key = np.zeros(len(bits), np.uint64)
     for column, factor in enumerate(FACTORS):

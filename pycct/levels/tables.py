@@ -50,7 +50,7 @@ def read_with_trimesh(f: BinaryIO, kind: str, stem: str, budget: Budget, selecti
 def _checked_ply(f: BinaryIO) -> BinaryIO:
     """The file with a header that trimesh reads right; ValueError for contents that are no faces.
 
-    trimesh makes a path of a PLY with edges and forgets its triangles, and fails at letters beyond ASCII.
+    trimesh reads a PLY with edges as a path without triangles, and fails at letters beyond ASCII.
     """
     head = []
     elements: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What level files hold: accessors, primitives, nodes, materials, instances, grids; each file is written here."""
+"""Contents of level files: accessors, primitives, nodes, materials, instances, grids."""
 
 import base64
 import json
@@ -75,7 +75,7 @@ def path(request, tmp_path):
     return tmp_path / f"level.{request.param}"
 
 
-# --- accessors and primitives ----------------------------------------------------------------------------------------
+# --- accessors and primitives -------------------------------------------------------------------
 
 def test_sparse_accessors(path):
     g = Gltf()
@@ -197,7 +197,7 @@ def test_corners_that_are_no_numbers(path):
         pycct.load_level(g.save(path))
 
 
-# --- extensions ------------------------------------------------------------------------------------------------------
+# --- extensions ---------------------------------------------------------------------------------
 
 @pytest.mark.parametrize(("name", "words"), [
     ("XY_other_geometry", "XY_other_geometry.*export"),
@@ -308,7 +308,7 @@ def test_instances(path):
         pycct.load_level(g.save(path))
 
 
-# --- nodes -----------------------------------------------------------------------------------------------------------
+# --- nodes --------------------------------------------------------------------------------------
 
 def test_the_default_scene_is_read(path):
     g = Gltf()
@@ -465,7 +465,7 @@ def test_flat_nodes_hold_triangles_without_area(path):
     assert pycct.load_scene(path).triangle_count == 1
 
 
-# --- materials -------------------------------------------------------------------------------------------------------
+# --- materials ----------------------------------------------------------------------------------
 
 def test_materials_of_gltf(path):
     g = Gltf()
@@ -529,10 +529,10 @@ def test_materials_and_nodes_of_obj(tmp_path):
     assert scene.actors[0].user_data["materials"] == [""]
 
 
-# --- OBJ -------------------------------------------------------------------------------------------------------------
+# --- OBJ ----------------------------------------------------------------------------------------
 
 def test_obj_as_it_is_found(tmp_path, monkeypatch):
-    """Comments, tabs, several ends of lines, weights, colours, indices of all kinds, in blocks of any length."""
+    """Comments, tabs, ends of lines, weights, colours, all kinds of indices, any block length."""
     path = tmp_path / "level.obj"
     text = ("\ufeff# f 1 2 3\n  v 0 0 0 # corner\nv\t4 0 0 1.0\nv 4 4 0 .1 .2 .3\nv 0 4e0 0\n\n"
             "vt 0 0\nvn 0 0 1\nf 1/1/1 2/1/1\t3/1/1\nf -4//-1 -2//1 -1//-1 # f 9\no a # b\nf +1 2 \\\n 3 4\nv 9 9 9 \n"
@@ -603,7 +603,7 @@ def test_names_do_not_reach_the_terminal_as_they_are(tmp_path, capsys):
     assert "a?[2J?b?" in capsys.readouterr().out
 
 
-# --- PLY -------------------------------------------------------------------------------------------------------------
+# --- PLY ----------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize(("elements", "words"), [
     ("", "point cloud"),
@@ -630,7 +630,7 @@ def test_a_ply_or_stl_is_one_node(tmp_path):
         pycct.load_level(path, nodes="tree")
 
 
-# --- memory ----------------------------------------------------------------------------------------------------------
+# --- memory -------------------------------------------------------------------------------------
 
 def peak(path, **options):
     tracemalloc.start()
@@ -671,7 +671,7 @@ def test_memory_does_not_grow_as_groups_times_vertices(tmp_path):
 
 
 def test_accessors_are_read_where_they_are_used(tmp_path):
-    """Each of 2,000 accessors over the same 120 KB, for one triangle each, was unpacked and kept."""
+    """Reading once unpacked and kept each of many accessors over the same bytes."""
     g = Gltf()
     g.accessor(np.zeros((10_000, 3), "<f4"))
     first = g.accessor(np.array([0, 1, 2], "<u1"))
@@ -750,7 +750,7 @@ def test_polygons_and_names_of_obj_are_bounded(tmp_path, monkeypatch):
         pycct.load_level(path)
 
 
-# --- reports ---------------------------------------------------------------------------------------------------------
+# --- reports ------------------------------------------------------------------------------------
 
 def box(lower, upper):
     (x, y, z), (a, b, c) = lower, upper
@@ -837,7 +837,7 @@ def test_millimetres_are_noticed():
 
 
 def test_many_vertices_in_one_place_are_one(monkeypatch):
-    """Places are told by a hash, and by themselves where hashes agree."""
+    """A hash sorts places; places with the same hash are compared themselves."""
     from pycct.levels import report
 
     rng = np.random.default_rng(0)
@@ -884,7 +884,7 @@ def test_info_of_several_files_and_cooked_scenes(tmp_path, capsys):
     assert "no node matches" in capsys.readouterr().err
 
 
-# --- heightfields ----------------------------------------------------------------------------------------------------
+# --- heightfields -------------------------------------------------------------------------------
 
 GRID = "ncols 4\nnrows 3\nxllcorner 100\nyllcorner 200\ncellsize 10\nNODATA_value -1\n"
 
@@ -902,7 +902,7 @@ def test_ascii_grids(tmp_path):
     assert scene.raycast((105, 225, 99), (0, 0, -1), 200).position[2] == pytest.approx(3)
     assert scene.raycast((106, 224, 99), (0, 0, -1), 200) is not None
     assert scene.raycast((132, 217, 99), (0, 0, -1), 200) is None
-    # The centre of the cell instead of its corner, other letters, commas, no word for missing data, spacing.
+    # A centre instead of a corner, capitals, commas, the default for missing data, a spacing.
     path.write_text("NCOLS 2\nNROWS 2\nXLLCENTER 7\nYLLCENTER 8\nCELLSIZE 1\n1,5 2\n-9999 nan\n")
     field, position = pycct.load_heightfield(path, 3.0, two_sided=True)
     assert position == (7, 8, 0) and field.spacing == (3, 3) and field.two_sided and field.holes.all()
