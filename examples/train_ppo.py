@@ -90,6 +90,7 @@ class Curve(BaseCallback):
         self.begun = time.monotonic()
         self.rows: list[tuple[float, int, float]] = []
         self.ended = self.good = 0
+        self.counted = 0
 
     def _on_step(self) -> bool:
         for info in self.locals["infos"]:
@@ -99,7 +100,10 @@ class Curve(BaseCallback):
         return time.monotonic() - self.begun < self.seconds
 
     def _on_rollout_end(self) -> None:
-        if self.ended >= 100:
+        # So many steps that every environment has ended an episode, else short ones would count more.
+        window = self.training_env.num_envs * self.training_env.get_attr("episodes")[0].task.max_steps
+        if self.num_timesteps - self.counted >= window:
+            self.counted = self.num_timesteps
             spent = time.monotonic() - self.begun
             self.rows.append((round(spent, 1), self.num_timesteps, self.good / self.ended))
             print(f"{spent:6.0f} s  {self.num_timesteps:9d} steps  success {self.good / self.ended:.2f}", flush=True)

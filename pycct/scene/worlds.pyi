@@ -4,8 +4,9 @@ from typing import SupportsIndex, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pycct.scene.scene import Scene
-from pycct.shapes.primitives import _Number
+from pycct.queries.scene_queries import ClosestArrays, HitArrays
+from pycct.scene.scene import Scene, _Filter, _Include
+from pycct.shapes.primitives import Shape, _Number
 
 @final
 class Worlds:
@@ -19,6 +20,42 @@ class Worlds:
     def move_actors(
         self, world: ArrayLike, ids: ArrayLike, positions: ArrayLike, rotations: ArrayLike | None = None
     ) -> None: ...
+    def raycast_many(
+        self,
+        origins: ArrayLike,
+        directions: ArrayLike,
+        distances: ArrayLike,
+        mask: int = 0xFFFFFFFF,
+        filter: _Filter | None = None,
+        *,
+        world: ArrayLike,
+        include: _Include = "actors",
+    ) -> HitArrays: ...
+    def sweep_many(
+        self,
+        shape: Shape,
+        positions: ArrayLike,
+        directions: ArrayLike,
+        distances: ArrayLike,
+        rotations: ArrayLike = (0.0, 0.0, 0.0, 1.0),
+        mask: int = 0xFFFFFFFF,
+        filter: _Filter | None = None,
+        *,
+        world: ArrayLike,
+        include: _Include = "actors",
+    ) -> HitArrays: ...
+    def closest_points_many(
+        self,
+        shape: Shape,
+        positions: ArrayLike,
+        max_distance: ArrayLike = ...,
+        rotations: ArrayLike = (0.0, 0.0, 0.0, 1.0),
+        mask: int = 0xFFFFFFFF,
+        filter: _Filter | None = None,
+        *,
+        world: ArrayLike,
+        include: _Include = "actors",
+    ) -> ClosestArrays: ...
     def ray_distances(
         self,
         origins: ArrayLike,

@@ -32,6 +32,14 @@ cdef enum:
     CHUNK = 8       # origins handed to a thread at a time
 
 
+# Arguments of batches, and how many dimensions each has when it has one value a row; 0: one for all.
+cdef dict ROWS = {
+    "raycast_many": (("origins", 2), ("directions", 2), ("distances", 1)),
+    "sweep_many": (("shape", 0), ("positions", 2), ("directions", 2), ("distances", 1), ("rotations", 2)),
+    "closest_points_many": (("shape", 0), ("positions", 2), ("max_distance", 1), ("rotations", 2)),
+}
+
+
 # Rays of a batch: from each origin in each direction.
 cdef struct ray_batch:
     query_view* views       # of each world
@@ -180,6 +188,92 @@ cdef class Worlds:
             rows = order[first:last]
             turn = turns if turns is None or turns.ndim == 1 else turns[rows]
             self.scenes[homes[rows[0]]].move_actors(given[rows], places[rows], turn)
+
+    def raycast_many(self, origins, directions, distances, mask=0xFFFFFFFF, filter=None, *, world, **options):
+        """Cast many rays, each in its own world.
+
+        Parameters
+        ----------
+        world : int or (n,) array of integers
+            Index of the world of each ray.
+        origins, directions, distances, mask, filter, **options
+            As for `Scene.raycast_many`.
+
+        Returns
+        -------
+        HitArrays
+            Ids are those of the row's own world.
+        """
+        return self._ask("raycast_many", (origins, directions, distances), world, mask, filter, options)
+
+    def sweep_many(self, shape, positions, directions, distances, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF,
+                   filter=None, *, world, **options):
+        """Sweep a shape many times, each in its own world.
+
+        Parameters
+        ----------
+        world : int or (n,) array of integers
+            Index of the world of each sweep.
+        shape, positions, directions, distances, rotations, mask, filter, **options
+            As for `Scene.sweep_many`.
+
+        Returns
+        -------
+        HitArrays
+            Ids are those of the row's own world.
+        """
+        return self._ask("sweep_many", (shape, positions, directions, distances, rotations), world, mask, filter,
+                         options)
+
+    def closest_points_many(self, shape, positions, max_distance=float("inf"), rotations=(0.0, 0.0, 0.0, 1.0),
+                            mask=0xFFFFFFFF, filter=None, *, world, **options):
+        """Find the closest points of a shape at many places, each in its own world.
+
+        Parameters
+        ----------
+        world : int or (n,) array of integers
+            Index of the world of each place.
+        shape, positions, max_distance, rotations, mask, filter, **options
+            As for `Scene.closest_points_many`.
+
+        Returns
+        -------
+        ClosestArrays
+            Ids are those of the row's own world.
+        """
+        return self._ask("closest_points_many", (shape, positions, max_distance, rotations), world, mask, filter,
+                         options)
+
+    def _ask(self, method, values, world, mask, filter, options):
+        """A batch of queries: the scene of each world answers its rows, in the order of worlds."""
+        given = [value if dimensions == 0 else np.asarray(value)
+                 for value, (name, dimensions) in zip(values, ROWS[method])]
+        places = given[0 if method == "raycast_many" else 1]
+        n = places.shape[0] if places.ndim == 2 else 0
+        homes = self.indices(world, n)
+        by_row = []
+        for value, (name, dimensions) in zip(given, ROWS[method]):
+            # One value for all has one dimension less than one value a row.
+            sliced = dimensions > 0 and n > 0 and value.ndim == dimensions
+            by_row.append(sliced)
+            if sliced and value.shape[0] != n:
+                raise ValueError(f"{name} must have one row, or one for each of {n}, got shape {value.shape}")
+        order = np.argsort(homes, kind="stable")
+        starts = np.flatnonzero(np.diff(homes[order], prepend=-1)).tolist()
+        answers = []
+        # Without rows the first scene checks the arguments.
+        for first, last in zip(starts or [0], [*starts[1:], n]):
+            rows = order[first:last]
+            scene = self.scenes[homes[rows[0]] if n > 0 else 0]
+            some = [value[rows] if sliced else value for value, sliced in zip(given, by_row)]
+            answers.append(getattr(scene, method)(*some, mask, filter, **options))
+        found = []
+        for columns in zip(*answers):
+            joined = np.concatenate(columns)
+            column = np.empty_like(joined)
+            column[order] = joined
+            found.append(column)
+        return type(answers[0])(*found)
 
     def ray_distances(self, origins, directions, reach, *, world, mask=0xFFFFFFFF, threads=1):
         """Distances to the first actor along rays: from each origin in each direction.

@@ -270,6 +270,48 @@ def test_ray_distances():
     assert worlds.ray_distances(origins, np.zeros((0, 3)), 9.0, world=1).shape == (50, 0)
 
 
+def test_queries_of_many_worlds():
+    pairs = [rough(k) for k in range(4)]
+    scenes = [scene for scene, _ in pairs]
+    worlds = Worlds(scenes)
+    rng = np.random.default_rng(9)
+    n = 40
+    places, home = rng.uniform(-6, 6, (n, 3)), rng.integers(0, 4, n)
+    directions, reach = rng.normal(size=(n, 3)), rng.uniform(1, 9, n)
+    turned = np.tile((0.0, 0.0, 0.6, 0.8), (n, 1))
+    box = Box((0.2, 0.3, 0.4))
+    asked = {
+        "raycast_many": ((), (places, directions, reach)),
+        "sweep_many": ((box,), (places, directions, reach, turned)),
+        "closest_points_many": ((box,), (places, reach, turned)),
+    }
+    for name, (shape, columns) in asked.items():
+        found = getattr(worlds, name)(*shape, *columns, world=home)
+        for k in range(4):
+            rows = home == k
+            own = getattr(scenes[k], name)(*shape, *(column[rows] for column in columns))
+            assert type(own) is type(found)
+            for a, b in zip(found, own, strict=True):
+                assert a.dtype == b.dtype
+                assert np.array_equal(a[rows], b)
+    # One value for all, one world for all, no rows.
+    down = worlds.raycast_many(places, (0, 0, -1), 30.0, world=2)
+    for a, b in zip(down, scenes[2].raycast_many(places, (0, 0, -1), 30.0), strict=True):
+        assert np.array_equal(a, b)
+    assert len(worlds.raycast_many(np.zeros((0, 3)), np.zeros((0, 3)), 3.0, world=[]).hit) == 0
+    Crowd(worlds, [(0, 0, 50)], world=3)
+    with pytest.raises(ValueError, match="directions"):
+        worlds.raycast_many(places, directions[:3], 3.0, world=home)
+    with pytest.raises(ValueError, match="distances"):
+        worlds.raycast_many(places, directions, reach[:3], world=home)
+    with pytest.raises(ValueError, match="origins"):
+        worlds.raycast_many(places[0], directions, 3.0, world=0)
+    with pytest.raises(ValueError, match="world"):
+        worlds.sweep_many(box, places, directions, 3.0, world=4)
+    with pytest.raises(TypeError, match="shape"):
+        worlds.sweep_many(3, places, directions, 3.0, world=0)
+
+
 def test_move_actors():
     pairs = [rough(k) for k in range(4)]
     worlds = Worlds([scene for scene, _ in pairs])

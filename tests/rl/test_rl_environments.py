@@ -284,6 +284,46 @@ def test_parallel_env_is_that_of_gymnasium():
         assert reward == sum(rewards[f"pursuer_{k}"] for k in range(3))
 
 
+def nearest_spot(level, feet):
+    return int(np.argmin(((level.spots - feet) ** 2).sum(axis=1)))
+
+
+@pytest.mark.parametrize("name", ["Goal", "Maze", "Parkour"])
+def test_the_solution_of_the_level_solves_the_environment(name):
+    """Actions that follow the route reach the goal, and the rewards add up to the way and the prize."""
+    for seed in range(4):
+        env = CrowdEnv(name, levels=20, rays=0, max_steps=3000)
+        env.reset(seed=seed)
+        sim, level = env.episodes.sim, env.episodes.level_of(0)
+        way = float(sim.distance(np.zeros(1, np.int64))[0, 0])
+        route = list(level.route(nearest_spot(level, sim.feet[0, 0])))
+        waiting, total, steps, ended = True, 0.0, 0, False
+        while not ended:
+            x, y, _ = sim.feet[0, 0].tolist()
+            target = route[0]
+            dx, dy = target.position[0] - x, target.position[1] - y
+            jump = False
+            if waiting and sim.grounded[0, 0]:
+                first, end = target.window
+                waiting = (sim.tick[0] - first) % 128 >= end - first
+                jump = not waiting and target.jump
+            near = dx * dx + dy * dy < 0.15**2 and abs(sim.feet[0, 0, 2] - target.position[2]) < 0.6
+            if not waiting and not jump and near and sim.grounded[0, 0] and len(route) > 1:
+                route.pop(0)
+                waiting = True
+                continue
+            walk = (0.0, 0.0) if waiting else (5.0 * dx, 5.0 * dy)
+            length = max(float(np.hypot(*walk)), 1.0)
+            _, reward, terminated, truncated, info = env.step((walk[0] / length, walk[1] / length, float(jump)))
+            total += reward
+            steps += 1
+            ended = terminated or truncated
+        assert terminated
+        assert info["success"]
+        left = float(sim.distance(np.zeros(1, np.int64))[0, 0])
+        assert abs(total - (0.2 * (way - left) - 0.01 * steps + 5.0)) < 1e-9
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_nobody_falls_out_of_a_world(name):
