@@ -134,6 +134,9 @@ extensions = [
     Extension(
         ".".join(path.with_suffix("").parts),
         [str(path)],
+        # Headers of C are found from the root; each is of the module beside it.
+        include_dirs=["."] if list(path.parent.glob("*.h")) else [],
+        depends=sorted(map(str, path.parent.glob("*.h"))),
         extra_compile_args=CFLAGS,
         extra_link_args=LDFLAGS,
         define_macros=MACROS,

@@ -4,7 +4,17 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc, realloc
 
-from pycct.spatial.bvh cimport bvh_walk, bvh_walk_near, bvh_walk_next, bvh_walk_start
+from pycct.spatial.bvh cimport (
+    bvh_ray,
+    bvh_ray_of,
+    bvh_walk,
+    bvh_walk_boxes,
+    bvh_walk_near,
+    bvh_walk_next,
+    bvh_walk_ray,
+    bvh_walk_start,
+)
+from pycct.geometry.aabb4 cimport lowest_bit
 from pycct.geometry.closest cimport point_segment, triangle_normal
 from pycct.convex.distance cimport core_distance, core_pair
 from pycct.shapes.heightfield_cells cimport field_tile
@@ -94,6 +104,7 @@ from pycct.world.candidates cimport (
     local_box,
     mesh_triangle,
     place_point,
+    unplace_point,
     collider,
     broadphase_layer,
 )
@@ -255,6 +266,10 @@ cdef inline void _from_sweep(query_hit* h, const sweep_hit* s) noexcept nogil:
     h.overlapping = s.overlapping
     h.normal = s.normal
     h.point = s.point
+
+
+cdef inline double _smallest_scale(const collider* p) noexcept nogil:
+    return f_min(fabs(p.scale.x), f_min(fabs(p.scale.y), fabs(p.scale.z)))
 
 
 cdef inline vec3 _box_half(const collider* p) noexcept nogil:
@@ -437,18 +452,63 @@ cdef void _cast_triangle(cast_job* j, const triangle* t, bint two_sided, int32_t
     _took(j)
 
 
+cdef inline vec3 _local_motion(const collider* p, vec3 dir) noexcept nogil:
+    """A direction in the shape's frame, as long there as a metre in the world is."""
+    if p.plain:
+        return dir
+    dir = m3_tmul(p.matrix, dir)
+    return v3(dir.x / p.scale.x, dir.y / p.scale.y, dir.z / p.scale.z)
+
+
+cdef void _ray_at_mesh(cast_job* j, const collider* p) noexcept nogil:
+    cdef bvh_walk w
+    cdef bvh_ray r
+    cdef int32_t first, k, tri
+    cdef uint32_t bits
+    cdef triangle t
+    cdef query_hit h
+    cdef double x
+    cdef bint back
+    cdef vec3 motion = _local_motion(p, j.dir)
+    bvh_walk_start(&w, &p.mesh.tree, local_box(p, j.q.box), motion)
+    # Places in the world round to shares of their distance from its origin.
+    x = 1e-15 * (v3_max_abs(p.position) + v3_max_abs(j.q.p0))
+    r = bvh_ray_of(&p.mesh.tree, unplace_point(p, j.q.p0), motion, x if p.plain else x / _smallest_scale(p),
+                   not p.mesh.two_sided)
+    while bvh_walk_ray(&w, &r, p.mesh.blocks, j.limit, &first, &bits):
+        while bits:
+            k = first + lowest_bit(bits)
+            bits &= bits - 1
+            tri = p.mesh.source[k]
+            if p.mesh.mask != NULL and not p.mesh.mask[tri] & j.v.mask:
+                continue
+            if not mesh_triangle(p, k, &t):
+                continue
+            x = ray_triangle(&j.ray, &t, p.mesh.two_sided, &back)
+            if x > j.limit:
+                continue
+            h = _fresh(j)
+            h.distance = x
+            h.normal = v3_neg(t.n) if back else t.n
+            h.point = v3_madd(j.q.p0, j.dir, x)
+            _offer(j.v, j.best, &h, j.dir, &t, tri)
+            _took(j)
+
+
 cdef void _cast_mesh(cast_job* j, const collider* p) noexcept nogil:
     cdef bvh_walk w
-    cdef int32_t first, count, k, tri
+    cdef int32_t first, k, tri
+    cdef uint32_t bits
     cdef triangle t
-    cdef vec3 motion = j.dir
-    if not p.plain:
-        motion = m3_tmul(p.matrix, motion)
-        motion = v3(motion.x / p.scale.x, motion.y / p.scale.y, motion.z / p.scale.z)
-    bvh_walk_start(&w, &p.mesh.tree, local_box(p, j.q.box), motion)
+    if j.q.kind == ASK_RAY:
+        _ray_at_mesh(j, p)
+        return
+    bvh_walk_start(&w, &p.mesh.tree, local_box(p, j.q.box), _local_motion(p, j.dir))
     _begin_surface(j)
-    while bvh_walk_next(&w, _horizon(j), &first, &count):
-        for k in range(first, first + count):
+    while bvh_walk_boxes(&w, p.mesh.blocks, _horizon(j), &first, &bits):
+        while bits:
+            k = first + lowest_bit(bits)
+            bits &= bits - 1
             tri = p.mesh.source[k]
             if p.mesh.mask != NULL and not p.mesh.mask[tri] & j.v.mask:
                 continue
@@ -462,11 +522,7 @@ cdef void _cast_heightfield(cast_job* j, const collider* p) noexcept nogil:
     cdef int32_t first, count, k, tri, i, m, i0, i1, j0, j1
     cdef int which
     cdef triangle t
-    cdef vec3 motion = j.dir
-    if not p.plain:
-        motion = m3_tmul(p.matrix, motion)
-        motion = v3(motion.x / p.scale.x, motion.y / p.scale.y, motion.z / p.scale.z)
-    bvh_walk_start(&w, &p.field.tree, local_box(p, j.q.box), motion)
+    bvh_walk_start(&w, &p.field.tree, local_box(p, j.q.box), _local_motion(p, j.dir))
     _begin_surface(j)
     while bvh_walk_next(&w, _horizon(j), &first, &count):
         for k in range(first, first + count):
@@ -1034,13 +1090,10 @@ cdef inline void _near_triangle(near_job* j, const triangle* t, int32_t tri) noe
     _near_loaded(j, t, tri)
 
 
-cdef inline double _smallest_scale(const collider* p) noexcept nogil:
-    return f_min(fabs(p.scale.x), f_min(fabs(p.scale.y), fabs(p.scale.z)))
-
-
 cdef void _near_item(near_job* j, const collider* p) noexcept nogil:
     cdef bvh_walk w
     cdef int32_t first, count, k, tri = -1, i, m, i0, i1, j0, j1
+    cdef uint32_t bits
     cdef int which
     cdef triangle t
     cdef query_hit h
@@ -1080,8 +1133,10 @@ cdef void _near_item(near_job* j, const collider* p) noexcept nogil:
         return
     if p.kind == SHAPE_MESH:
         bvh_walk_near(&w, &p.mesh.tree, local_box(p, j.q.box), _smallest_scale(p))
-        while bvh_walk_next(&w, f_max(j.limit, 0.0), &first, &count):
-            for k in range(first, first + count):
+        while bvh_walk_boxes(&w, p.mesh.blocks, f_max(j.limit, 0.0), &first, &bits):
+            while bits:
+                k = first + lowest_bit(bits)
+                bits &= bits - 1
                 tri = p.mesh.source[k]
                 if p.mesh.mask != NULL and not p.mesh.mask[tri] & j.v.mask:
                     continue

@@ -21,7 +21,7 @@ import numpy as np
 
 from libc.stdint cimport int64_t
 
-from pycct.spatial.bvh cimport bvh_node
+from pycct.spatial.bvh cimport BVH_LANES, bvh_block, bvh_node
 from pycct.args.values cimport from_vec3
 from pycct.shapes.heightfield_cells cimport field_data, field_tile_columns
 from pycct.convex.hull cimport HullTables, hull_again, hull_record
@@ -58,7 +58,7 @@ from pycct.runtime.version import RESULTS_VERSION
 
 # The second and third line endings are lost where a file is taken for text.
 MAGIC = b"pycct\r\n\x1a"
-FORMAT = 1
+FORMAT = 2
 BYTE_ORDER, OTHER_ORDER = 0x01020304, 0x04030201
 # Magic, byte order, format, bytes of a pointer, bytes of a tree's node; bytes of the file, next id; results version,
 # number of sections, checksum of the head (with zero in its place), zero.
@@ -69,9 +69,9 @@ SECTION = np.dtype([("kind", "u4"), ("index", "u4"), ("offset", "u8"), ("bytes",
                     ("zero", "u4")])
 # Kinds of sections. The first four exist once and are always checked.
 ACTORS, SHAPES, HULLS, USER_DATA = range(4)
-VERTICES, GIVEN, LEAF, NORMALS, SOURCE, NODES, DATA, MASK, HEIGHTS, CELLS, ORDER = range(4, 15)
+VERTICES, GIVEN, LEAF, NORMALS, SOURCE, NODES, DATA, MASK, HEIGHTS, CELLS, ORDER, BLOCKS = range(4, 16)
 NAMES = ("actors", "shapes", "hulls", "user_data", "vertices", "triangles", "triangles of the leaves", "normals",
-         "source", "nodes", "triangle_data", "triangle_mask", "heights", "cells", "order")
+         "source", "nodes", "triangle_data", "triangle_mask", "heights", "cells", "order", "blocks")
 ACTOR = np.dtype([("id", "i8"), ("shape", "i4"), ("obstacle", "u4"), ("body", "i4"), ("layer", "u4"),
                   ("behavior", "u4"), ("zero", "u4"), ("position", "f8", 3), ("rotation", "f8", 4),
                   ("scale", "f8", 3)])
@@ -209,9 +209,9 @@ cdef list _describe(Shape shape, object row, dict hulls):
         counts = (mesh.data_.n_vertices, mesh.data_.n_given, mesh.data_.n_triangles, mesh.data_.tree.n_nodes)
         numbers = from_vec3(b.lo) + from_vec3(b.hi)
         kept = mesh.data_.n_triangles
-        points, given, leaf, normals, source = mesh.vertices_
+        points, given, leaf, normals, source, blocks = mesh.vertices_
         arrays = [(VERTICES, points), (GIVEN, given), (LEAF, leaf[:kept]), (NORMALS, normals[:kept]),
-                  (SOURCE, source[:kept]), (NODES, nodes)]
+                  (SOURCE, source[:kept]), (NODES, nodes), (BLOCKS, blocks[:_block_bytes(kept)])]
         extra = (mesh.data_array, mesh.mask_array)
     else:
         field = <Heightfield>shape
@@ -345,7 +345,7 @@ cdef tuple _read(object raw, bint verify):
         raise ValueError("damaged: its head has another checksum")
     sections = {}
     for kind, index, offset, length, crc, _ in np.frombuffer(raw[HEADER.size:last], SECTION).tolist():
-        if kind > ORDER or offset % ALIGN or offset < last or length > size or offset > size - length:
+        if kind > BLOCKS or offset % ALIGN or offset < last or length > size or offset > size - length:
             raise ValueError("damaged: a section lies outside of it")
         if (kind, index) in sections:
             raise ValueError("damaged: it has a section twice")
@@ -454,6 +454,10 @@ cdef tuple _extras(dict sections, object index, int flags, object n):
     return data, mask
 
 
+cdef Py_ssize_t _block_bytes(Py_ssize_t triangles) except -1:
+    return (triangles + BVH_LANES - 1) // BVH_LANES * <Py_ssize_t>sizeof(bvh_block)
+
+
 cdef Mesh _mesh(object index, int flags, list counts, list numbers, dict sections, bint verify):
     n_vertices, n_given, n_compact, n_nodes = counts
     if not (1 <= n_vertices <= MOST and 0 <= n_compact <= n_given and 1 <= n_given <= MOST
@@ -465,6 +469,7 @@ cdef Mesh _mesh(object index, int flags, list counts, list numbers, dict section
         _array(sections, LEAF, index, np.int32, (n_compact, 3)),
         _array(sections, NORMALS, index, np.float64, (n_compact, 3)),
         _array(sections, SOURCE, index, np.int32, (n_compact,)),
+        _array(sections, BLOCKS, index, np.uint8, (_block_bytes(n_compact),)),
     )
     nodes = _array(sections, NODES, index, np.uint8, (n_nodes * <Py_ssize_t>sizeof(bvh_node),))
     data, mask = _extras(sections, index, flags, n_given)

@@ -2,7 +2,7 @@
 """Shapes: immutable values that own what a scene needs of them."""
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from pycct.spatial.bvh cimport bvh
+from pycct.spatial.bvh cimport bvh, bvh_block
 from pycct.shapes.heightfield_cells cimport field_data
 from pycct.convex.hull cimport HullTables
 from pycct.geometry.types cimport hull_data
@@ -23,6 +23,7 @@ cdef struct mesh_data:
     const int32_t* source       # (n_triangles) the index the user gave
     const int64_t* data         # one per triangle of the user, or NULL
     const uint32_t* mask        # one per triangle of the user, or NULL: layers it is on
+    const bvh_block* blocks     # the triangles once more, eight at a time, to rule out
     bvh tree                    # with a check when all the arrays come from a file
     aabb bounds
 

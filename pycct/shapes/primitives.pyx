@@ -10,7 +10,18 @@ from libc.stdlib cimport calloc, free, malloc
 
 cimport cython
 
-from pycct.spatial.bvh cimport box32, box32_around, bvh_build_items, bvh_free, bvh_item, bvh_node, bvh_verify
+from pycct.spatial.bvh cimport (
+    BVH_LANES,
+    box32,
+    box32_around,
+    bvh_block,
+    bvh_build_items,
+    bvh_fill_block,
+    bvh_free,
+    bvh_item,
+    bvh_node,
+    bvh_verify,
+)
 from pycct.geometry.closest cimport triangle_normal
 from pycct.args.values cimport (
     as_float,
@@ -41,6 +52,7 @@ from pycct.geometry.vec cimport (
     box_of,
     box_union,
     v3,
+    v3_abs,
     v3_dot,
     v3_is_zero,
     v3_lex,
@@ -501,6 +513,7 @@ cdef class Mesh(Shape):
         cdef int32_t[:, ::1] t, kept
         cdef double[:, ::1] normals
         cdef int32_t[::1] source
+        cdef uint8_t[::1] blocks
         cdef const int64_t[::1] data
         cdef const uint32_t[::1] masks
         cdef int status, many = pool_threads(threads)
@@ -538,14 +551,15 @@ cdef class Mesh(Shape):
         leaf_triangles = np.empty_like(indices)
         leaf_normals = np.empty((indices.shape[0], 3))
         leaf_source = np.empty(indices.shape[0], np.int32)
-        v, t, kept, normals, source = points, indices, leaf_triangles, leaf_normals, leaf_source
+        leaf_blocks = np.empty((indices.shape[0] + BVH_LANES - 1) // BVH_LANES * sizeof(bvh_block), np.uint8)
+        v, t, kept, normals, source, blocks = points, indices, leaf_triangles, leaf_normals, leaf_source, leaf_blocks
         with nogil:
             status = _build_mesh(&self.data_, &v[0, 0], <int32_t>v.shape[0], &t[0, 0], <int32_t>t.shape[0],
-                                 &kept[0, 0], &normals[0, 0], &source[0], many)
+                                 &kept[0, 0], &normals[0, 0], &source[0], <bvh_block*>&blocks[0], many)
         raise_status(status)
-        for array in (points, indices, leaf_triangles, leaf_normals, leaf_source):
+        self.vertices_ = (points, indices, leaf_triangles, leaf_normals, leaf_source, leaf_blocks)
+        for array in self.vertices_:
             array.flags.writeable = False
-        self.vertices_ = (points, indices, leaf_triangles, leaf_normals, leaf_source)
         self.bounds_ = self.data_.bounds
         self.kind = SHAPE_MESH
 
@@ -845,6 +859,7 @@ cdef struct mesh_job:
     int32_t* kept               # what mesh_data will point to
     double* normals
     int32_t* source
+    bvh_block* blocks
 
 
 cdef void _prepare(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
@@ -894,8 +909,24 @@ cdef void _store(void* context, int worker, int64_t first, int64_t last) noexcep
         job.normals[3 * i + 2] = normal.z
 
 
-cdef int _build_mesh(mesh_data* m, const double* v, int32_t n_v, const int32_t* t, int32_t n_t,
-                     int32_t* kept, double* normals, int32_t* source, int threads) noexcept nogil:
+cdef void _store_blocks(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    """The same triangles again, as blocks."""
+    cdef mesh_job* job = <mesh_job*>context
+    cdef vec3[3 * BVH_LANES] corners
+    cdef const int32_t* kept
+    cdef int64_t i
+    cdef int k, n
+    for i in range(first, last):
+        n = <int>(job.m.n_triangles - BVH_LANES * i)
+        n = BVH_LANES if n > BVH_LANES else n
+        kept = job.kept + 3 * BVH_LANES * <size_t>i
+        for k in range(3 * n):
+            corners[k] = v3_load(job.m.vertices + 3 * <size_t>kept[k])
+        bvh_fill_block(&job.blocks[i], corners, n)
+
+
+cdef int _build_mesh(mesh_data* m, const double* v, int32_t n_v, const int32_t* t, int32_t n_t, int32_t* kept,
+                     double* normals, int32_t* source, bvh_block* blocks, int threads) noexcept nogil:
     """Rotate, drop the degenerate, build the tree, store in leaf order."""
     cdef mesh_job job
     cdef vec3 p
@@ -906,6 +937,7 @@ cdef int _build_mesh(mesh_data* m, const double* v, int32_t n_v, const int32_t* 
     m.triangles = kept
     m.normals = normals
     m.source = source
+    m.blocks = blocks
     m.bounds = box_of(v3_load(v), v3_load(v))
     for i in range(n_v):
         p = v3_load(v + 3 * <size_t>i)
@@ -915,6 +947,7 @@ cdef int _build_mesh(mesh_data* m, const double* v, int32_t n_v, const int32_t* 
     job.kept = kept
     job.normals = normals
     job.source = source
+    job.blocks = blocks
     job.items = <bvh_item*>malloc(<size_t>n_t * sizeof(bvh_item))
     if job.items == NULL:
         return STATUS_NO_MEMORY
@@ -928,6 +961,7 @@ cdef int _build_mesh(mesh_data* m, const double* v, int32_t n_v, const int32_t* 
     if status == STATUS_OK:
         m.n_triangles = n
         pool_run(_store, &job, n, CHUNK, threads)
+        pool_run(_store_blocks, &job, (n + BVH_LANES - 1) // BVH_LANES, CHUNK // BVH_LANES, threads)
     free(job.items)
     return status
 
@@ -951,6 +985,11 @@ cdef bint _check_triangle(const void* mesh, int32_t place) noexcept nogil:
             and fabs(n[0] * n[0] + n[1] * n[1] + n[2] * n[2] - 1.0) < 1e-9)
 
 
+cdef double _span_of(aabb bounds) noexcept:
+    """No box of a tree over these bounds reaches farther out."""
+    return 1.000001 * v3_max_abs(v3_max(v3_abs(bounds.lo), v3_abs(bounds.hi))) + 1e-30
+
+
 cdef Mesh mesh_over(tuple arrays, object nodes, object data, object mask, bint two_sided, aabb bounds):
     cdef Mesh mesh = Mesh.__new__(Mesh)
     cdef mesh_data* m = &mesh.data_
@@ -958,6 +997,7 @@ cdef Mesh mesh_over(tuple arrays, object nodes, object data, object mask, bint t
     cdef const int32_t[:, ::1] leaf = arrays[2]
     cdef const int32_t[::1] source = arrays[4]
     cdef const uint8_t[::1] bytes_
+    cdef const uint8_t[::1] blocks
     cdef const int64_t[::1] d
     cdef const uint32_t[::1] k
     mesh.borrowed = True
@@ -973,6 +1013,8 @@ cdef Mesh mesh_over(tuple arrays, object nodes, object data, object mask, bint t
     m.vertices = &v[0, 0]
     if m.n_triangles > 0:
         bytes_ = nodes
+        blocks = arrays[5]
+        m.blocks = <const bvh_block*>&blocks[0]
         m.triangles = &leaf[0, 0]
         m.normals = &normals[0, 0]
         m.source = &source[0]
@@ -984,6 +1026,7 @@ cdef Mesh mesh_over(tuple arrays, object nodes, object data, object mask, bint t
     if mask is not None:
         k = mask
         m.mask = &k[0]
+    m.tree.span = _span_of(bounds)
     m.tree.check = _check_triangle
     m.tree.owner = m
     mesh.kind = SHAPE_MESH
@@ -1027,6 +1070,7 @@ cdef Heightfield field_over(object heights, object cells, object nodes, object o
     f.tree.n_items = <int32_t>places.shape[0]
     f.tree.nodes = <bvh_node*>&bytes_[0]
     f.tree.order = <int32_t*>&places[0]
+    f.tree.span = _span_of(f.bounds)
     f.tree.check = field_check_tile
     f.tree.owner = f
     made.bounds_ = f.bounds

@@ -9,25 +9,24 @@ A tree that came from a file may hold anything: a walk through one that has a ``
 looks at every index before it follows it, stops after as many nodes as there are, and
 passes over places that the check refuses.
 """
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from pycct.geometry.vec cimport aabb, vec3
 
 cdef enum:
+    BVH_LANES = 8           # children of a node
     BVH_LEAF = 4            # most items in a leaf
-    BVH_MAX_DEPTH = 60      # a walk needs one stack entry a level
+    BVH_MAX_DEPTH = 60      # a walk needs seven stack entries a level
+    BVH_STACK = 480
 
 
-# One cache line: the boxes of both children.
+# Four cache lines: the boxes of eight children, by axis and lane, so that one instruction takes all of them. wide8.h
+# declares the same struct. An empty place has an inverted box.
 cdef struct bvh_node:
-    float[3] lo0
-    float[3] hi0
-    float[3] lo1
-    float[3] hi1
-    int32_t child0      # index of a node, or of the first item of a leaf
-    int32_t child1
-    int32_t count0      # 0: a node; otherwise the number of items in the leaf; -1: nothing
-    int32_t count1
+    float[3][BVH_LANES] lo
+    float[3][BVH_LANES] hi
+    int32_t[BVH_LANES] child    # index of a node, or of the first item of a leaf
+    int32_t[BVH_LANES] count    # 0: a node; otherwise the number of items in the leaf; -1: nothing
 
 
 # Whether what stands at a place of the leaves can be used.
@@ -37,7 +36,9 @@ ctypedef bint (*bvh_check)(const void* owner, int32_t place) noexcept nogil
 cdef struct bvh:
     int32_t n_nodes
     int32_t n_items
-    bvh_node* nodes
+    bvh_node* nodes     # at a multiple of 64 bytes inside of ``block``, or in a file
+    void* block         # memory of the nodes; NULL: it is not the tree's own
+    double span         # no box reaches farther from the origin along an axis
     int32_t* order      # item at each place of the leaves
     bvh_check check     # NULL: the tree was built here and holds no wrong index
     const void* owner   # what the check is told
@@ -67,6 +68,8 @@ cdef int bvh_build(bvh* tree, const box32* boxes, int32_t n) noexcept nogil
 # any number of threads.
 cdef int bvh_build_items(bvh* tree, bvh_item* items, int32_t n, int threads) noexcept nogil
 cdef void bvh_free(bvh* tree) noexcept nogil
+# Memory for n nodes; a status.
+cdef int bvh_make_room(bvh* tree, Py_ssize_t n) noexcept nogil
 # Whether a walk can meet each item, once: indices in range, no deeper than a walk's stack,
 # and nothing that the check refuses: 1, else 0; STATUS_NO_MEMORY.
 cdef int bvh_verify(const bvh* tree) noexcept nogil
@@ -76,23 +79,53 @@ cdef int bvh_verify(const bvh* tree) noexcept nogil
 cdef int32_t bvh_collect(const bvh* tree, const box32* box, int32_t* places, int32_t room) noexcept nogil
 
 
+# Eight triangles in the order of the leaves, in steps of a grid of their own. They only rule out.
+cdef struct bvh_block:
+    float[3] base
+    float per                           # steps a metre
+    uint8_t[9][BVH_LANES] steps         # coordinate (3 * corner + axis) of each triangle
+
+
 cdef struct walk_entry:
-    double when
+    float when
     int32_t node        # index of a node, or of the first item of a leaf
     int32_t count       # 0: a node
 
 
 # A box on its way through the tree: leaves come roughly in the order in which they are met.
 cdef struct bvh_walk:
-    const bvh* tree
-    vec3 origin
-    vec3 half
-    vec3 inverse        # 1 / motion
-    bint near           # no motion: by distance
-    double factor       # what a unit of the tree's frame is worth
+    const bvh_node* nodes
+    bvh_check check
+    const void* owner
+    int32_t n_nodes
+    int32_t n_items
+    float[3] enter          # what is subtracted from the planes where the box enters and leaves
+    float[3] leave
+    float[3] inverse        # 1 / motion
+    int32_t[3] negative     # the motion goes down that axis
+    int32_t near            # no motion: by squared distance
     int32_t top
     int32_t left            # nodes that a checked walk may still open
-    walk_entry[2 * BVH_MAX_DEPTH] entries
+    int32_t run             # places of a leaf that have not been looked at
+    int32_t run_end
+    double[3] above         # upper and lower corner of the box
+    double[3] below
+    double factor           # what a unit of the tree's frame is worth
+    walk_entry[BVH_STACK] entries
+
+
+# A ray in the frame of a mesh.
+cdef struct bvh_ray:
+    double[3] origin
+    double margin           # m, by which exact triangles may differ from those of the tree's frame
+    double reach            # length of the direction along its largest axis
+    float sx                # shear that takes the ray to its largest axis
+    float sy
+    int32_t kx
+    int32_t ky
+    int32_t kz
+    float forward           # 1 or -1: sign of the direction along the largest axis
+    int32_t front_only
 
 
 # The box moves by motion * t, t >= 0; motion 0 asks for what the box touches.
@@ -103,10 +136,19 @@ cdef bint bvh_walk_next(bvh_walk* w, double limit, int32_t* first, int32_t* coun
 # Leaves by their distance from the box instead: ``limit`` of bvh_walk_next is then a distance, in
 # units of which the tree's frame has ``factor`` (at least) each.
 cdef void bvh_walk_near(bvh_walk* w, const bvh* tree, aabb box, double factor) noexcept nogil
+# A ray for `bvh_walk_ray`; ``slack``: by how much the world's triangles may be off, in units of the tree's frame.
+cdef bvh_ray bvh_ray_of(const bvh* tree, vec3 origin, vec3 dir, double slack, bint front_only) noexcept nogil
+# The next triangles that the ray, or the moving box, may meet by ``limit``: place ``first`` + i for each bit i.
+cdef bint bvh_walk_ray(bvh_walk* w, const bvh_ray* r, const bvh_block* blocks, double limit, int32_t* first,
+                       uint32_t* bits) noexcept nogil
+cdef bint bvh_walk_boxes(bvh_walk* w, const bvh_block* blocks, double limit, int32_t* first,
+                         uint32_t* bits) noexcept nogil
+# Fill a block with n triangles of three corners each; what is left of it is filled with the last one.
+cdef void bvh_fill_block(bvh_block* block, const vec3* corners, int n) noexcept nogil
 
 
 # --- trees that change -----------------------------------------------------------------
-# A slot is 2 * node + side: where a leaf or a node hangs. ``above`` holds the slot that each node hangs on (-1: the
+# A slot is BVH_LANES * node + lane: where a leaf or a node hangs. ``above`` holds the slot that each node hangs on (-1: the
 # root), ``slot`` the slot of each item (as ``order`` numbers them; others are left alone), ``boxes`` the box of each.
 
 cdef void bvh_link(const bvh* tree, int32_t* above, int32_t* slot) noexcept nogil

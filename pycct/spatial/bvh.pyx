@@ -1,30 +1,71 @@
 # cython: language_level=3
 """Build and walk the tree. See the header.
 
-Built from the top by the surface-area heuristic over bins of the longest centroid
-axis; the items themselves are moved, so each level reads memory in order. Two
-passes a level: one fills the bins, one parts the items and measures both halves.
+A binary tree is built from the top by the surface-area heuristic over bins of every axis that
+the centroids spread along; the items themselves are moved, so each level reads memory in order.
+Then nodes of eight children take in up to three levels each. The walks are in wide8.h.
 """
-from libc.math cimport NAN, fabsf, sqrt
+from libc.math cimport NAN, fabs, fabsf
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 from libc.string cimport memcpy, memmove, memset
 
 from pycct.runtime.thread_pool cimport pool_run
 from pycct.geometry.types cimport STATUS_NO_MEMORY, STATUS_OK
-from pycct.geometry.vec cimport box_centre, box_half, f_max, f_min, v3_abs, v3_max, v3_max_abs
+from pycct.geometry.vec cimport f_max, v3_abs, v3_max, v3_max_abs, v3_min
+
+cdef extern from "pycct/spatial/wide8.h" nogil:
+    ctypedef struct w8_node:
+        pass
+    ctypedef struct w8_block:
+        pass
+    ctypedef struct w8_walk:
+        pass
+    ctypedef struct w8_ray:
+        pass
+    enum:
+        W8_BASE
+        W8_AVX2
+        W8_STACK
+        W8_LANES
+    int w8_set
+    void w8_start() noexcept
+    float w8_up(double x) noexcept
+    float w8_down(double x) noexcept
+    int w8_next(w8_walk* w, double limit, int32_t* first, int32_t* count) noexcept
+    int w8_next_ray(w8_walk* w, const w8_ray* ray, const w8_block* blocks, double limit, int32_t* first,
+                    uint32_t* bits) noexcept
+    int w8_next_box(w8_walk* w, const w8_block* blocks, double limit, int32_t* first, uint32_t* bits) noexcept
+    int32_t w8_collect(const w8_node* nodes, const float* lo, const float* hi, int32_t* places, int32_t room) noexcept
 
 cdef enum:
     BINS = 16
     FEW_BINS = 8        # for few items: sixteen bins would cost more than they gain
     FEW_ITEMS = 64
     PIECE = 1 << 16     # most items of a part of the tree that one thread builds by itself
+    ALIGNED = 64        # bytes: nodes begin at multiples of them
 
 # The largest float32; beyond it a box is endless.
 cdef float LARGEST = <float>3.4028234e38
 # A box is grown by this share of the numbers it was computed from: what decides what to
 # look at must never be stricter than the arithmetic that decides what is hit.
 cdef double MARGIN = 1e-9
+
+
+# An axis is tried where the centroids spread along it by this share of the widest spread.
+cdef float TRIED = 0.2
+
+
+# A node of the binary tree: the boxes of both children.
+cdef struct pair_node:
+    float[3] lo0
+    float[3] hi0
+    float[3] lo1
+    float[3] hi1
+    int32_t child0      # as in bvh_node
+    int32_t child1
+    int32_t count0
+    int32_t count1
 
 
 # The lanes of an item.
@@ -52,7 +93,7 @@ cdef struct build_task:
 # A part of the tree that is built by itself: its items, and the nodes that it has made.
 cdef struct build_piece:
     build_task root
-    bvh_node* nodes
+    pair_node* nodes
     int32_t n_nodes
     int32_t at              # of its first node, in the end
 
@@ -62,7 +103,7 @@ cdef struct build_job:
     build_piece* pieces
     int32_t n_pieces
     int32_t room_pieces
-    bvh_node* top           # nodes above the pieces
+    pair_node* top           # nodes above the pieces
     int32_t n_top
     int32_t room_top
 
@@ -153,41 +194,26 @@ cdef void _halve(const build_item* items, int32_t first, int32_t last, build_ran
         _take(right, &items[i])
 
 
-cdef void _partition(build_item* items, const build_range* whole, int depth, build_range* left,
-                     build_range* right) noexcept nogil:
-    """Reorder the items of a range and measure the two halves."""
+cdef inline int32_t _bin_of(const build_item* item, int axis, float base, float scale, int32_t n_bins) noexcept nogil:
+    cdef int32_t k = <int32_t>((item.lo[axis] + item.hi[axis] - base) * scale)
+    return 0 if k < 0 else (n_bins - 1 if k >= n_bins else k)
+
+
+cdef int32_t _best_bin(const build_item* items, int32_t first, int32_t last, int axis, float base, float scale,
+                       int32_t n_bins, double* cost) noexcept nogil:
+    """The bin that the right half begins with, along one axis, if that costs less than ``cost``; -1: none does."""
     cdef build_bin[BINS] bins
     cdef float[4] lo
     cdef float[4] hi
     cdef double[BINS] area_right
     cdef int32_t[BINS] count_right
-    cdef int32_t first = whole.first, last = whole.last
-    cdef int32_t i, j, k, n, axis, best, n_bins
-    cdef float scale, base
-    cdef double cost, best_cost
-    cdef build_item swap
-    axis = 0
-    if whole.c_hi[1] - whole.c_lo[1] > whole.c_hi[0] - whole.c_lo[0]:
-        axis = 1
-    if whole.c_hi[2] - whole.c_lo[2] > whole.c_hi[axis] - whole.c_lo[axis]:
-        axis = 2
-    # All in one point, or so deep that the stack must be spared: halve by count.
-    if not (whole.c_hi[axis] > whole.c_lo[axis]) or depth > BVH_MAX_DEPTH - 34:
-        _halve(items, first, last, left, right)
-        return
-    n_bins = BINS if last - first > FEW_ITEMS else FEW_BINS
-    base = whole.c_lo[axis]
-    scale = <float>(n_bins * 0.9999) / (whole.c_hi[axis] - base)
-    # Items so close together that the quotient leaves the range of float32.
-    if not scale < LARGEST:
-        _halve(items, first, last, left, right)
-        return
+    cdef int32_t i, k, n, best = -1
+    cdef double one
     for k in range(n_bins):
         _empty(bins[k].lo, bins[k].hi)
         bins[k].count = 0
     for i in range(first, last):
-        k = <int32_t>((items[i].lo[axis] + items[i].hi[axis] - base) * scale)
-        k = 0 if k < 0 else (n_bins - 1 if k >= n_bins else k)
+        k = _bin_of(&items[i], axis, base, scale, n_bins)
         bins[k].count += 1
         _join(bins[k].lo, bins[k].hi, items[i].lo, items[i].hi)
     _empty(lo, hi)
@@ -199,17 +225,49 @@ cdef void _partition(build_item* items, const build_range* whole, int depth, bui
         count_right[k] = n
     _empty(lo, hi)
     n = 0
-    best = -1
-    best_cost = 0.0
     for k in range(1, n_bins):
         n += bins[k - 1].count
         _join(lo, hi, bins[k - 1].lo, bins[k - 1].hi)
         if n == 0 or count_right[k] == 0:
             continue
-        cost = _half_area(lo, hi) * n + area_right[k] * count_right[k]
-        if best < 0 or cost < best_cost:
+        one = _half_area(lo, hi) * n + area_right[k] * count_right[k]
+        if cost[0] < 0.0 or one < cost[0]:
             best = k
-            best_cost = cost
+            cost[0] = one
+    return best
+
+
+cdef void _partition(build_item* items, const build_range* whole, int depth, build_range* left,
+                     build_range* right) noexcept nogil:
+    """Reorder the items of a range and measure the two halves."""
+    cdef int32_t first = whole.first, last = whole.last
+    cdef int32_t i, j, k, axis, widest, best = -1, n_bins, along = 0
+    cdef float scale = 0.0, base = 0.0, spread, one
+    cdef double cost = -1.0
+    cdef build_item swap
+    widest = 0
+    if whole.c_hi[1] - whole.c_lo[1] > whole.c_hi[0] - whole.c_lo[0]:
+        widest = 1
+    if whole.c_hi[2] - whole.c_lo[2] > whole.c_hi[widest] - whole.c_lo[widest]:
+        widest = 2
+    spread = whole.c_hi[widest] - whole.c_lo[widest]
+    # All in one point, or so deep that the stack must be spared: halve by count.
+    if not spread > 0.0 or depth > BVH_MAX_DEPTH - 34:
+        _halve(items, first, last, left, right)
+        return
+    n_bins = BINS if last - first > FEW_ITEMS else FEW_BINS
+    # The widest axis first: the others must be better than it.
+    for j in range(3):
+        axis = widest if j == 0 else (widest + j) % 3
+        if not whole.c_hi[axis] - whole.c_lo[axis] > TRIED * spread:
+            continue
+        one = <float>(n_bins * 0.9999) / (whole.c_hi[axis] - whole.c_lo[axis])
+        # Items so close together that the quotient leaves the range of float32.
+        if not one < LARGEST:
+            continue
+        k = _best_bin(items, first, last, axis, whole.c_lo[axis], one, n_bins, &cost)
+        if k >= 0:
+            best, along, scale, base = k, axis, one, whole.c_lo[axis]
     if best < 0:
         _halve(items, first, last, left, right)
         return
@@ -218,9 +276,7 @@ cdef void _partition(build_item* items, const build_range* whole, int depth, bui
     i = first
     j = last - 1
     while i <= j:
-        k = <int32_t>((items[i].lo[axis] + items[i].hi[axis] - base) * scale)
-        k = 0 if k < 0 else (n_bins - 1 if k >= n_bins else k)
-        if k < best:
+        if _bin_of(&items[i], along, base, scale, n_bins) < best:
             _take(left, &items[i])
             i += 1
         else:
@@ -232,7 +288,7 @@ cdef void _partition(build_item* items, const build_range* whole, int depth, bui
     left.last = right.first = i
 
 
-cdef inline void _hang(bvh_node* node, int32_t side, const build_range* r, int32_t child, int32_t count) noexcept nogil:
+cdef inline void _hang(pair_node* node, int32_t side, const build_range* r, int32_t child, int32_t count) noexcept nogil:
     cdef int k
     if side == 0:
         node.child0 = child
@@ -267,7 +323,7 @@ cdef void _build_piece(build_item* items, build_piece* piece) noexcept nogil:
     cdef build_task[2 * BVH_MAX_DEPTH] stack
     cdef build_task t
     cdef build_range left, right
-    cdef bvh_node* nodes = piece.nodes
+    cdef pair_node* nodes = piece.nodes
     cdef int32_t node
     cdef int top = 1
     stack[0] = piece.root
@@ -332,10 +388,10 @@ cdef int _build_top(build_job* job, const build_range* items) noexcept nogil:
             job.pieces[job.n_pieces].root = t
             job.n_pieces += 1
             continue
-        p = _one_more(job.top, sizeof(bvh_node), job.n_top, &job.room_top)
+        p = _one_more(job.top, sizeof(pair_node), job.n_top, &job.room_top)
         if p == NULL:
             return STATUS_NO_MEMORY
-        job.top = <bvh_node*>p
+        job.top = <pair_node*>p
         if t.parent >= 0:
             _hang(&job.top[t.parent], t.side, &t.items, job.n_top, 0)
         _partition(job.items, &t.items, t.depth, &left, &right)
@@ -346,74 +402,199 @@ cdef int _build_top(build_job* job, const build_range* items) noexcept nogil:
     return STATUS_OK
 
 
-cdef void _gather(build_job* job, bvh* tree) noexcept nogil:
-    """The nodes of all pieces, side by side behind those above them."""
+cdef int32_t _gather(build_job* job, pair_node* nodes) noexcept nogil:
+    """The nodes of all pieces, side by side behind those above them; how many."""
     cdef build_piece* piece
-    cdef bvh_node* node
-    cdef int32_t i, k
-    tree.n_nodes = job.n_top
+    cdef pair_node* node
+    cdef int32_t i, k, n = job.n_top
     if job.n_top > 0:
-        memcpy(tree.nodes, job.top, <size_t>job.n_top * sizeof(bvh_node))
+        memcpy(nodes, job.top, <size_t>job.n_top * sizeof(pair_node))
     for i in range(job.n_pieces):
         piece = &job.pieces[i]
-        piece.at = tree.n_nodes
-        memmove(&tree.nodes[piece.at], piece.nodes, <size_t>piece.n_nodes * sizeof(bvh_node))
+        piece.at = n
+        memmove(&nodes[piece.at], piece.nodes, <size_t>piece.n_nodes * sizeof(pair_node))
         for k in range(piece.at, piece.at + piece.n_nodes):
-            node = &tree.nodes[k]
+            node = &nodes[k]
             if node.count0 == 0:
                 node.child0 += piece.at
             if node.count1 == 0:
                 node.child1 += piece.at
-        tree.n_nodes += piece.n_nodes
+        n += piece.n_nodes
         if piece.root.parent >= 0:
-            _hang(&tree.nodes[piece.root.parent], piece.root.side, &piece.root.items, piece.at, 0)
+            _hang(&nodes[piece.root.parent], piece.root.side, &piece.root.items, piece.at, 0)
+    return n
+
+
+# ---------------------------------------------------------------- nodes of eight children
+
+# A child that a node may take in as it is, or open.
+cdef struct wide_child:
+    const float* lo
+    const float* hi
+    int32_t child
+    int32_t count
+    double area
+
+
+cdef inline wide_child _side_of(const pair_node* pair, int side) noexcept nogil:
+    cdef wide_child r
+    r.lo = &pair.lo1[0] if side else &pair.lo0[0]
+    r.hi = &pair.hi1[0] if side else &pair.hi0[0]
+    r.child = pair.child1 if side else pair.child0
+    r.count = pair.count1 if side else pair.count0
+    r.area = _half_area(r.lo, r.hi)
+    return r
+
+
+cdef inline void _clear(bvh_node* node, int lane) noexcept nogil:
+    cdef int k
+    for k in range(3):
+        node.lo[k][lane] = <float>3e38
+        node.hi[k][lane] = <float>-3e38
+    node.child[lane] = 0
+    node.count[lane] = -1
+
+
+cdef int _to_open(const wide_child* children, int n, const int32_t* leaves) noexcept nogil:
+    """The child that a node of n children opens next, -1: none."""
+    cdef int i, best = -1
+    # The largest of those that cannot be one node, ...
+    for i in range(n):
+        if children[i].count == 0 and leaves[children[i].child] > BVH_LANES and (
+                best < 0 or children[i].area > children[best].area):
+            best = i
+    if best >= 0:
+        return best
+    # ... then the smallest that fits in as a whole, so that it needs no node. Others are nodes that are nearly full.
+    for i in range(n):
+        if children[i].count == 0 and leaves[children[i].child] - 1 <= BVH_LANES - n and (
+                best < 0 or leaves[children[i].child] < leaves[children[best].child]):
+            best = i
+    return best
+
+
+cdef int _widen(bvh* tree, const pair_node* pairs, int32_t n_pairs) noexcept nogil:
+    """The tree's nodes, from those of a binary tree."""
+    cdef wide_child[BVH_LANES] children
+    cdef int32_t* leaves
+    cdef int32_t[BVH_STACK] stack       # a node and the pair that it begins with; no more of them than a walk has
+    cdef int32_t[BVH_STACK] begin
+    cdef bvh tight
+    cdef bvh_node* node
+    cdef int32_t at, pair
+    cdef int top = 1, n, i, k, opened
+    cdef int status = bvh_make_room(tree, n_pairs)
+    if status != STATUS_OK:
+        return status
+    leaves = <int32_t*>malloc(<size_t>n_pairs * sizeof(int32_t))
+    if leaves == NULL:
+        free(tree.block)
+        tree.block = NULL
+        tree.nodes = NULL
+        return STATUS_NO_MEMORY
+    # Children are numbered after their parents.
+    for pair in range(n_pairs - 1, -1, -1):
+        leaves[pair] = ((1 if pairs[pair].count0 != 0 else leaves[pairs[pair].child0])
+                        + (1 if pairs[pair].count1 != 0 else leaves[pairs[pair].child1]))
+    stack[0] = begin[0] = 0
+    tree.n_nodes = 1
+    while top > 0:
+        top -= 1
+        at = stack[top]
+        pair = begin[top]
+        children[0] = _side_of(&pairs[pair], 0)
+        children[1] = _side_of(&pairs[pair], 1)
+        n = 2
+        while n < BVH_LANES:
+            opened = _to_open(children, n, leaves)
+            if opened < 0:
+                break
+            pair = children[opened].child
+            children[opened] = _side_of(&pairs[pair], 0)
+            children[n] = _side_of(&pairs[pair], 1)
+            n += 1
+        node = &tree.nodes[at]
+        for i in range(BVH_LANES):
+            if i >= n or children[i].count < 0:
+                _clear(node, i)
+                continue
+            for k in range(3):
+                node.lo[k][i] = children[i].lo[k]
+                node.hi[k][i] = children[i].hi[k]
+            node.child[i] = children[i].child
+            node.count[i] = children[i].count
+            if children[i].count == 0:
+                node.child[i] = stack[top] = tree.n_nodes
+                begin[top] = children[i].child
+                tree.n_nodes += 1
+                top += 1
+    free(leaves)
+    # Memory for as many as there are.
+    tight.block = NULL
+    if bvh_make_room(&tight, tree.n_nodes) == STATUS_OK:
+        memcpy(tight.nodes, tree.nodes, <size_t>tree.n_nodes * sizeof(bvh_node))
+        free(tree.block)
+        tree.block = tight.block
+        tree.nodes = tight.nodes
+    return STATUS_OK
+
+
+cdef int bvh_make_room(bvh* tree, Py_ssize_t n) noexcept nogil:
+    cdef uintptr_t at
+    tree.block = malloc(<size_t>n * sizeof(bvh_node) + ALIGNED)
+    if tree.block == NULL:
+        tree.nodes = NULL
+        return STATUS_NO_MEMORY
+    at = (<uintptr_t>tree.block + ALIGNED - 1) // ALIGNED * ALIGNED
+    tree.nodes = <bvh_node*>at
+    return STATUS_OK
+
+
+cdef double _span_of(const build_range* r) noexcept nogil:
+    cdef double span = 0.0
+    cdef int k
+    for k in range(3):
+        span = f_max(span, f_max(fabs(<double>r.lo[k]), fabs(<double>r.hi[k])))
+    return span
 
 
 cdef int bvh_build_items(bvh* tree, bvh_item* given, int32_t n, int threads) noexcept nogil:
     cdef build_item* items = <build_item*>given
     cdef build_job job
     cdef build_range whole, right
-    cdef bvh_node* smaller
+    cdef pair_node* pairs
+    cdef pair_node one
     cdef int32_t i
     cdef int status = STATUS_OK
-    tree.n_nodes = 0
-    tree.n_items = n
-    tree.nodes = NULL
-    tree.order = NULL
-    tree.check = NULL
-    tree.owner = NULL
+    memset(tree, 0, sizeof(bvh))
     if n <= 0:
-        tree.n_items = 0
         return STATUS_OK
+    tree.n_items = n
     _start(&whole, 0, n)
     for i in range(n):
         _take(&whole, &items[i])
+    tree.span = _span_of(&whole)
     if n <= BVH_LEAF:
         # The root is a node even when everything fits into one leaf.
-        tree.nodes = <bvh_node*>malloc(sizeof(bvh_node))
-        if tree.nodes == NULL:
-            return STATUS_NO_MEMORY
-        tree.n_nodes = 1
         _start(&right, n, n)
-        _hang(&tree.nodes[0], 0, &whole, 0, n)
-        _hang(&tree.nodes[0], 1, &right, 0, -1)
-        return STATUS_OK
+        _hang(&one, 0, &whole, 0, n)
+        _hang(&one, 1, &right, 0, -1)
+        return _widen(tree, &one, 1)
     memset(&job, 0, sizeof(build_job))
     job.items = items
+    pairs = NULL
     status = _build_top(&job, &whole)
     if status == STATUS_OK:
         # Each inner node splits, and leaves hold one item or more: a piece has fewer nodes than items.
-        tree.nodes = <bvh_node*>malloc((<size_t>n + job.n_top) * sizeof(bvh_node))
-        if tree.nodes == NULL:
+        pairs = <pair_node*>malloc((<size_t>n + job.n_top) * sizeof(pair_node))
+        if pairs == NULL:
             status = STATUS_NO_MEMORY
     if status == STATUS_OK:
         for i in range(job.n_pieces):
-            job.pieces[i].nodes = &tree.nodes[job.n_top + job.pieces[i].root.items.first]
+            job.pieces[i].nodes = &pairs[job.n_top + job.pieces[i].root.items.first]
         pool_run(_build_pieces, &job, job.n_pieces, 1, threads)
-        _gather(&job, tree)
-        smaller = <bvh_node*>realloc(tree.nodes, <size_t>tree.n_nodes * sizeof(bvh_node))
-        if smaller != NULL:
-            tree.nodes = smaller
+        status = _widen(tree, pairs, _gather(&job, pairs))
+    free(pairs)
     free(job.pieces)
     free(job.top)
     return status
@@ -434,8 +615,7 @@ cdef int bvh_build(bvh* tree, const box32* boxes, int32_t n) noexcept nogil:
             items[i].mark = 0
         status = bvh_build_items(tree, items, n, 1)
     else:
-        tree.nodes = NULL
-        tree.n_nodes = tree.n_items = 0
+        memset(tree, 0, sizeof(bvh))
     if status == STATUS_OK:
         for i in range(n):
             order[i] = items[i].number
@@ -448,18 +628,42 @@ cdef int bvh_build(bvh* tree, const box32* boxes, int32_t n) noexcept nogil:
 
 
 cdef void bvh_free(bvh* tree) noexcept nogil:
-    free(tree.nodes)
+    free(tree.block)
     free(tree.order)
+    tree.block = NULL
     tree.nodes = NULL
     tree.order = NULL
     tree.n_nodes = 0
     tree.n_items = 0
 
 
-cdef inline bint _touch(const float* lo, const float* hi, const box32* b) noexcept nogil:
-    return ((lo[0] <= b.hi[0]) & (hi[0] >= b.lo[0]) & (lo[1] <= b.hi[1]) & (hi[1] >= b.lo[1])
-            & (lo[2] <= b.hi[2]) & (hi[2] >= b.lo[2]))
+cdef void bvh_fill_block(bvh_block* block, const vec3* corners, int n) noexcept nogil:
+    cdef vec3 lo = corners[0], hi = corners[0]
+    cdef double[3] at
+    cdef double[3] size
+    cdef double largest
+    cdef const vec3* p
+    cdef int i, k, c
+    for i in range(1, 3 * n):
+        lo = v3_min(lo, corners[i])
+        hi = v3_max(hi, corners[i])
+    block.base[0] = f32_below(lo.x)
+    block.base[1] = f32_below(lo.y)
+    block.base[2] = f32_below(lo.z)
+    largest = f_max(hi.x - block.base[0], f_max(hi.y - block.base[1], hi.z - block.base[2]))
+    # A step is never shorter than 1e-30 m, and the last one lies in range.
+    block.per = <float>(254.5 / f_max(largest, 1e-25))
+    for i in range(BVH_LANES):
+        for c in range(3):
+            p = &corners[3 * (i if i < n else n - 1) + c]
+            at[0] = p.x - block.base[0]
+            at[1] = p.y - block.base[1]
+            at[2] = p.z - block.base[2]
+            for k in range(3):
+                block.steps[3 * c + k][i] = <uint8_t>(at[k] * block.per + 0.5)
 
+
+# ---------------------------------------------------------------- walks
 
 cdef inline bint _leaf_inside(const bvh* tree, int32_t first, int32_t count) noexcept nogil:
     return 0 <= first < tree.n_items and count <= tree.n_items - first
@@ -470,10 +674,18 @@ cdef inline bint _node_inside(const bvh* tree, int32_t parent, int32_t child) no
     return parent < child < tree.n_nodes
 
 
+cdef inline bint _touch(const bvh_node* node, int lane, const box32* b) noexcept nogil:
+    cdef int k
+    for k in range(3):
+        if not (node.lo[k][lane] <= b.hi[k] and node.hi[k][lane] >= b.lo[k]):
+            return False
+    return True
+
+
 cdef int32_t _collect_checked(const bvh* tree, const box32* box, int32_t* places, int32_t room) noexcept nogil:
     """`bvh_collect` in a tree that may hold anything."""
-    cdef int32_t[2 * BVH_MAX_DEPTH] stack
-    cdef int top = 1, side
+    cdef int32_t[BVH_STACK] stack
+    cdef int top = 1, lane
     cdef int32_t found = 0, left = tree.n_nodes, i, at, child, count
     cdef const bvh_node* node
     stack[0] = 0
@@ -482,18 +694,12 @@ cdef int32_t _collect_checked(const bvh* tree, const box32* box, int32_t* places
         left -= 1
         at = stack[top]
         node = &tree.nodes[at]
-        # The second child first, as in the walk that trusts.
-        for side in range(2):
-            if side == 0:
-                child, count = node.child1, node.count1
-                if not (count >= 0 and _touch(node.lo1, node.hi1, box)):
-                    continue
-            else:
-                child, count = node.child0, node.count0
-                if not (count >= 0 and _touch(node.lo0, node.hi0, box)):
-                    continue
+        for lane in range(BVH_LANES):
+            child, count = node.child[lane], node.count[lane]
+            if count < 0 or not _touch(node, lane, box):
+                continue
             if count == 0:
-                if _node_inside(tree, at, child) and top < 2 * BVH_MAX_DEPTH:
+                if _node_inside(tree, at, child) and top < BVH_STACK:
                     stack[top] = child
                     top += 1
             elif _leaf_inside(tree, child, count):
@@ -507,8 +713,8 @@ cdef int32_t _collect_checked(const bvh* tree, const box32* box, int32_t* places
 
 
 cdef int bvh_verify(const bvh* tree) noexcept nogil:
-    cdef int32_t[2 * BVH_MAX_DEPTH] stack
-    cdef int top = 1, side
+    cdef int32_t[BVH_STACK] stack
+    cdef int top = 1, lane
     cdef int32_t found = 0, left = tree.n_nodes, i, at, child, count
     cdef const bvh_node* node
     cdef char* seen
@@ -524,13 +730,12 @@ cdef int bvh_verify(const bvh* tree) noexcept nogil:
         left -= 1
         at = stack[top]
         node = &tree.nodes[at]
-        for side in range(2):
-            child = node.child1 if side == 0 else node.child0
-            count = node.count1 if side == 0 else node.count0
+        for lane in range(BVH_LANES):
+            child, count = node.child[lane], node.count[lane]
             if count < 0:
                 continue
             if count == 0:
-                if left <= 0 or top == 2 * BVH_MAX_DEPTH or not _node_inside(tree, at, child):
+                if left <= 0 or top == BVH_STACK or not _node_inside(tree, at, child):
                     sound = 0
                     break
                 stack[top] = child
@@ -549,68 +754,12 @@ cdef int bvh_verify(const bvh* tree) noexcept nogil:
     return sound and found == tree.n_items and left == 0
 
 
-cdef inline int32_t _open(const float* lo, const float* hi, int32_t child, int32_t count, const box32* box,
-                          int32_t* stack, int* top, int32_t* places, int32_t found, int32_t room) noexcept nogil:
-    """Push a child that the box touches, or note the places of a leaf; returns how many places there are by now."""
-    cdef bint touched = (count >= 0) & _touch(lo, hi, box)
-    cdef int32_t i
-    # Written in any case, counted if touched: there is nothing to guess.
-    stack[top[0]] = child
-    top[0] += touched & (count == 0)
-    if count > BVH_LEAF or found > room - BVH_LEAF:
-        if touched:
-            for i in range(count):
-                if found + i < room:
-                    places[found + i] = child + i
-    else:
-        for i in range(BVH_LEAF):
-            places[found + i] = child + i
-    return found + touched * count
-
-
 cdef int32_t bvh_collect(const bvh* tree, const box32* box, int32_t* places, int32_t room) noexcept nogil:
-    cdef int32_t[2 * BVH_MAX_DEPTH] stack
-    cdef int top = 1
-    cdef int32_t found = 0
-    cdef const bvh_node* node
     if tree.n_nodes == 0:
         return 0
     if tree.check != NULL:
         return _collect_checked(tree, box, places, room)
-    stack[0] = 0
-    while top > 0:
-        top -= 1
-        node = &tree.nodes[stack[top]]
-        found = _open(node.lo1, node.hi1, node.child1, node.count1, box, stack, &top, places, found, room)
-        found = _open(node.lo0, node.hi0, node.child0, node.count0, box, stack, &top, places, found, room)
-    return found
-
-
-cdef inline double _apart(double lo, double hi, double origin, double half) noexcept nogil:
-    return f_max(0.0, f_max(lo - half - origin, origin - half - hi))
-
-
-cdef inline double _entry(const bvh_walk* w, const float* lo, const float* hi) noexcept nogil:
-    """When the moving box first touches a node's box; negative: from the start; 1e300: never."""
-    cdef double x, y, z
-    if w.near:
-        x = _apart(lo[0], hi[0], w.origin.x, w.half.x)
-        y = _apart(lo[1], hi[1], w.origin.y, w.half.y)
-        z = _apart(lo[2], hi[2], w.origin.z, w.half.z)
-        return w.factor * sqrt(x * x + y * y + z * z) * (1.0 - MARGIN)
-    cdef double a = (<double>lo[0] - w.half.x - w.origin.x) * w.inverse.x
-    cdef double b = (<double>hi[0] + w.half.x - w.origin.x) * w.inverse.x
-    cdef double enter = a if a < b else b
-    cdef double leave = b if a < b else a
-    a = (<double>lo[1] - w.half.y - w.origin.y) * w.inverse.y
-    b = (<double>hi[1] + w.half.y - w.origin.y) * w.inverse.y
-    enter = f_max(enter, a if a < b else b)
-    leave = f_min(leave, b if a < b else a)
-    a = (<double>lo[2] - w.half.z - w.origin.z) * w.inverse.z
-    b = (<double>hi[2] + w.half.z - w.origin.z) * w.inverse.z
-    enter = f_max(enter, a if a < b else b)
-    leave = f_min(leave, b if a < b else a)
-    return enter if enter <= leave and leave >= 0.0 else 1e300
+    return w8_collect(<const w8_node*>tree.nodes, box.lo, box.hi, places, room)
 
 
 cdef inline double _inverse(double d) noexcept nogil:
@@ -618,29 +767,25 @@ cdef inline double _inverse(double d) noexcept nogil:
     return 1e30 if -1e-30 < d < 1e-30 else 1.0 / d
 
 
-cdef void _walk_from(bvh_walk* w, const bvh* tree, aabb box) noexcept nogil:
-    cdef const bvh_node* root
-    cdef double span
-    cdef int k
-    w.tree = tree
+cdef inline void _walk_from(bvh_walk* w, const bvh* tree, aabb box) noexcept nogil:
+    cdef double slack
+    w.nodes = tree.nodes
+    w.check = tree.check
+    w.owner = tree.owner
+    w.n_nodes = w.left = tree.n_nodes
+    w.n_items = tree.n_items
+    w.run = w.run_end = 0
     w.top = 0
-    w.left = tree.n_nodes
-    w.near = False
     w.factor = 1.0
     if tree.n_nodes == 0:
         return
-    w.origin = box_centre(box)
-    root = &tree.nodes[0]
-    span = v3_max_abs(v3_max(v3_abs(box.lo), v3_abs(box.hi)))
-    for k in range(3):
-        if root.count0 >= 0:
-            span = f_max(span, f_max(-<double>root.lo0[k], <double>root.hi0[k]))
-        if root.count1 >= 0:
-            span = f_max(span, f_max(-<double>root.lo1[k], <double>root.hi1[k]))
-    w.half = box_half(box)
-    w.half.x += MARGIN * span
-    w.half.y += MARGIN * span
-    w.half.z += MARGIN * span
+    slack = MARGIN * f_max(v3_max_abs(v3_max(v3_abs(box.lo), v3_abs(box.hi))), tree.span)
+    w.above[0] = box.hi.x + slack
+    w.above[1] = box.hi.y + slack
+    w.above[2] = box.hi.z + slack
+    w.below[0] = box.lo.x - slack
+    w.below[1] = box.lo.y - slack
+    w.below[2] = box.lo.z - slack
     w.entries[0].node = 0
     w.entries[0].count = 0
     w.entries[0].when = 0.0
@@ -648,136 +793,113 @@ cdef void _walk_from(bvh_walk* w, const bvh* tree, aabb box) noexcept nogil:
 
 
 cdef void bvh_walk_start(bvh_walk* w, const bvh* tree, aabb box, vec3 motion) noexcept nogil:
+    cdef double[3] inverse
+    cdef int k
     _walk_from(w, tree, box)
-    w.inverse.x = _inverse(motion.x)
-    w.inverse.y = _inverse(motion.y)
-    w.inverse.z = _inverse(motion.z)
+    w.near = False
+    inverse[0] = _inverse(motion.x)
+    inverse[1] = _inverse(motion.y)
+    inverse[2] = _inverse(motion.z)
+    for k in range(3):
+        w.inverse[k] = <float>inverse[k]
+        w.negative[k] = inverse[k] < 0.0
+        # The box enters with its upper corner where it goes up.
+        if inverse[k] < 0.0:
+            w.enter[k] = w8_down(w.below[k])
+            w.leave[k] = w8_up(w.above[k])
+        else:
+            w.enter[k] = w8_up(w.above[k])
+            w.leave[k] = w8_down(w.below[k])
 
 
 cdef void bvh_walk_near(bvh_walk* w, const bvh* tree, aabb box, double factor) noexcept nogil:
+    cdef int k
     _walk_from(w, tree, box)
     w.near = True
     w.factor = factor
-
-
-cdef bint _next_run(bvh_walk* w, walk_entry e, int32_t* first, int32_t* count) noexcept nogil:
-    """The places of a leaf that can be used, as far as they stand side by side; the rest goes back on the stack."""
-    cdef const bvh* tree = w.tree
-    cdef int32_t last
-    if not _leaf_inside(tree, e.node, e.count):
-        return False
-    last = e.node + e.count
-    while e.node < last and not tree.check(tree.owner, e.node):
-        e.node += 1
-    if e.node == last:
-        return False
-    first[0] = e.node
-    while e.node < last and tree.check(tree.owner, e.node):
-        e.node += 1
-    count[0] = e.node - first[0]
-    if e.node < last:
-        e.count = last - e.node
-        w.entries[w.top] = e
-        w.top += 1
-    return True
-
-
-cdef inline bint _may_push(const bvh_walk* w, int32_t parent, const walk_entry* e) noexcept nogil:
-    if w.top == 2 * BVH_MAX_DEPTH:
-        return False
-    return e.count > 0 or (e.count == 0 and _node_inside(w.tree, parent, e.node))
-
-
-cdef inline bint _next(bvh_walk* w, double limit, int32_t* first, int32_t* count, bint checked) noexcept nogil:
-    cdef const bvh_node* node
-    cdef walk_entry e, near, far
-    cdef int32_t at
-    while w.top > 0:
-        w.top -= 1
-        e = w.entries[w.top]
-        if e.when > limit:
-            continue
-        if e.count > 0:
-            if checked:
-                if _next_run(w, e, first, count):
-                    return True
-                continue
-            first[0] = e.node
-            count[0] = e.count
-            return True
-        at = e.node
-        if checked:
-            if w.left == 0:
-                return False
-            w.left -= 1
-        node = &w.tree.nodes[at]
-        near.node = node.child0
-        near.count = node.count0
-        near.when = _entry(w, node.lo0, node.hi0) if node.count0 >= 0 else 1e300
-        far.node = node.child1
-        far.count = node.count1
-        far.when = _entry(w, node.lo1, node.hi1) if node.count1 >= 0 else 1e300
-        if far.when < near.when:
-            e = near
-            near = far
-            far = e
-        if far.when <= limit and (not checked or _may_push(w, at, &far)):
-            w.entries[w.top] = far
-            w.top += 1
-        if near.when <= limit and (not checked or _may_push(w, at, &near)):
-            w.entries[w.top] = near
-            w.top += 1
-    return False
+    for k in range(3):
+        w.enter[k] = w8_up(w.above[k])
+        w.leave[k] = w8_down(w.below[k])
 
 
 cdef bint bvh_walk_next(bvh_walk* w, double limit, int32_t* first, int32_t* count) noexcept nogil:
-    # Twice, so that a walk that trusts does not ask at each node.
-    if w.tree.check != NULL:
-        return _next(w, limit, first, count, True)
-    return _next(w, limit, first, count, False)
+    return w8_next(<w8_walk*>w, limit, first, count)
 
 
-cdef inline float* _slot_lo(bvh_node* node, int32_t side) noexcept nogil:
-    return &node.lo1[0] if side else &node.lo0[0]
+cdef bint bvh_walk_ray(bvh_walk* w, const bvh_ray* r, const bvh_block* blocks, double limit, int32_t* first,
+                       uint32_t* bits) noexcept nogil:
+    return w8_next_ray(<w8_walk*>w, <const w8_ray*>r, <const w8_block*>blocks, limit, first, bits)
 
 
-cdef inline float* _slot_hi(bvh_node* node, int32_t side) noexcept nogil:
-    return &node.hi1[0] if side else &node.hi0[0]
+cdef bint bvh_walk_boxes(bvh_walk* w, const bvh_block* blocks, double limit, int32_t* first,
+                         uint32_t* bits) noexcept nogil:
+    return w8_next_box(<w8_walk*>w, <const w8_block*>blocks, limit, first, bits)
+
+
+cdef bvh_ray bvh_ray_of(const bvh* tree, vec3 origin, vec3 dir, double slack, bint front_only) noexcept nogil:
+    cdef bvh_ray r
+    cdef vec3 m = v3_abs(dir)
+    cdef double[3] d
+    d[0], d[1], d[2] = dir.x, dir.y, dir.z
+    r.origin[0], r.origin[1], r.origin[2] = origin.x, origin.y, origin.z
+    r.margin = MARGIN * f_max(v3_max_abs(origin), tree.span) + slack
+    r.kz = 0 if m.x >= m.y and m.x >= m.z else (1 if m.y >= m.z else 2)
+    r.kx = (r.kz + 1) % 3
+    r.ky = (r.kz + 2) % 3
+    # Seen along the ray, corners keep their sense of rotation.
+    if d[r.kz] < 0.0:
+        r.kx, r.ky = r.ky, r.kx
+    r.forward = -1.0 if d[r.kz] < 0.0 else 1.0
+    r.reach = fabs(d[r.kz])
+    r.sx = <float>(d[r.kx] / d[r.kz])
+    r.sy = <float>(d[r.ky] / d[r.kz])
+    r.front_only = front_only
+    return r
+
+
+# ---------------------------------------------------------------- trees that change
+
+cdef inline double _lane_area(const bvh_node* node, int lane) noexcept nogil:
+    cdef double x = <double>node.hi[0][lane] - node.lo[0][lane]
+    cdef double y = <double>node.hi[1][lane] - node.lo[1][lane]
+    cdef double z = <double>node.hi[2][lane] - node.lo[2][lane]
+    if x < 0.0:
+        return 0.0
+    return x * y + y * z + z * x
 
 
 cdef void bvh_link(const bvh* tree, int32_t* above, int32_t* slot) noexcept nogil:
     cdef const bvh_node* node
-    cdef int32_t i, k, side, child, count
+    cdef int32_t i, k, lane, child, count
     if tree.n_nodes > 0:
         above[0] = -1
     for i in range(tree.n_nodes):
         node = &tree.nodes[i]
-        for side in range(2):
-            child = node.child1 if side else node.child0
-            count = node.count1 if side else node.count0
+        for lane in range(BVH_LANES):
+            child, count = node.child[lane], node.count[lane]
             if count == 0:
-                above[child] = 2 * i + side
+                above[child] = BVH_LANES * i + lane
             for k in range(child, child + count):
-                slot[tree.order[k]] = 2 * i + side
+                slot[tree.order[k]] = BVH_LANES * i + lane
 
 
 cdef double bvh_area(const bvh* tree) noexcept nogil:
     cdef double area = 0.0
-    cdef int32_t i
+    cdef int32_t i, lane
     for i in range(tree.n_nodes):
-        area += _half_area(tree.nodes[i].lo0, tree.nodes[i].hi0) + _half_area(tree.nodes[i].lo1, tree.nodes[i].hi1)
+        for lane in range(BVH_LANES):
+            area += _lane_area(&tree.nodes[i], lane)
     return area
 
 
-cdef void _fit(bvh* tree, const box32* boxes, int32_t i, int32_t side) noexcept nogil:
+cdef void _fit(bvh* tree, const box32* boxes, int32_t i, int32_t lane) noexcept nogil:
     """The box of one slot, from what hangs there."""
     cdef bvh_node* node = &tree.nodes[i]
-    cdef float* lo = _slot_lo(node, side)
-    cdef float* hi = _slot_hi(node, side)
-    cdef int32_t child = node.child1 if side else node.child0
-    cdef int32_t count = node.count1 if side else node.count0
+    cdef int32_t child = node.child[lane], count = node.count[lane]
     cdef const bvh_node* below
     cdef const box32* box
+    cdef float[3] lo
+    cdef float[3] hi
     cdef int32_t j
     cdef int k
     for k in range(3):
@@ -786,131 +908,157 @@ cdef void _fit(bvh* tree, const box32* boxes, int32_t i, int32_t side) noexcept 
     if count == 0:
         below = &tree.nodes[child]
         for k in range(3):
-            lo[k] = below.lo0[k] if below.lo0[k] < below.lo1[k] else below.lo1[k]
-            hi[k] = below.hi0[k] if below.hi0[k] > below.hi1[k] else below.hi1[k]
+            # Empty places have inverted boxes.
+            for j in range(BVH_LANES):
+                lo[k] = below.lo[k][j] if below.lo[k][j] < lo[k] else lo[k]
+                hi[k] = below.hi[k][j] if below.hi[k][j] > hi[k] else hi[k]
     for j in range(child, child + count):
         box = &boxes[tree.order[j]]
         for k in range(3):
             lo[k] = box.lo[k] if box.lo[k] < lo[k] else lo[k]
             hi[k] = box.hi[k] if box.hi[k] > hi[k] else hi[k]
+            tree.span = f_max(tree.span, f_max(-<double>box.lo[k], <double>box.hi[k]))
+    for k in range(3):
+        node.lo[k][lane] = lo[k]
+        node.hi[k][lane] = hi[k]
 
 
 cdef void bvh_refit(bvh* tree, const box32* boxes) noexcept nogil:
     # Children are numbered after their parents.
-    cdef int32_t i
+    cdef int32_t i, lane
     for i in range(tree.n_nodes - 1, -1, -1):
-        _fit(tree, boxes, i, 0)
-        _fit(tree, boxes, i, 1)
+        for lane in range(BVH_LANES):
+            _fit(tree, boxes, i, lane)
 
 
 cdef double bvh_refit_slot(bvh* tree, const box32* boxes, const int32_t* above, int32_t slot) noexcept nogil:
     cdef double growth = 0.0
     cdef float[6] before
-    cdef float* lo
-    cdef float* hi
+    cdef bvh_node* node
+    cdef int32_t lane
     cdef bint same
     cdef int k
     while slot >= 0:
-        lo = _slot_lo(&tree.nodes[slot >> 1], slot & 1)
-        hi = _slot_hi(&tree.nodes[slot >> 1], slot & 1)
-        growth -= _half_area(lo, hi)
+        node = &tree.nodes[slot // BVH_LANES]
+        lane = slot % BVH_LANES
+        growth -= _lane_area(node, lane)
         for k in range(3):
-            before[k] = lo[k]
-            before[3 + k] = hi[k]
-        _fit(tree, boxes, slot >> 1, slot & 1)
-        growth += _half_area(lo, hi)
+            before[k] = node.lo[k][lane]
+            before[3 + k] = node.hi[k][lane]
+        _fit(tree, boxes, slot // BVH_LANES, lane)
+        growth += _lane_area(node, lane)
         same = True
         for k in range(3):
-            same &= before[k] == lo[k] and before[3 + k] == hi[k]
+            same &= before[k] == node.lo[k][lane] and before[3 + k] == node.hi[k][lane]
         if same:
             break
-        slot = above[slot >> 1]
+        slot = above[slot // BVH_LANES]
     return growth
 
 
 cdef double bvh_remove(bvh* tree, const box32* boxes, const int32_t* above, int32_t* slot, int32_t item) noexcept nogil:
     cdef int32_t s = slot[item]
-    cdef bvh_node* node = &tree.nodes[s >> 1]
-    cdef int32_t first = node.child1 if s & 1 else node.child0
-    cdef int32_t count = node.count1 if s & 1 else node.count0
+    cdef bvh_node* node = &tree.nodes[s // BVH_LANES]
+    cdef int32_t lane = s % BVH_LANES
+    cdef int32_t first = node.child[lane], count = node.count[lane]
     cdef int32_t j = first
     while tree.order[j] != item:
         j += 1
     tree.order[j] = tree.order[first + count - 1]
     tree.order[first + count - 1] = -1
-    count = count - 1 if count > 1 else -1
-    if s & 1:
-        node.count1 = count
-    else:
-        node.count0 = count
-    if count < 0:
-        if s & 1:
-            node.child1 = 0
-        else:
-            node.child0 = 0
+    node.count[lane] = count - 1 if count > 1 else -1
+    if count == 1:
+        node.child[lane] = 0
     slot[item] = -1
     return bvh_refit_slot(tree, boxes, above, s)
 
 
-cdef double bvh_insert(bvh* tree, const box32* boxes, int32_t* above, int32_t* slot, int32_t item) noexcept nogil:
-    cdef const box32* box = &boxes[item]
-    cdef int32_t at = 0, side = 0, depth = 1, child, count, j, k
+cdef double _growth_of(const bvh_node* node, int lane, const box32* box) noexcept nogil:
+    """By how much the area of a place grows when it takes a box in."""
     cdef float[3] lo
     cdef float[3] hi
-    cdef float* near_lo
-    cdef float* near_hi
+    cdef int k
+    for k in range(3):
+        lo[k] = node.lo[k][lane] if node.lo[k][lane] < box.lo[k] else box.lo[k]
+        hi[k] = node.hi[k][lane] if node.hi[k][lane] > box.hi[k] else box.hi[k]
+    return _half_area(lo, hi) - _lane_area(node, lane)
+
+
+cdef double bvh_insert(bvh* tree, const box32* boxes, int32_t* above, int32_t* slot, int32_t item) noexcept nogil:
+    cdef const box32* box = &boxes[item]
+    cdef int32_t at = 0, depth = 1, child, count, j, k, lane, empty
     cdef double growth, least
     cdef bvh_node* node
     cdef bvh_node* fresh
     while True:
         node = &tree.nodes[at]
-        # Where the box grows least; what is empty has no box to grow.
+        # Where the box grows least.
         least = 0.0
-        side = -1
-        for k in range(2):
-            near_lo = _slot_lo(node, k)
-            near_hi = _slot_hi(node, k)
-            count = node.count1 if k else node.count0
-            growth = 0.0
-            if count >= 0:
-                for j in range(3):
-                    lo[j] = near_lo[j] if near_lo[j] < box.lo[j] else box.lo[j]
-                    hi[j] = near_hi[j] if near_hi[j] > box.hi[j] else box.hi[j]
-                growth = _half_area(lo, hi) - _half_area(near_lo, near_hi)
-            if side < 0 or growth < least:
-                side = k
+        lane = empty = -1
+        for k in range(BVH_LANES):
+            if node.count[k] < 0:
+                if empty < 0:
+                    empty = k
+                continue
+            growth = _growth_of(node, k, box)
+            if lane < 0 or growth < least:
+                lane = k
                 least = growth
-        child = node.child1 if side else node.child0
-        count = node.count1 if side else node.count0
-        if count != 0:
+        if lane < 0 or node.count[lane] > 0:
             break
-        at = child
+        at = node.child[lane]
         depth += 1
         if depth > BVH_MAX_DEPTH - 4:
             return NAN
     tree.order[tree.n_items] = item
-    if count < 0:
-        child, count = tree.n_items, 1
+    growth = 0.0
+    if empty >= 0:
+        # Beside the leaf that is nearest.
+        lane = empty
     else:
+        child, count = node.child[lane], node.count[lane]
         fresh = &tree.nodes[tree.n_nodes]
-        fresh.child0, fresh.count0 = child, count
-        fresh.child1, fresh.count1 = tree.n_items, 1
+        for k in range(BVH_LANES):
+            _clear(fresh, k)
+        fresh.child[0], fresh.count[0] = child, count
         for j in range(3):
-            fresh.lo0[j] = _slot_lo(node, side)[j]
-            fresh.hi0[j] = _slot_hi(node, side)[j]
-            # As good as empty: the sum of areas grows from there.
-            fresh.lo1[j] = <float>3e38
-            fresh.hi1[j] = <float>-3e38
-        above[tree.n_nodes] = 2 * at + side
+            fresh.lo[j][0] = node.lo[j][lane]
+            fresh.hi[j][0] = node.hi[j][lane]
+        growth = _lane_area(fresh, 0)
+        above[tree.n_nodes] = BVH_LANES * at + lane
         for j in range(child, child + count):
-            slot[tree.order[j]] = 2 * tree.n_nodes
-        child, count = tree.n_nodes, 0
+            slot[tree.order[j]] = BVH_LANES * tree.n_nodes
+        node.child[lane], node.count[lane] = tree.n_nodes, 0
+        at = tree.n_nodes
+        lane = 1
+        node = fresh
         tree.n_nodes += 1
-    if side:
-        node.child1, node.count1 = child, count
-    else:
-        node.child0, node.count0 = child, count
-    slot[item] = 2 * at + side if count > 0 else 2 * child + 1
+    node.child[lane], node.count[lane] = tree.n_items, 1
+    slot[item] = BVH_LANES * at + lane
     tree.n_items += 1
-    growth = 0.0 if count > 0 else _half_area(fresh.lo0, fresh.hi0)
     return growth + bvh_refit_slot(tree, boxes, above, slot[item])
+
+
+# ---------------------------------------------------------------- instruction sets
+
+def instruction_set():
+    """Name of the instruction set that walks through trees use: 'avx2' or 'base'."""
+    return "avx2" if w8_set == W8_AVX2 else "base"
+
+
+def use_instruction_set(name):
+    """Make walks use another instruction set, for tests: 'base', or 'best' for what the processor has."""
+    global w8_set
+    if name == "best":
+        w8_start()
+    elif name == "base":
+        w8_set = W8_BASE
+    else:
+        raise ValueError(f"name must be 'base' or 'best', not {name!r}")
+
+
+w8_start()
+if W8_STACK != BVH_STACK or W8_LANES != BVH_LANES or sizeof(bvh_walk) != sizeof(w8_walk):
+    raise ImportError("pycct: wide8.h and bvh.pxd disagree")
+if sizeof(bvh_node) != sizeof(w8_node) or sizeof(bvh_block) != sizeof(w8_block) or sizeof(bvh_ray) != sizeof(w8_ray):
+    raise ImportError("pycct: wide8.h and bvh.pxd disagree")

@@ -22,6 +22,7 @@ from pycct.spatial.bvh cimport (
     bvh_free,
     bvh_insert,
     bvh_link,
+    bvh_make_room,
     bvh_node,
     bvh_refit,
     bvh_refit_slot,
@@ -238,13 +239,14 @@ cdef int _reserve(BroadphaseLayer part, Py_ssize_t n) except -1:
 cdef int _copy_tree(BroadphaseLayer part, BroadphaseLayer old, Py_ssize_t more) except -1:
     """The tree of another part as it is, with room for more items."""
     cdef Py_ssize_t nodes = old.data.tree.n_nodes, places = old.data.tree.n_items
-    part.data.tree.nodes = <bvh_node*>malloc(_least_one(nodes + more) * sizeof(bvh_node))
+    bvh_make_room(&part.data.tree, _least_one(nodes + more))
     part.data.tree.order = <int32_t*>malloc(_least_one(places + more) * sizeof(int32_t))
     part.above = <int32_t*>malloc(_least_one(nodes + more) * sizeof(int32_t))
     if part.data.tree.nodes == NULL or part.data.tree.order == NULL or part.above == NULL:
         raise MemoryError("pycct: out of memory")
     part.data.tree.n_nodes = <int32_t>nodes
     part.data.tree.n_items = <int32_t>places
+    part.data.tree.span = old.data.tree.span
     if nodes > 0:
         memcpy(part.data.tree.nodes, old.data.tree.nodes, nodes * sizeof(bvh_node))
         memcpy(part.data.tree.order, old.data.tree.order, places * sizeof(int32_t))

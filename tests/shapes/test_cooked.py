@@ -331,7 +331,7 @@ def test_foreign_files(tmp_path):
     refused(path, bytes(5000), "not a cooked scene")
     refused(path, raw.replace(b"\r\n", b"\n", 1), "not a cooked scene")
     fields = list(_cooked.HEADER.unpack_from(raw))
-    for at, value, match in ((1, 0x04030201, "byte order"), (1, 5, "byte order"), (2, 2, "format 2"),
+    for at, value, match in ((1, 0x04030201, "byte order"), (1, 5, "byte order"), (2, 1, "format 1"), (2, 3, "format 3"),
                              (3, 4, "word size"), (4, 60, "word size"), (5, fields[5] + 1, "should have"),
                              (5, fields[5] - 1, "should have"), (7, 99, "results version 99"),
                              (8, 0, "no actors"), (8, 2**32 - 1, "cut short"), (6, -1, "ids"), (6, 1, "ids"),
@@ -402,8 +402,10 @@ def test_wrong_indices_are_found_behind_right_checksums(tmp_path):
         for value in values:
             changed = bytearray(raw)
             part = np.frombuffer(changed, dtype, s["bytes"] // np.dtype(dtype).itemsize, s["offset"])
-            # In a node: the first child.
-            at = 12 if s["kind"] == _cooked.NODES else 5
+            # In a node: a child that is not the first place.
+            at = 5
+            if s["kind"] == _cooked.NODES:
+                at = 48 + int(np.flatnonzero((part[48:56] > 0) & (part[56:64] >= 0))[0])
             part[at] = part[6] if value == "twice" else value
             row = _cooked.HEADER.size + k * _cooked.SECTION.itemsize
             struct.pack_into("=I", changed, row + 24, zlib.crc32(part.tobytes()))
@@ -521,25 +523,25 @@ def test_nodes_that_lead_in_circles_and_everywhere(tmp_path):
     rng = np.random.default_rng(31)
     for way in ("self", "next", "random", "leaves"):
         changed = bytearray(raw)
-        nodes = np.frombuffer(changed, "i4", s["bytes"] // 4, s["offset"]).reshape(-1, 16)
-        boxes = np.frombuffer(changed, "f4", s["bytes"] // 4, s["offset"]).reshape(-1, 16)
-        boxes[:, [0, 1, 2, 6, 7, 8]] = -1e9
-        boxes[:, [3, 4, 5, 9, 10, 11]] = 1e9
-        each = np.arange(len(nodes))
+        nodes = np.frombuffer(changed, "i4", s["bytes"] // 4, s["offset"]).reshape(-1, 64)
+        boxes = np.frombuffer(changed, "f4", s["bytes"] // 4, s["offset"]).reshape(-1, 64)
+        child, count = nodes[:, 48:56], nodes[:, 56:]
+        boxes[:, :24] = -1e9
+        boxes[:, 24:48] = 1e9
+        each = np.arange(len(nodes))[:, None]
         if way == "self":
-            nodes[:, 12] = nodes[:, 13] = each
-            nodes[:, 14:] = 0
+            child[:] = each
+            count[:] = 0
         elif way == "next":
             # As many ways to the last node as can be counted.
-            nodes[:, 12] = np.minimum(each + 1, len(nodes) - 1)
-            nodes[:, 13] = np.minimum(each + 2, len(nodes) - 1)
-            nodes[:, 14:] = 0
+            child[:] = np.minimum(each + 1 + np.arange(8), len(nodes) - 1)
+            count[:] = 0
         elif way == "random":
-            nodes[:, 12:14] = rng.integers(-5, len(nodes) + 5, (len(nodes), 2))
-            nodes[:, 14:] = rng.integers(-1, 2, (len(nodes), 2))
+            child[:] = rng.integers(-5, len(nodes) + 5, child.shape)
+            count[:] = rng.integers(-1, 2, count.shape)
         else:
-            nodes[:, 14:] = rng.integers(1, 3000, (len(nodes), 2))
-            nodes[:, 12:14] = rng.integers(0, 3000, (len(nodes), 2))
+            count[:] = rng.integers(1, 3000, count.shape)
+            child[:] = rng.integers(0, 3000, child.shape)
         path.write_bytes(changed)
         try_all(pycct.Scene.load(path), rng, 20)
 
