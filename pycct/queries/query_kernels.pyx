@@ -109,6 +109,9 @@ from pycct.world.candidates cimport (
     broadphase_layer,
 )
 
+cdef enum:
+    FEW_COLLIDERS = 2       # so few are cast at without a walk through the tree of their layer
+
 # Most pushes out of a surface in one answer, and depths that count as equal (RULES 7.5).
 cdef int SURFACE_PUSHES = 4
 cdef double TIE = 1e-9
@@ -771,8 +774,10 @@ cdef int query_cast(const query_view* v, const query_shape* q, vec3 dir, double 
     j.limit = j.asked = limit
     j.status = STATUS_OK
     j.best = hit
-    j.cast = capsule_cast_of(q.p0, q.p1, q.radius, dir, limit, False, True)
-    j.ray = ray_of(q.p0, dir)
+    if q.kind == ASK_RAY:
+        j.ray = ray_of(q.p0, dir)
+    else:
+        j.cast = capsule_cast_of(q.p0, q.p1, q.radius, dir, limit, False, True)
     for k in range(QUERY_PARTS):
         part = v.parts[k]
         if part == NULL or part.n == 0:
@@ -790,6 +795,15 @@ cdef int query_cast(const query_view* v, const query_shape* q, vec3 dir, double 
                 status = _cast_item(&j, &part.items[j.item])
                 if status != STATUS_OK:
                     return status
+        if part.tree.n_items <= FEW_COLLIDERS:
+            # Their own trees rule out as fast.
+            for i in range(part.tree.n_items):
+                j.item = part.tree.order[i]
+                if j.item >= 0 and _asked(v, k, j.item):
+                    status = _cast_item(&j, &part.items[j.item])
+                    if status != STATUS_OK:
+                        return status
+            continue
         bvh_walk_start(&w, &part.tree, q.box, dir)
         while bvh_walk_next(&w, j.limit, &first, &count):
             for i in range(first, first + count):
@@ -1040,6 +1054,14 @@ cdef int query_touches(const query_view* v, const query_shape* q, bint ways_out,
                 status = _touch_item(v, q, ways_out, s, k, part.endless[i])
                 if status != STATUS_OK:
                     return status
+        if part.tree.n_items <= FEW_COLLIDERS:
+            for i in range(part.tree.n_items):
+                item = part.tree.order[i]
+                if item >= 0 and _asked(v, k, item) and box_overlap(part.items[item].bounds, q.box):
+                    status = _touch_item(v, q, ways_out, s, k, item)
+                    if status != STATUS_OK:
+                        return status
+            continue
         bvh_walk_start(&w, &part.tree, q.box, v3(0.0, 0.0, 0.0))
         while bvh_walk_next(&w, 0.0, &first, &count):
             for i in range(first, first + count):
@@ -1197,6 +1219,12 @@ cdef int query_closest(const query_view* v, const query_shape* q, double max_dis
             j.item = part.endless[i]
             if _asked(v, k, j.item):
                 _near_item(&j, &part.items[j.item])
+        if part.tree.n_items <= FEW_COLLIDERS:
+            for i in range(part.tree.n_items):
+                j.item = part.tree.order[i]
+                if j.item >= 0 and _asked(v, k, j.item):
+                    _near_item(&j, &part.items[j.item])
+            continue
         bvh_walk_near(&w, &part.tree, q.box, 1.0)
         while bvh_walk_next(&w, f_max(j.limit, 0.0), &first, &count):
             for i in range(first, first + count):

@@ -288,7 +288,8 @@ cdef void _partition(build_item* items, const build_range* whole, int depth, bui
     left.last = right.first = i
 
 
-cdef inline void _hang(pair_node* node, int32_t side, const build_range* r, int32_t child, int32_t count) noexcept nogil:
+cdef inline void _hang(pair_node* node, int32_t side, const build_range* r, int32_t child,
+                       int32_t count) noexcept nogil:
     cdef int k
     if side == 0:
         node.child0 = child
@@ -640,7 +641,6 @@ cdef void bvh_free(bvh* tree) noexcept nogil:
 cdef void bvh_fill_block(bvh_block* block, const vec3* corners, int n) noexcept nogil:
     cdef vec3 lo = corners[0], hi = corners[0]
     cdef double[3] at
-    cdef double[3] size
     cdef double largest
     cdef const vec3* p
     cdef int i, k, c

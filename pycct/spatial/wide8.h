@@ -85,15 +85,13 @@ typedef struct {
     }
 #endif
 
-/* The largest float32 where x is larger: callers compare against what is at most that. */
+/* A float32 that is not less than x (3e38 stands for all that is more): no branch to guess. */
 static inline float w8_up(double x) {
     float f;
-    if (x > 3.4028234e38)
-        return 3.4028234e38f;
-    if (x < -3.4028234e38)
-        return -3.4028234e38f;
+    x = x < 3e38 ? x : 3e38;
+    x = x > -3e38 ? x : -3e38;
     f = (float)x;
-    return (double)f < x ? f + fabsf(f) * 2.4e-7f + 1e-37f : f;
+    return f + fabsf(f) * 1.2e-7f + 1e-37f;
 }
 
 static inline float w8_down(double x) { return -w8_up(-x); }

@@ -331,7 +331,8 @@ def test_foreign_files(tmp_path):
     refused(path, bytes(5000), "not a cooked scene")
     refused(path, raw.replace(b"\r\n", b"\n", 1), "not a cooked scene")
     fields = list(_cooked.HEADER.unpack_from(raw))
-    for at, value, match in ((1, 0x04030201, "byte order"), (1, 5, "byte order"), (2, 1, "format 1"), (2, 3, "format 3"),
+    for at, value, match in ((1, 0x04030201, "byte order"), (1, 5, "byte order"),
+                             (2, 1, "format 1"), (2, 3, "format 3"),
                              (3, 4, "word size"), (4, 60, "word size"), (5, fields[5] + 1, "should have"),
                              (5, fields[5] - 1, "should have"), (7, 99, "results version 99"),
                              (8, 0, "no actors"), (8, 2**32 - 1, "cut short"), (6, -1, "ids"), (6, 1, "ids"),
