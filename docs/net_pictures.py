@@ -11,10 +11,12 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.patches import Circle, Rectangle
 
 from pycct import Box, Crowd, Plane, Scene
 from pycct.net import History
+from pycct.net.simulation import REST, SPEED, Arena, Clients, Network, Referee
 
 DT = 1 / 60
 BLUE, DARK, RED, GREEN, GREY = "tab:blue", "#0b3c6f", "tab:red", "tab:green", "0.72"
@@ -69,7 +71,45 @@ def history():
     return figure, (target, now, then)
 
 
-PICTURES = {"history": history}
+def audit(n=30, ticks=90):
+    """Refused honest members and missed cheats over the tolerance. Returns the figure and both shares."""
+    tolerances = (0.0, 0.0005, 0.001, 0.002, 0.005, 0.02, 0.1)
+    starts = np.column_stack([np.full(n, -30.0), np.linspace(-30, 30, n), np.full(n, REST)])
+    shares = {"honest members refused": [], "1 % too fast, missed": [], "10 % too fast, missed": []}
+    for tolerance in tolerances:
+        for factor, name in zip((1.0, 1.01, 1.1), shares, strict=True):
+            clients = Clients(Arena(things=0, moving=False), starts)
+            clients.pace[:] = SPEED * factor
+            referee = Referee(Arena(things=0, moving=False), starts, tolerance=tolerance)
+            network = Network()
+            for tick in range(1, ticks + 1):
+                clients.advance(clients.inputs())
+                if tick % 3 == 0:
+                    network.send(tick, np.arange(n), np.full(n, tick), clients.claims())
+                referee.tick(tick, network.receive(tick))
+            share = len({member for member, _, _ in referee.refused}) / n
+            shares[name].append(share if factor == 1.0 else 1.0 - share)
+    figure, (above, ax) = plt.subplots(2, 1, figsize=(8, 6), height_ratios=(1, 3))
+    above.set(xlim=(-0.8, 24.8), ylim=(-1.2, 1.6), yticks=[0, 1], yticklabels=["client", "server"])
+    for k, tick in enumerate(range(0, 19, 3)):
+        arrives = tick + 5 + (0.3, 1.9, 0.9, 0, 2.2, 1.1, 0.4)[k]
+        if k == 3:
+            above.annotate("lost", (tick, 0), (tick + 1.2, 0.5), color=RED,
+                           arrowprops={"arrowstyle": "-", "color": RED})
+        else:
+            above.annotate("", (arrives, 1), (tick, 0), arrowprops={"arrowstyle": "->", "color": BLUE})
+    above.set_xlabel("tick")
+    for (name, values), colour in zip(shares.items(), (GREEN, RED, DARK), strict=True):
+        ax.plot(range(len(tolerances)), [100 * v for v in values], "o-", color=colour, label=name)
+    ax.axvline(tolerances.index(0.002), color=GREY, linestyle=":")
+    ax.set(xticks=range(len(tolerances)), xticklabels=[f"{1000 * t:g}" for t in tolerances],
+           xlabel="tolerance, mm (dotted: the default)", ylabel=f"members in {ticks / 60:g} s, %")
+    ax.legend(frameon=False)
+    figure.tight_layout()
+    return figure, tuple(dict(zip(tolerances, values, strict=True)) for values in shares.values())
+
+
+PICTURES = {"history": history, "audit": audit}
 
 
 def main():

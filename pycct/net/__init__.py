@@ -21,6 +21,7 @@ True
 
 from __future__ import annotations
 
+from pycct.net.audit import Audit, Reason, Verdicts
 from pycct.net.history import History, RewindHit
 
-__all__ = ["History", "RewindHit"]
+__all__ = ["Audit", "History", "Reason", "RewindHit", "Verdicts"]

@@ -221,6 +221,7 @@ class History:
         self._movers: list[_Movers] = [NO_MOVERS] * self._size
         self._stamp: tuple[int, int] | None = None
         self._actors: list[Actor] = []
+        self._others: list[Actor] = []
         # Copies of the moving actors, and of the static ones while there are moving ones.
         self._stage = Scene()
         self._twins: dict[tuple[int, int], Actor] = {}
@@ -382,12 +383,13 @@ class History:
     def _look(self) -> _Movers:
         """Moving actors of the scene as they are now."""
         scene = self._scene
-        # Static actors are those of before, and their number and all moving ones of before make up the whole scene.
+        # Static actors are those of before, and their number and all others of before make up the whole scene.
         stamp = (scene.timestamp, len(scene))
+        if stamp != self._stamp or any(a.scene is not scene for a in self._others):
+            moving = [a for a in scene.actors if a.body != "static"]
+            self._stamp, self._others = stamp, [*moving, *scene.obstacles]
+            self._actors = sorted(moving, key=lambda a: a.id)
         actors = self._actors
-        if stamp != self._stamp or any(a.scene is not scene for a in actors):
-            actors = sorted((a for a in scene.actors if a.body != "static"), key=lambda a: a.id)
-            self._stamp, self._actors = stamp, actors
         if not actors:
             return NO_MOVERS
         twins, reach = [], []

@@ -20,6 +20,8 @@ def pictures():
 
 
 SAYS = {
+    "audit": lambda honest, slow, fast: (
+        honest[0.0] > 0 and honest[0.002] == 0 and slow[0.002] == fast[0.002] == 0 and slow[0.1] > 0.5),
     "history": lambda target, now, then: now is None and then.controller == target,
 }
 

@@ -1,0 +1,856 @@
+"""Whether a claimed movement was possible: by repeating it, or by what can be reached."""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pycct import Actor, ClimbingMode, CollisionFlags, Crowd, Scene
+from pycct.net.checks import as_number, as_rows, as_tick, as_whole
+
+__all__ = ["Audit", "Reason", "Verdicts"]
+
+Doubles = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+DOWN = int(CollisionFlags.DOWN)
+PARAMETERS = (
+    "radius", "height", "up", "step_offset", "contact_offset", "slope_limit", "climbing_mode", "non_walkable_mode",
+    "rules", "overlap_recovery", "prevent_vertical_sliding", "invisible_wall_height", "max_jump_height", "mask",
+)
+# A claim that is so much too far is a teleport, metres.
+TELEPORT = 0.5
+# How near a repeated way of USUAL ticks must come to the claim, and how far below a claim the ground may be, metres.
+NEAR, SKIN = 0.03, 0.02
+USUAL = 3
+# How far beside the straight way something may have been touched, metres.
+BESIDE = (0.0, 0.1, -0.1, 0.2, -0.2)
+AROUND = (*((x, y) for x in (0.0, 0.1, -0.1) for y in (0.0, 0.1, -0.1)), (0.2, 0.0), (-0.2, 0.0), (0.0, 0.2))
+# How near a platform must come to shove or hold a character, metres.
+TOUCH = 0.1
+# Longest move of a repeated way, metres, and most moves.
+STRIDE, STRIDES = 0.3, 64
+# How far down the ground under a flight is looked for, metres.
+DEEP = 4.0
+# Longest disagreement of two honest clocks, as a share of the time that passes.
+DRIFT = 0.001
+# Ways that are tried: detour as a share of the widest one that the speed allows, share of the highest jump, share
+# that is walked before it, and whether the rest is flown.
+WAYS = tuple(
+    (share, lift, walked, flies)
+    for share in (0.0, 1.0, -1.0, 0.5, -0.5)
+    for walked in (0.0, 0.5)
+    for lift, flies in ((0.0, False), (1.0, True), (0.5, True), (1.0, False))
+)
+# Most ticks that one claim may cover.
+LONGEST = 600
+# Ticks whose platforms are kept.
+KEPT = 256
+
+
+class Reason(IntEnum):
+    """Why a claim is refused; `NONE` if it is not."""
+
+    NONE = 0
+    SPEED = 1
+    BLOCKED = 2
+    FLIGHT = 3
+    STEP = 4
+    TELEPORT = 5
+    TIME = 6
+
+
+WORDS = {
+    Reason.NONE: "is possible",
+    Reason.SPEED: "moves faster than {speed:g} m/s: {error:.4g} m too far in {ticks} ticks",
+    Reason.BLOCKED: "passes through something: the way ends {error:.4g} m before the claim",
+    Reason.FLIGHT: "is {error:.4g} m higher than a jump or fall can be after {ticks} ticks",
+    Reason.STEP: "climbs a step that is too high: the way ends {error:.4g} m from the claim",
+    Reason.TELEPORT: "is {error:.4g} m farther than {speed:g} m/s allow in {ticks} ticks",
+    Reason.TIME: "has a tick that the client's clock cannot have reached, or that is not new: {error:.4g} m are gained",
+}
+
+
+class Verdicts(NamedTuple):
+    """What `Audit.check` returns, one row per claim.
+
+    Attributes
+    ----------
+    ok : (n,) bool
+        True if the claim is possible.
+    error : (n,) float64
+        By how much the claim is wrong, metres; 0 where it is possible, inf where it is not finite.
+    reason : (n,) int8
+        `Reason` of each claim.
+    position : (n, 3) float64
+        The claim where it is possible; elsewhere a possible position near to it.
+    """
+
+    ok: Bools
+    error: Doubles
+    reason: NDArray[np.int8]
+    position: Doubles
+
+
+class _Case(NamedTuple):
+    """What the last check found of one member, for `accept` and `explain`."""
+
+    ok: bool
+    error: float
+    reason: int
+    claim: Doubles
+    position: Doubles
+    tick: int
+    ticks: int
+    supported: bool
+    ground: int
+    rise: float
+    debt: float
+    pace: float
+    lead: float
+    inputs: Doubles | None
+
+
+def _dot(a: Doubles, b: Doubles) -> Doubles:
+    out: Doubles = a[:, 0] * b[:, 0] + a[:, 1] * b[:, 1] + a[:, 2] * b[:, 2]
+    return out
+
+
+def _turned(q: Doubles, v: Doubles) -> Doubles:
+    """Rotate vectors (n, 3) by unit quaternions (n, 4)."""
+    t = 2.0 * np.cross(q[:, :3], v)
+    out: Doubles = v + q[:, 3:] * t + np.cross(q[:, :3], t)
+    return out
+
+
+class Audit:
+    """Validation of the movement that clients claim.
+
+    Without inputs, `check` decides whether a claimed position can be reached from the last accepted one: at most
+    `speed` along the ground, by a way that the world does not block, with steps, slopes and platforms, by jumps and
+    falls that `jump` and `gravity` allow, at a tick that the client's clock can have reached. With inputs, `check`
+    repeats the moves.
+
+    `check` changes nothing. `accept` commits what it found.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        The server's characters, in one scene.
+    speed : float
+        Greatest speed along the ground, m/s.
+    jump : float
+        Greatest upward speed of a jump, m/s.
+    gravity : float
+        m/s^2.
+    tolerance : float
+        Error that is forgiven, metres: rounding of claims. The default is for claims in whole millimetres.
+    budget : float
+        How far a client's clock may seem to run ahead, seconds: jitter of the network.
+    dt : float
+        Seconds of one tick.
+    fall : float
+        Greatest downward speed of the game, m/s.
+
+    Notes
+    -----
+    `check` compares a claim with the world of the claim's tick as far as kinematic actors and obstacles are concerned;
+    `store` notes where they are. Other characters do not block a claim. A character in the air must gain `gravity`
+    downwards until it reaches `fall`.
+    """
+
+    def __init__(
+        self,
+        crowd: Crowd,
+        speed: float,
+        jump: float,
+        gravity: float = 9.81,
+        tolerance: float = 0.002,
+        budget: float = 0.06,
+        *,
+        dt: float = 1 / 60,
+        fall: float = 50.0,
+    ) -> None:
+        if not isinstance(crowd, Crowd):
+            raise TypeError(f"crowd must be a Crowd, not {type(crowd).__name__}")
+        if crowd.worlds is not None:
+            raise ValueError("crowd must have one scene, not Worlds")
+        self._crowd, self._scene = crowd, crowd.scene
+        self._speed = as_number(speed, "speed", above=0.0)
+        self._jump = as_number(jump, "jump", 0.0)
+        self._gravity = as_number(gravity, "gravity", above=0.0)
+        self._tolerance = as_number(tolerance, "tolerance", 0.0)
+        self._budget = as_number(budget, "budget", 0.0)
+        self._dt = as_number(dt, "dt", above=0.0)
+        self._fall = as_number(fall, "fall", above=0.0)
+        self._now: int | None = None
+        # Platforms by tick: ids, positions, rotations.
+        self._past: dict[int, tuple[Ints, Doubles, Doubles]] = {}
+        self._stamp: tuple[int, int] | None = None
+        self._others: list[Actor] = []
+        self._world, self._world_stamp = Scene(), -1
+        self._twins: dict[int, tuple[Actor, Actor]] = {}
+        self._names: dict[int, int] = {}
+        self._posed: int | None = None
+        self._ids = np.zeros(0, np.int64)
+        self._state: dict[str, NDArray[Any]] = {}
+        self._sizes: dict[str, NDArray[Any]] = {}
+        self._up = self._gap = self._easy = np.zeros(0)
+        self._cases: dict[int, _Case] = {}
+        self._ghosts: Crowd | None = None
+        self._sync()
+
+    @property
+    def crowd(self) -> Crowd:
+        """The crowd whose members are checked."""
+        return self._crowd
+
+    # --- the server's side -------------------------------------------------------------------------------------------
+
+    def store(self, tick: int) -> None:
+        """Begin a server tick: set the server's clock and note where platforms, doors and obstacles are.
+
+        Parameters
+        ----------
+        tick : int
+            Number of this tick, greater than the one before.
+        """
+        number = as_tick(tick)
+        if self._now is not None and number <= self._now:
+            raise ValueError(f"tick must be greater than the newest stored tick {self._now}, got {number}")
+        scene = self._scene
+        stamp = (scene.timestamp, len(scene))
+        if stamp != self._stamp or any(a.scene is not scene for a in self._others):
+            self._stamp = stamp
+            self._others = [*(a for a in scene.actors if a.body != "static"), *scene.obstacles]
+        self._past[number] = (
+            np.array([a.id for a in self._others], np.int64),
+            np.array([a.position for a in self._others]).reshape(-1, 3),
+            np.array([a.rotation for a in self._others]).reshape(-1, 4),
+        )
+        if self._now is None:
+            self._state["joined"][:] = number
+        while len(self._past) > KEPT:
+            del self._past[next(iter(self._past))]
+        self._now = number
+        self._posed = None
+
+    def _sync(self) -> None:
+        """Follow the members of the crowd and the static actors of the scene."""
+        crowd, scene = self._crowd, self._scene
+        if scene.timestamp != self._world_stamp:
+            self._world = Scene()
+            with self._world.edit():
+                for a in scene.actors:
+                    if a.body == "static":
+                        self._world.add(a.shape, a.position, a.rotation, a.scale, layer=a.layer, behavior=a.behavior)
+            self._world_stamp = scene.timestamp
+            self._twins, self._names, self._posed, self._ghosts = {}, {}, None, None
+        ids = crowd.ids
+        if not self._state or not np.array_equal(ids, self._ids):
+            old, before = self._state, self._ids
+            n = len(ids)
+            state: dict[str, NDArray[Any]] = {
+                "position": crowd.positions.copy(), "tick": np.zeros(n, np.int64), "fresh": np.ones(n, bool),
+                "supported": np.ones(n, bool), "ground": np.full(n, -1, np.int64), "rise": np.full(n, self._jump),
+                "debt": np.zeros(n), "pace": np.zeros(n), "lead": np.full(n, np.nan), "since": np.zeros(n, np.int64),
+                "joined": np.full(n, 0 if self._now is None else self._now, np.int64),
+            }
+            _, mine, theirs = np.intersect1d(ids, before, assume_unique=True, return_indices=True)
+            for name, column in state.items():
+                if name in old:
+                    column[mine] = old[name][theirs]
+            self._state, self._ids, self._ghosts = state, ids.copy(), None
+            self._order = np.argsort(self._ids)
+        if self._ghosts is None or any(not np.array_equal(crowd.get(k), v) for k, v in self._sizes.items()):
+            parameters: dict[str, Any] = {name: crowd.get(name) for name in PARAMETERS}
+            # Layer 0: no query sees them.
+            self._ghosts = Crowd(self._world, self._state["position"], layer=0, **parameters)
+            self._sizes = {name: parameters[name] for name in ("radius", "height", "step_offset")}
+            self._up, self._gap = parameters["up"], parameters["contact_offset"]
+            # The round bottom of a capsule climbs more than the step offset, unless that is constrained.
+            self._easy = np.array([mode is ClimbingMode.EASY for mode in parameters["climbing_mode"]], np.float64)
+
+    def _rows(self, ids: ArrayLike) -> tuple[Ints, Ints]:
+        self._sync()
+        wanted = as_whole(ids, "ids")
+        at = np.searchsorted(self._ids, wanted, sorter=self._order)
+        found = np.zeros(len(wanted), bool)
+        rows = np.zeros(len(wanted), np.int64)
+        if len(self._ids):
+            rows = self._order[np.minimum(at, len(self._ids) - 1)]
+            found = self._ids[rows] == wanted
+        if not found.all():
+            raise KeyError(f"ids: the crowd has no member {int(wanted[~found][0])}")
+        if len(np.unique(wanted)) != len(wanted):
+            raise ValueError("ids must be different from one another")
+        return wanted, rows
+
+    # --- checking ----------------------------------------------------------------------------------------------------
+
+    def check(self, ids: ArrayLike, ticks: ArrayLike, claimed_positions: ArrayLike, inputs: ArrayLike | None = None
+              ) -> Verdicts:
+        """Judge claims; nothing but what `accept` and `explain` read is changed.
+
+        Parameters
+        ----------
+        ids : (n,) array of ints
+            Members, each once.
+        ticks : int or (n,) array of ints
+            The client's tick of each claim.
+        claimed_positions : (n, 3) array of floats
+            Centres, metres. A claim that is not finite gets a verdict like any other.
+        inputs : (n, 3) or (n, k, 3) array of floats, optional
+            Displacements of the k ticks since the last accepted claim, metres. With them the moves are repeated
+            in the scene as it is now.
+
+        Returns
+        -------
+        Verdicts
+
+        Raises
+        ------
+        KeyError
+            If an id is unknown.
+        ValueError
+            If a shape is wrong or no tick is stored.
+        """
+        wanted, rows = self._rows(ids)
+        n = len(wanted)
+        clock = as_whole(ticks, "ticks", n)
+        claims = as_rows(claimed_positions, "claimed_positions", n, finite=False)
+        moves = None if inputs is None else self._inputs(inputs, n)
+        if self._now is None:
+            raise ValueError("ticks: store the server's tick first")
+        s, now = self._state, self._now
+        fresh = s["fresh"][rows]
+        # A new member may have moved since the server knows of it.
+        first = np.maximum(1, now - s["joined"][rows] + math.ceil(self._budget / self._dt))
+        passed = np.where(fresh, first if moves is None else moves.shape[1], clock - s["tick"][rows])
+
+        # The client's clock against the server's.
+        lead = np.where(fresh, (clock - now).astype(np.float64), s["lead"][rows])
+        ahead = (clock - now) - lead - DRIFT * np.where(fresh, 0, now - s["since"][rows])
+        late = np.where(passed < 1, (1 - passed) * self._dt, ahead * self._dt - self._budget)
+        wrong = (passed < 1) | (late > 1e-9)
+        if moves is not None:
+            wrong |= passed != moves.shape[1]
+            late = np.where(passed != moves.shape[1], np.maximum(late, self._dt), late)
+        error, reason = np.zeros(n), np.zeros(n, np.int8)
+        position = s["position"][rows].copy()
+        error[wrong], reason[wrong] = np.maximum(late[wrong], 1e-9) * self._speed, Reason.TIME
+
+        passed = np.minimum(passed, LONGEST)
+        lost = ~wrong & ~(np.abs(claims) < 1e15).all(axis=1)
+        error[lost], reason[lost] = np.inf, Reason.TELEPORT
+        good = np.flatnonzero(~wrong & ~lost)
+        out = {
+            "supported": s["supported"][rows], "ground": s["ground"][rows], "debt": np.zeros(n), "pace": np.zeros(n),
+            "rise": np.minimum(s["rise"][rows], 0.0),
+        }
+        if moves is not None:
+            self._repeat(rows, claims, moves, good, error, reason, position, out)
+        else:
+            # Without anything that moves, one world serves all ticks.
+            worlds = np.full(n, now)
+            if self._others or self._twins:
+                worlds[good] = [self._nearest(tick) for tick in clock[good].tolist()]
+            for tick in np.unique(worlds[good]).tolist():
+                k = good[worlds[good] == tick]
+                self._reach(rows[k], k, claims[k], passed[k], tick, tick, error, reason, position, out)
+                if self._twins:
+                    # A platform that was somewhere else at the beginning may explain the way.
+                    bad = k[reason[k] != Reason.NONE]
+                    old = np.array([self._nearest(t) for t in s["tick"][rows[bad]].tolist()], np.int64)
+                    for world in np.unique(old).tolist():
+                        b = bad[old == world]
+                        self._again(rows, b, claims, passed, world, tick, error, reason, position, out)
+        ok = reason == Reason.NONE
+        for i, number in enumerate(wanted.tolist()):
+            self._cases[number] = _Case(
+                bool(ok[i]), float(error[i]), int(reason[i]), claims[i], position[i], int(clock[i]), int(passed[i]),
+                bool(out["supported"][i]), int(out["ground"][i]), float(out["rise"][i]), float(out["debt"][i]),
+                float(out["pace"][i]), float(lead[i]), None if moves is None else moves[i],
+            )
+        return Verdicts(ok, error, reason, position)
+
+    def _inputs(self, inputs: ArrayLike, n: int) -> Doubles:
+        moves = np.asarray(inputs)
+        if moves.dtype.kind not in "fiu":
+            raise TypeError("inputs must be an array of numbers")
+        if moves.ndim == 2:
+            moves = moves[:, None, :]
+        if moves.ndim != 3 or moves.shape[0] != n or moves.shape[1] < 1 or moves.shape[2] != 3:
+            raise ValueError(f"inputs must have shape ({n}, 3) or ({n}, k, 3), got {np.shape(inputs)}")
+        return moves.astype(np.float64)
+
+    # --- with inputs -------------------------------------------------------------------------------------------------
+
+    def _repeat(self, rows: Ints, claims: Doubles, moves: Doubles, good: Ints, error: Doubles, reason: NDArray[np.int8],
+                position: Doubles, out: dict[str, NDArray[Any]]) -> None:
+        """Repeat moves in the crowd itself, and put everything back."""
+        s, crowd, dt = self._state, self._crowd, self._dt
+        up = self._up[rows]
+        allowed = self._speed * dt * (1.0 + 1e-9) + 1e-12
+        rise = s["rise"][rows].copy()
+        supported = s["supported"][rows].copy()
+        finite = np.asarray(np.isfinite(moves).all(axis=(1, 2)), bool)
+        error[good[~finite[good]]], reason[good[~finite[good]]] = np.inf, Reason.TELEPORT
+        good = good[finite[good]]
+        saved = crowd.save()
+        try:
+            active = np.zeros(len(crowd), bool)
+            active[rows[good]] = True
+            every = np.zeros((len(crowd), 3))
+            for j in range(moves.shape[1]):
+                d = moves[:, j]
+                climb = np.where(finite, _dot(np.where(finite[:, None], d, 0.0), up), 0.0)
+                along = np.where(finite[:, None], d, 0.0) - up * climb[:, None]
+                far = np.sqrt(_dot(along, along)) - allowed
+                high = climb - np.where(supported, self._jump, rise) * dt - 1e-9
+                for over, why in ((far, Reason.SPEED), (high, Reason.FLIGHT)):
+                    bad = good[(over[good] > 0.0) & (reason[good] == Reason.NONE)]
+                    error[bad], reason[bad] = over[bad], why
+                every[rows[good]] = d[good]
+                crowd.move(every, dt, active=active)
+                supported = crowd.grounded[rows].copy()
+                rise = np.where(supported, self._jump, climb / dt - self._gravity * dt)
+                rise = np.maximum(rise, -self._fall)
+            position[good] = crowd.positions[rows[good]]
+        finally:
+            crowd.restore(saved)
+        gap = claims[good] - position[good]
+        miss = np.sqrt(_dot(gap, gap))
+        off = good[(miss > self._tolerance) & (reason[good] == Reason.NONE)]
+        error[off] = miss[(miss > self._tolerance) & (reason[good] == Reason.NONE)]
+        reason[off] = np.where(error[off] > TELEPORT, Reason.TELEPORT, Reason.BLOCKED)
+        # A cheat in the inputs is not repeated.
+        bad = good[np.isin(reason[good], (Reason.SPEED, Reason.FLIGHT))]
+        position[bad] = s["position"][rows[bad]]
+        out["supported"], out["rise"] = supported, rise
+        out["ground"] = s["ground"][rows]
+
+    # --- without inputs ----------------------------------------------------------------------------------------------
+
+    def _pose(self, tick: int) -> None:
+        """Put platforms, doors and obstacles where they were at a tick, or at the nearest one that is stored."""
+        tick = self._nearest(tick)
+        if self._posed == tick:
+            return
+        ids, places, turns = self._past[tick]
+        wanted = set(ids.tolist())
+        originals = {a.id: a for a in self._others}
+        with self._world.edit():
+            for number in [k for k in self._twins if k not in wanted]:
+                twin, _ = self._twins.pop(number)
+                self._world.remove(twin)
+                del self._names[twin.id]
+            for number, place, turn in zip(ids.tolist(), places.tolist(), turns.tolist(), strict=True):
+                actor = originals.get(number)
+                kept = self._twins.get(number)
+                if kept is not None and actor is not None and kept[1] is not actor:
+                    self._world.remove(kept[0])
+                    del self._names[kept[0].id]
+                    kept = None
+                if kept is None:
+                    if actor is None:
+                        # It has been removed since.
+                        continue
+                    twin = self._copy(actor, place, turn)
+                    self._twins[number] = (twin, actor)
+                    self._names[twin.id] = number
+                else:
+                    twin = kept[0]
+                    twin.move_to(place, turn)
+        self._posed = tick
+
+    def _copy(self, actor: Actor, place: Any, turn: Any) -> Actor:
+        shape: Any = actor.shape
+        if actor in self._scene.obstacles:
+            return self._world.add_obstacle(shape, place, turn, layer=actor.layer, behavior=actor.behavior)
+        return self._world.add(shape, place, turn, actor.scale, body="kinematic", layer=actor.layer,
+                               behavior=actor.behavior)
+
+    def _nearest(self, tick: int) -> int:
+        first, last = next(iter(self._past)), self._now
+        assert last is not None
+        tick = min(max(tick, first), last)
+        while tick not in self._past:
+            tick -= 1
+        return tick
+
+    def _carried(self, ground: Ints, place: Doubles, then: Ints, tick: int, back: bool = False) -> Doubles:
+        """Way that platforms carry places from one tick to another, or have carried them when `back`."""
+        out = np.zeros_like(place)
+        ids1, p1, q1 = self._past[self._nearest(tick)]
+        for old in np.unique(then[ground >= 0]).tolist():
+            ids0, p0, q0 = self._past[self._nearest(old)]
+            for number in np.unique(ground[(ground >= 0) & (then == old)]).tolist():
+                a, b = np.flatnonzero(ids0 == number)[:1], np.flatnonzero(ids1 == number)[:1]
+                if len(a) and len(b):
+                    k = np.flatnonzero((ground == number) & (then == old))
+                    p, q, r, t = (p1[b], q1[b], p0[a], q0[a]) if back else (p0[a], q0[a], p1[b], q1[b])
+                    local = _turned(np.repeat(q * (-1.0, -1.0, -1.0, 1.0), len(k), 0), place[k] - p)
+                    way = _turned(np.repeat(t, len(k), 0), local) + r - place[k]
+                    out[k] = -way if back else way
+        return out
+
+    def _go(self, rows: Ints, start: Doubles, way: Doubles) -> tuple[Doubles, NDArray[np.uint8]]:
+        """Where the ghosts of members end, and the flags of their last move."""
+        ghosts = self._ghosts
+        assert ghosts is not None
+        ghosts.teleport(rows, start)
+        length = np.sqrt(_dot(way, way))
+        count = np.clip(np.ceil(length / STRIDE), 1, STRIDES).astype(np.int64)
+        every, active = np.zeros((len(ghosts), 3)), np.zeros(len(ghosts), bool)
+        every[rows] = way / count[:, None]
+        flags = np.zeros(len(rows), np.uint8)
+        for j in range(int(count.max(initial=0))):
+            # A call clears the flags of members that it leaves out.
+            goes = count > j
+            active[rows] = goes
+            flags[goes] = ghosts.move(every, self._dt, active=active)[rows[goes]]
+        return ghosts.positions[rows], flags
+
+    def _ballistic(self, v: Doubles, n: Doubles) -> Doubles:
+        """Greatest height after n ticks that begin with speed v, or at an earlier one."""
+        dt, g = self._dt, self._gravity
+        top = np.clip(np.floor(v / (g * dt)) + 1.0, 0.0, np.maximum(n, 0.0))
+        out: Doubles = np.maximum(v * dt * top - 0.5 * g * dt * dt * top * (top - 1.0), 0.0)
+        return out
+
+    def _falling(self, v: Doubles, n: Ints) -> Doubles:
+        """Height after n ticks that begin with speed v."""
+        dt, g = self._dt, self._gravity
+        out: Doubles = np.maximum(v * dt * n - 0.5 * g * dt * dt * n * (n - 1.0), -self._fall * dt * n)
+        return out
+
+    def _again(self, rows: Ints, k: Ints, claims: Doubles, passed: Ints, world: int, tick: int, error: Doubles,
+               reason: NDArray[np.int8], position: Doubles, out: dict[str, NDArray[Any]]) -> None:
+        """Judge refused claims in the world of an earlier tick; a claim that is possible there is possible."""
+        columns: list[NDArray[Any]] = [error, reason, position, *out.values()]
+        copies = [column.copy() for column in columns]
+        self._reach(rows[k], k, claims[k], passed[k], world, tick, error, reason, position, out)
+        still = k[reason[k] != Reason.NONE]
+        for column, copy in zip(columns, copies, strict=True):
+            column[still] = copy[still]
+
+    def _reach(self, rows: Ints, k: Ints, claim: Doubles, n: Ints, world: int, tick: int, error: Doubles,
+               reason: NDArray[np.int8], position: Doubles, out: dict[str, NDArray[Any]]) -> None:
+        """Judge the claims of one tick in the world of that or another one."""
+        self._pose(world)
+        ghosts = self._ghosts
+        assert ghosts is not None
+        s, dt, tol = self._state, self._dt, self._tolerance
+        up, before = self._up[rows], s["supported"][rows]
+        still = s["position"][rows]
+
+        # What is below the claim.
+        skin = self._gap[rows] + SKIN + tol
+        _, flags = self._go(rows, claim, -up * skin[:, None])
+        supported = (flags & DOWN) != 0
+        ground = np.full(len(rows), -1, np.int64)
+        if self._names:
+            below = ghosts.standing_on[rows]
+            for twin, number in self._names.items():
+                ground[supported & (below == twin)] = number
+
+        # A platform carries for the whole way or for a part of it, the one before or the one below the claim.
+        start, lift = still.copy(), np.zeros(len(rows))
+        left, then = s["ground"][rows], s["tick"][rows]
+        ways = [self._carried(left, still, then, tick), self._carried(ground, claim, then, tick, True)]
+        for way in ways:
+            rides = (way != 0.0).any(axis=1)
+            if rides.any():
+                square = np.where(rides, _dot(way, way), 1.0)
+                share = np.clip(_dot(claim - still, way) / square, 0.0, 1.0)
+                other = still + way * share[:, None]
+                nearer = rides & (_dot(claim - other, claim - other) < _dot(claim - start, claim - start))
+                start[nearer] = other[nearer]
+                lift = np.maximum(lift, np.where(rides, _dot(way, up) / (n * dt), 0.0))
+        d = claim - start
+        high = _dot(d, up)
+        flat = d - up * high[:, None]
+        far = np.sqrt(_dot(flat, flat))
+
+        # Speed along the ground: what is too much adds up, what is less pays it back.
+        over = far - self._speed * dt * n
+        debt = np.maximum(s["debt"][rows] + over, 0.0)
+        fast = debt > tol
+        if fast.any():
+            f = np.flatnonzero(fast)
+            over[f] -= self._pushed(rows[f], start[f], claim[f], flat[f], far[f], s["rise"][rows[f]], n[f], tick)
+            debt = np.maximum(s["debt"][rows] + over, 0.0)
+            fast = debt > tol
+        why = np.where(over > TELEPORT, Reason.TELEPORT, Reason.SPEED).astype(np.int8)
+        verdict = np.where(fast, why, Reason.NONE).astype(np.int8)
+        miss = np.where(fast, debt, 0.0)
+
+        # Jumps and falls.
+        v = s["rise"][rows]
+        jump = self._jump + lift
+        allow = np.where(before, self._ballistic(jump, n.astype(np.float64)), self._falling(v, n))
+        flown = ~supported & (high > allow + tol) & ~fast
+        landed = np.zeros(len(rows), bool)
+        if flown.any():
+            f = np.flatnonzero(flown)
+            allow[f], landed[f] = self._landing(rows[f], start[f], claim[f], up[f], high[f], v[f], jump[f], n[f],
+                                                before[f], allow[f])
+            flown = ~supported & (high > allow + tol) & ~fast
+        if flown.any():
+            # An edge that is passed lifts or holds what slides along it.
+            f = np.flatnonzero(flown)
+            there, _ = self._go(rows[f], start[f], flat[f] + up[f] * allow[f][:, None])
+            gap = there - claim[f]
+            shoved = self._shoved(rows[f], start[f], claim[f], tick)
+            flown[f] = (_dot(gap, gap) > (NEAR + tol) ** 2) & (high[f] > allow[f] + tol + shoved)
+        # Faster down than the game falls.
+        sunk = -high - (self._fall * dt * n + tol) - far
+        verdict[flown], miss[flown] = Reason.FLIGHT, (high - allow)[flown]
+        deep = (sunk > 0.0) & (verdict == Reason.NONE)
+        verdict[deep], miss[deep] = Reason.TELEPORT, sunk[deep]
+
+        # The way.
+        near = NEAR * np.maximum(n / USUAL, 1.0) + tol
+        open_ = np.flatnonzero(verdict == Reason.NONE)
+        end = start.copy()
+        best = np.full(len(rows), np.inf)
+        if len(open_):
+            walks = before[open_] & supported[open_]
+            self._try(rows, open_, start, flat, high, allow, claim, walks, best, end)
+            left = open_[best[open_] > near[open_]]
+            if len(left):
+                self._try(rows, left, start, flat, high, allow, claim, ~(before[left] & supported[left]), best, end)
+                left = left[best[left] > near[left]]
+            if len(left):
+                starts = (start, still, still + ways[0])
+                self._search(rows, left, starts, claim, n, np.maximum(allow, 0.0), best, end, near)
+                left = left[best[left] > near[left]]
+            if len(left):
+                shoved = self._shoved(rows[left], start[left], claim[left], tick)
+                left = left[best[left] > near[left] + shoved]
+            if len(left):
+                step = supported[left] & (high[left] > 0.5 * self._sizes["step_offset"][rows[left]])
+                verdict[left] = np.where(step, Reason.STEP, Reason.BLOCKED)
+                miss[left] = best[left]
+
+        # A fall that may have ended between the two claims says nothing about the speed at the second one.
+        measured = high / (n * dt)
+        air = np.flatnonzero(~before & ~supported & ~landed & (verdict == Reason.NONE))
+        if len(air):
+            down = np.maximum(-np.minimum(s["pace"][rows[air]], measured[air]), 0.0)
+            deep_ = (down + self._gravity * dt * n[air]) * dt * n[air] + self._gap[rows[air]] + SKIN
+            for place in (start[air], claim[air]):
+                _, flags = self._go(rows[air], place, -up[air] * deep_[:, None])
+                landed[air] |= (flags & DOWN) != 0
+
+        ok = verdict == Reason.NONE
+        blocked = np.isin(verdict, (Reason.BLOCKED, Reason.STEP))
+        error[k], reason[k] = miss, verdict
+        position[k] = np.where(ok[:, None], claim, np.where(blocked[:, None], end, still))
+        fallen = measured - self._gravity * dt * 0.5 * (n + 1) + tol / (n * dt)
+        rise = np.where(before | landed, jump, np.minimum(v - self._gravity * dt * n, fallen))
+        rise = np.maximum(np.where(supported, self._jump, rise), -self._fall)
+        out["supported"][k] = np.where(ok, supported, before)
+        out["ground"][k] = np.where(ok, ground, -1)
+        out["rise"][k] = np.where(ok, rise, np.minimum(v, 0.0))
+        out["debt"][k] = np.where(ok, debt, 0.0)
+        out["pace"][k] = np.where(ok, measured, 0.0)
+
+    def _pushed(self, rows: Ints, start: Doubles, claim: Doubles, flat: Doubles, far: Doubles, v: Doubles, n: Ints,
+                tick: int) -> Doubles:
+        """How much farther than by their speed members may have come: off an edge, or before a moving wall."""
+        up = self._up[rows]
+        limit = np.minimum(self._speed * self._dt * n, far)
+        ahead = flat / np.where(far > 0.0, far, 1.0)[:, None]
+        side = np.cross(up, ahead)
+        extra = np.zeros(len(rows))
+        for share in (1.0, 2.0):
+            drop = np.minimum(self._falling(v, n), -SKIN) * share
+            for aside in BESIDE:
+                place = start + side * aside
+                there, _ = self._go(rows, place, ahead * limit[:, None] + up * drop[:, None])
+                extra = np.maximum(extra, _dot(there - place, ahead) - limit)
+        return np.maximum(extra, self._shoved(rows, start, claim, tick))
+
+    def _shoved(self, rows: Ints, start: Doubles, claim: Doubles, tick: int) -> Doubles:
+        """How far platforms that touch a way, or nearly, have moved since the last claim."""
+        then = self._state["tick"][rows]
+        room = self._sizes["radius"][rows, None] + 0.5 * self._sizes["height"][rows, None] * np.abs(self._up[rows])
+        least, most = np.minimum(start, claim) - room, np.maximum(start, claim) + room
+        out = np.zeros(len(rows))
+        for old in np.unique(then).tolist():
+            between = [self._past[t] for t in sorted(self._past) if self._nearest(old) <= t <= self._nearest(tick)]
+            mine = then == old
+            for number, (twin, _) in self._twins.items():
+                # A platform that turns back has moved all the same.
+                track = np.concatenate([p[ids == number] for ids, p, _ in between])
+                steps = np.diff(track, axis=0)
+                way = float(np.sqrt(_dot(steps, steps)).sum())
+                if way == 0.0:
+                    continue
+                low, high = np.array(twin.bounds)
+                low, high = low + track.min(axis=0) - twin.position, high + track.max(axis=0) - twin.position
+                outside = np.maximum(np.maximum(low - most, least - high), 0.0)
+                close = mine & (_dot(outside, outside) <= TOUCH * TOUCH)
+                out[close] = np.maximum(out[close], way)
+        return out
+
+    def _landing(self, rows: Ints, start: Doubles, claim: Doubles, up: Doubles, high: Doubles, v: Doubles,
+                 jump: Doubles, n: Ints, before: Bools, allow: Doubles) -> tuple[Doubles, Bools]:
+        """Greatest rise of those who may have touched the ground on the way, and who may have."""
+        allow, landed = allow.copy(), np.zeros(len(rows), bool)
+        step = self._sizes["step_offset"][rows]
+        d = claim - start
+        flat = d - up * _dot(d, up)[:, None]
+        size = np.sqrt(_dot(flat, flat))
+        side = np.cross(up, flat) / np.where(size > 0.0, size, 1.0)[:, None]
+        places = [(start + flat * share + up * high[:, None] * share, 0.0 * step) for share in (0.0, 0.5, 1.0)]
+        # A ledge beside the way that a step may have led to.
+        ahead = np.cross(side, up)
+        places += [
+            (start + flat * share + side * x + ahead * y, step) for share in (0.0, 0.5, 1.0) for x, y in AROUND
+        ]
+        for place, raised in places:
+            end, flags = self._go(rows, place + up * raised[:, None], -up * (DEEP + raised)[:, None])
+            level = _dot(end - start, up)
+            found = ((flags & DOWN) != 0) & ((raised == 0.0) | (level <= step + SKIN))
+            # Ticks until a fall has come down to the ground; none for those who stood.
+            fallen = np.where(before, 0.0, np.inf)
+            for ticks in range(int(n.max(initial=0)) + 1):
+                down = self._falling(v, np.full(len(n), ticks)) <= level + self._gap[rows] + SKIN
+                fallen[~before & np.isinf(fallen) & down] = ticks
+            good = found & (fallen <= n)
+            rise = level + self._ballistic(jump, np.where(good, n - fallen, 0.0))
+            better = good & (rise > allow)
+            allow[better] = rise[better]
+            landed |= good
+        # Up a step first, then a jump.
+        for aside in BESIDE:
+            for share in (1 / 3, 2 / 3, 1.0):
+                end, _ = self._go(rows, start, flat * share + side * aside - up * SKIN)
+                rise = _dot(end - start, up) + self._ballistic(jump, n.astype(np.float64))
+                better = before & (rise > allow)
+                allow[better] = rise[better]
+        return allow, landed
+
+    def _try(self, rows: Ints, k: Ints, start: Doubles, flat: Doubles, high: Doubles, allow: Doubles, claim: Doubles,
+             walks: Bools, best: Doubles, end: Doubles) -> None:
+        """Repeat the way in one go: along the ground and down, or straight and no higher than jumps go."""
+        climb = np.where(walks, np.minimum(high[k], 0.0) - SKIN, np.minimum(high[k], np.maximum(allow[k], 0.0)))
+        way = flat[k] + self._up[rows[k]] * climb[:, None]
+        self._note(k, self._go(rows[k], start[k], way)[0], claim, best, end)
+
+    @staticmethod
+    def _note(k: Ints, there: Doubles, claim: Doubles, best: Doubles, end: Doubles) -> None:
+        gap = there - claim[k]
+        miss = np.sqrt(_dot(gap, gap))
+        better = miss < best[k]
+        best[k[better]], end[k[better]] = miss[better], there[better]
+
+    def _search(self, rows: Ints, k: Ints, starts: tuple[Doubles, ...], claim: Doubles, n: Ints, allow: Doubles,
+                best: Doubles, end: Doubles, near: Doubles) -> None:
+        """Look for other ways: above, and round corners, no longer than the speed allows."""
+        for start in starts:
+            for share, lift, walked, flies in WAYS:
+                k = k[best[k] > near[k]]
+                if not len(k):
+                    return
+                r, up, p, q = rows[k], self._up[rows[k]], start[k], claim[k]
+                d = q - p
+                flat = d - up * _dot(d, up)[:, None]
+                half = 0.5 * np.sqrt(_dot(flat, flat))
+                reach = 0.5 * self._speed * self._dt * n[k]
+                wide = np.sqrt(np.maximum(reach * reach - half * half, 0.0)) * share
+                side = np.cross(up, flat)
+                length = np.sqrt(_dot(side, side))
+                side = side / np.where(length > 0.0, length, 1.0)[:, None]
+                # A way upwards, however little, climbs no steps.
+                slope = up * (1e-4 if flies else -SKIN)
+                rise = allow[k] * lift * (1.0 if flies else self._easy[r])
+                if walked:
+                    p, _ = self._go(r, p, walked * flat - up * SKIN)
+                if lift:
+                    p, _ = self._go(r, p, up * rise[:, None])
+                if share:
+                    p, _ = self._go(r, p, (0.5 - walked) * flat + side * wide[:, None] + slope)
+                rest = q - p
+                rest -= up * _dot(rest, up)[:, None]
+                p, _ = self._go(r, p, rest + slope)
+                p, _ = self._go(r, p, up * _dot(q - p, up)[:, None])
+                self._note(k, p, claim, best, end)
+
+    # --- afterwards --------------------------------------------------------------------------------------------------
+
+    def accept(self, ids: ArrayLike) -> None:
+        """Commit the last verdicts: members go to the position of their verdict.
+
+        A possible claim is taken as it is, and moves that were repeated are made. A member whose claim was refused goes
+        to the corrected position, and its client must be told.
+
+        Parameters
+        ----------
+        ids : (n,) array of ints
+            Members that have been checked since they were accepted last.
+        """
+        wanted, rows = self._rows(ids)
+        missing = [k for k in wanted.tolist() if k not in self._cases]
+        if missing:
+            raise ValueError(f"ids: {missing[0]} has not been checked since it was accepted")
+        s, crowd = self._state, self._crowd
+        cases = [self._cases.pop(k) for k in wanted.tolist()]
+        moved: list[int] = []
+        for row, case in zip(rows.tolist(), cases, strict=True):
+            if case.reason == Reason.TIME:
+                continue
+            if s["fresh"][row]:
+                s["lead"][row], s["since"][row] = case.lead, self._now
+            s["fresh"][row] = False
+            s["position"][row], s["tick"][row] = case.position, case.tick
+            s["supported"][row], s["ground"][row] = case.supported, case.ground
+            s["rise"][row], s["debt"][row], s["pace"][row] = case.rise, case.debt, case.pace
+            if case.inputs is None or case.reason in (Reason.SPEED, Reason.FLIGHT, Reason.TELEPORT):
+                moved.append(row)
+        again = [i for i, c in enumerate(cases) if c.inputs is not None and c.reason in (Reason.NONE, Reason.BLOCKED)]
+        if moved:
+            crowd.teleport(np.array(moved), s["position"][moved])
+        if again:
+            active, every = np.zeros(len(crowd), bool), np.zeros((len(crowd), 3))
+            active[rows[again]] = True
+            steps = cases[again[0]].inputs
+            assert steps is not None
+            for j in range(len(steps)):
+                for i in again:
+                    moves = cases[i].inputs
+                    assert moves is not None
+                    every[rows[i]] = moves[j]
+                crowd.move(every, self._dt, active=active)
+
+    def explain(self, id: int) -> str:
+        """Say why the last claim of a member was refused, in words and numbers.
+
+        Parameters
+        ----------
+        id : int
+            A member that has been checked and not accepted since.
+
+        Returns
+        -------
+        str
+        """
+        number = as_tick(id, "id")
+        if number not in self._cases:
+            raise KeyError(f"id: {number} has not been checked since it was accepted")
+        case = self._cases[number]
+        words = WORDS[Reason(case.reason)].format(speed=self._speed, error=case.error, ticks=case.ticks)
+        x, y, z = case.claim.tolist()
+        text = f"member {number}, tick {case.tick}: the claim ({x:.4f}, {y:.4f}, {z:.4f}) {words}"
+        if not case.ok:
+            x, y, z = case.position.tolist()
+            text += f"; corrected to ({x:.4f}, {y:.4f}, {z:.4f})"
+        return text
