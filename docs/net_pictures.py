@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.patches import Circle, Rectangle
 
 from pycct import Box, Crowd, Plane, Scene
-from pycct.net import History
+from pycct.net import History, Timeline
 from pycct.net.simulation import REST, SPEED, Arena, Clients, Network, Referee
 
 DT = 1 / 60
@@ -109,7 +109,47 @@ def audit(n=30, ticks=90):
     return figure, tuple(dict(zip(tolerances, values, strict=True)) for values in shares.values())
 
 
-PICTURES = {"history": history, "audit": audit}
+def timeline():
+    """A late turn: where a member was, and where it is after the correction. Returns the figure and both ends."""
+    scene = Scene()
+    scene.add(Plane((0, 0, 1)))
+    scene.add(Box((0.2, 0.7, 1)), position=(2.2, 0.4, 1))
+    crowd = Crowd(scene, [(0, 0, 0.91)])
+    past = Timeline(crowd, ticks=64)
+    before, after = [], []
+    for tick in range(24):
+        past.input(tick, crowd.ids, [(0.09, 0, -0.02)])
+        past.advance(DT)
+        before.append(tuple(crowd.positions[0]))
+    late, turned = 8, (0.06, -0.09, -0.02)
+    past.correct(range(late, 24), np.repeat(crowd.ids, 16), [turned] * 8 + [(0.09, 0, -0.02)] * 8)
+    again = Crowd(scene, [(0, 0, 0.91)])
+    for tick in range(24):
+        again.move([turned if late <= tick < late + 8 else (0.09, 0, -0.02)], DT)
+        after.append(tuple(again.positions[0]))
+
+    figure, (above, ax) = plt.subplots(2, 1, figsize=(8, 5.4), height_ratios=(1, 2.4))
+    above.set(xlim=(-0.8, 24.8), ylim=(-1, 1.6), yticks=[], xticks=range(0, 24, 2))
+    above.set_xlabel("tick")
+    above.plot(range(24), [0] * 24, "o", color=BLUE, markersize=5)
+    above.annotate("", (late, 0.15), (23, 0.15), arrowprops={"arrowstyle": "->", "color": RED,
+                                                              "connectionstyle": "arc3,rad=0.25"})
+    above.text(15.5, 0.5, "restore tick 8, run 16 ticks again", color=RED, ha="center")
+    for side in ("left", "right", "top"):
+        above.spines[side].set_visible(False)
+    ax.set_aspect("equal")
+    ax.add_patch(Rectangle((2.0, -0.3), 0.4, 1.4, color=GREY))
+    for places, colour in ((before, BLUE), (after, RED)):
+        ax.plot(*np.array(places)[:, :2].T, ".-", color=colour, alpha=0.6)
+        ax.add_patch(Circle(places[-1][:2], 0.4, color=colour, alpha=0.25))
+    ax.text(0.0, 0.5, "without the late input", color=BLUE)
+    ax.text(0.9, -0.9, "with it", color=RED, ha="right")
+    ax.set(xlim=(-0.6, 3.4), ylim=(-1.5, 1.5), xlabel="x, m", ylabel="y, m")
+    figure.tight_layout()
+    return figure, (before[-1], after[-1], tuple(crowd.positions[0]))
+
+
+PICTURES = {"history": history, "audit": audit, "timeline": timeline}
 
 
 def main():

@@ -23,5 +23,6 @@ from __future__ import annotations
 
 from pycct.net.audit import Audit, Reason, Verdicts
 from pycct.net.history import History, RewindHit
+from pycct.net.timeline import Timeline
 
-__all__ = ["Audit", "History", "Reason", "RewindHit", "Verdicts"]
+__all__ = ["Audit", "History", "Reason", "RewindHit", "Timeline", "Verdicts"]

@@ -22,6 +22,7 @@ def pictures():
 SAYS = {
     "audit": lambda honest, slow, fast: (
         honest[0.0] > 0 and honest[0.002] == 0 and slow[0.002] == fast[0.002] == 0 and slow[0.1] > 0.5),
+    "timeline": lambda before, after, corrected: after == corrected and before[0] < 1.7 < corrected[0],
     "history": lambda target, now, then: now is None and then.controller == target,
 }
 
