@@ -71,7 +71,7 @@ def history():
     return figure, (target, now, then)
 
 
-def audit(n=30, ticks=90):
+def audit(n=16, ticks=60):
     """Refused honest members and missed cheats over the tolerance. Returns the figure and both shares."""
     tolerances = (0.0, 0.0005, 0.001, 0.002, 0.005, 0.02, 0.1)
     starts = np.column_stack([np.full(n, -30.0), np.linspace(-30, 30, n), np.full(n, REST)])

@@ -19,6 +19,7 @@ COMMANDS = {
     "info": ("pycct.cli.info", "what level files hold, and what looks wrong about them"),
     "walk": ("pycct.cli.walk", "walk a character over a level file; says why it stopped"),
     "raycast": ("pycct.cli.raycast", "what a ray meets in a level file"),
+    "net": ("pycct.cli.net", "simulate a server, its players and the network"),
 }
 
 

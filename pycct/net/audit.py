@@ -500,13 +500,14 @@ class Audit:
                     out[k] = -way if back else way
         return out
 
-    def _go(self, rows: Ints, start: Doubles, way: Doubles) -> tuple[Doubles, NDArray[np.uint8]]:
+    def _go(self, rows: Ints, start: Doubles, way: Doubles, stride: float = STRIDE
+            ) -> tuple[Doubles, NDArray[np.uint8]]:
         """Where the ghosts of members end, and the flags of their last move."""
         ghosts = self._ghosts
         assert ghosts is not None
         ghosts.teleport(rows, start)
         length = np.sqrt(_dot(way, way))
-        count = np.clip(np.ceil(length / STRIDE), 1, STRIDES).astype(np.int64)
+        count = np.clip(np.ceil(length / stride), 1, STRIDES).astype(np.int64)
         every, active = np.zeros((len(ghosts), 3)), np.zeros(len(ghosts), bool)
         every[rows] = way / count[:, None]
         flags = np.zeros(len(rows), np.uint8)
@@ -684,21 +685,32 @@ class Audit:
         room = self._sizes["radius"][rows, None] + 0.5 * self._sizes["height"][rows, None] * np.abs(self._up[rows])
         least, most = np.minimum(start, claim) - room, np.maximum(start, claim) + room
         out = np.zeros(len(rows))
+        if not self._twins:
+            return out
+        numbers = np.array(list(self._twins), np.int64)
+        twins = [twin for twin, _ in self._twins.values()]
+        bounds = np.array([twin.bounds for twin in twins]) - np.array([twin.position for twin in twins])[:, None]
         for old in np.unique(then).tolist():
-            between = [self._past[t] for t in sorted(self._past) if self._nearest(old) <= t <= self._nearest(tick)]
-            mine = then == old
-            for number, (twin, _) in self._twins.items():
-                # A platform that turns back has moved all the same.
-                track = np.concatenate([p[ids == number] for ids, p, _ in between])
-                steps = np.diff(track, axis=0)
-                way = float(np.sqrt(_dot(steps, steps)).sum())
-                if way == 0.0:
-                    continue
-                low, high = np.array(twin.bounds)
-                low, high = low + track.min(axis=0) - twin.position, high + track.max(axis=0) - twin.position
-                outside = np.maximum(np.maximum(low - most, least - high), 0.0)
-                close = mine & (_dot(outside, outside) <= TOUCH * TOUCH)
-                out[close] = np.maximum(out[close], way)
+            # A platform that turns back has moved all the same.
+            track = np.full((0, len(numbers), 3), np.nan)
+            for t, (ids, places, _) in self._past.items():
+                if self._nearest(old) <= t <= self._nearest(tick):
+                    at = np.searchsorted(ids, numbers, sorter=(order := np.argsort(ids)))
+                    at = order[np.minimum(at, len(ids) - 1)] if len(ids) else np.zeros(len(numbers), np.int64)
+                    here = places[at] if len(ids) else np.full((len(numbers), 3), np.nan)
+                    track = np.concatenate([track, np.where((ids[at] == numbers)[:, None], here, np.nan)[None]]
+                                           if len(ids) else [track, here[None]])
+            steps = np.nan_to_num(np.diff(track, axis=0))
+            way = np.sqrt((steps * steps).sum(axis=2)).sum(axis=0)
+            moved = np.flatnonzero((way > 0.0) & ~np.isnan(track).all(axis=(0, 2)))
+            if not len(moved):
+                continue
+            low = bounds[moved, 0] + np.nanmin(track[:, moved], axis=0)
+            high = bounds[moved, 1] + np.nanmax(track[:, moved], axis=0)
+            mine = np.flatnonzero(then == old)
+            outside = np.maximum(np.maximum(low - most[mine, None], least[mine, None] - high), 0.0)
+            close = (outside * outside).sum(axis=2) <= TOUCH * TOUCH
+            out[mine] = np.where(close, way[moved], 0.0).max(axis=1)
         return out
 
     def _landing(self, rows: Ints, start: Doubles, claim: Doubles, up: Doubles, high: Doubles, v: Doubles,
@@ -717,7 +729,7 @@ class Audit:
             (start + flat * share + side * x + ahead * y, step) for share in (0.0, 0.5, 1.0) for x, y in AROUND
         ]
         for place, raised in places:
-            end, flags = self._go(rows, place + up * raised[:, None], -up * (DEEP + raised)[:, None])
+            end, flags = self._go(rows, place + up * raised[:, None], -up * (DEEP + raised)[:, None], math.inf)
             level = _dot(end - start, up)
             found = ((flags & DOWN) != 0) & ((raised == 0.0) | (level <= step + SKIN))
             # Ticks until a fall has come down to the ground; none for those who stood.

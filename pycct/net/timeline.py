@@ -245,7 +245,11 @@ class Timeline:
             return np.zeros(0, np.int64)
         ended = crowd.positions.copy()
         try:
+            poses = self._poses()
             self._again(first)
+            if not np.array_equal(poses, self._poses()):
+                # Platforms may have been moved for the next tick already.
+                self._keep_members(members)
         except BaseException:
             crowd.restore(members)
             self._past = kept
@@ -262,13 +266,17 @@ class Timeline:
             if number > first:
                 if not np.array_equal(past.poses, poses):
                     # Platforms go where they were; members stay where they are now.
-                    members = crowd.save()
-                    crowd.restore(past.state)
-                    crowd.restore(members)
+                    self._keep_members(past.state)
                     poses = past.poses
                 self._past[number] = past._replace(state=crowd.save(moving=True))
             self._run(number, past.dt, past.inputs)
         self._hash = crowd.state_hash()
+
+    def _keep_members(self, state: bytes) -> None:
+        """Restore the moving actors of a state only."""
+        members = self._crowd.save()
+        self._crowd.restore(state)
+        self._crowd.restore(members)
 
     def _rows(self, ids: ArrayLike, displacements: ArrayLike, different: bool = True) -> tuple[Ints, Doubles]:
         wanted = as_whole(ids, "ids")

