@@ -86,6 +86,7 @@ class CrowdVectorEnv(gym.vector.VectorEnv[Floats, Any, Any]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._done = np.zeros(self.num_envs, bool)
         self._all = np.arange(self.num_envs)
+        self._seeds = np.array([level.seed for level in self.episodes.levels], np.int64)
 
     @property
     def lost(self) -> int:
@@ -173,8 +174,7 @@ class CrowdVectorEnv(gym.vector.VectorEnv[Floats, Any, Any]):
 
     def _level_info(self, info: dict[str, Any], rows: Bools) -> dict[str, Any]:
         if rows.any():
-            seeds = np.array([level.seed for level in self.episodes.levels])
-            info.update(level=np.where(rows, seeds[self.episodes.sim.level], 0), _level=rows.copy())
+            info.update(level=np.where(rows, self._seeds[self.episodes.sim.level], 0), _level=rows.copy())
         return info
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:

@@ -4,7 +4,7 @@ from typing import SupportsIndex, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pycct.queries.scene_queries import ClosestArrays, HitArrays
+from pycct.queries.scene_queries import ClosestArrays, HitArrays, TouchArrays
 from pycct.scene.scene import Scene, _Filter, _Include
 from pycct.shapes.primitives import Shape, _Number
 
@@ -56,6 +56,28 @@ class Worlds:
         world: ArrayLike,
         include: _Include = "actors",
     ) -> ClosestArrays: ...
+    def overlap_many(
+        self,
+        shape: Shape,
+        positions: ArrayLike,
+        rotations: ArrayLike = (0.0, 0.0, 0.0, 1.0),
+        mask: int = 0xFFFFFFFF,
+        filter: _Filter | None = None,
+        *,
+        world: ArrayLike,
+        include: _Include = "actors",
+    ) -> TouchArrays: ...
+    def penetration_many(
+        self,
+        shape: Shape,
+        positions: ArrayLike,
+        rotations: ArrayLike = (0.0, 0.0, 0.0, 1.0),
+        mask: int = 0xFFFFFFFF,
+        filter: _Filter | None = None,
+        *,
+        world: ArrayLike,
+        include: _Include = "actors",
+    ) -> TouchArrays: ...
     def ray_distances(
         self,
         origins: ArrayLike,

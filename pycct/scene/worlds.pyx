@@ -27,6 +27,8 @@ from pycct.queries.query_kernels cimport (
 from pycct.runtime.thread_pool cimport pool_run, pool_threads
 from pycct.scene.scene cimport Scene, Snapshot
 
+from pycct.queries.scene_queries import TouchArrays
+
 
 cdef enum:
     CHUNK = 8       # origins handed to a thread at a time
@@ -37,7 +39,23 @@ cdef dict ROWS = {
     "raycast_many": (("origins", 2), ("directions", 2), ("distances", 1)),
     "sweep_many": (("shape", 0), ("positions", 2), ("directions", 2), ("distances", 1), ("rotations", 2)),
     "closest_points_many": (("shape", 0), ("positions", 2), ("max_distance", 1), ("rotations", 2)),
+    "overlap_many": (("shape", 0), ("positions", 2), ("rotations", 2)),
+    "penetration_many": (("shape", 0), ("positions", 2), ("rotations", 2)),
 }
+
+
+cdef object _touches(list answers, object order):
+    """TouchArrays of all rows, from those of groups of rows; ``order`` contains the rows of the groups, joined."""
+    counts = np.concatenate([np.diff(answer.first) for answer in answers])
+    ends = np.cumsum(counts)
+    n_of_row, start_of_row = np.empty_like(counts), np.empty_like(counts)
+    n_of_row[order], start_of_row[order] = counts, ends - counts
+    first = np.concatenate([[0], np.cumsum(n_of_row)])
+    total = int(counts.sum())
+    source = np.repeat(start_of_row - first[:len(counts)], n_of_row) + np.arange(total)
+    columns = [None if answers[0][k] is None else np.concatenate([answer[k] for answer in answers])[source]
+               for k in range(2, len(answers[0]))]
+    return TouchArrays(n_of_row > 0, first.astype(np.int64), *columns)
 
 
 # Rays of a batch: from each origin in each direction.
@@ -244,6 +262,42 @@ cdef class Worlds:
         return self._ask("closest_points_many", (shape, positions, max_distance, rotations), world, mask, filter,
                          options)
 
+    def overlap_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, *, world,
+                     **options):
+        """Find what a shape overlaps at many places, each in its own world.
+
+        Parameters
+        ----------
+        world : int or (n,) array of integers
+            Index of the world of each place.
+        shape, positions, rotations, mask, filter, **options
+            As for `Scene.overlap_many`.
+
+        Returns
+        -------
+        TouchArrays
+            Ids are those of the row's own world.
+        """
+        return self._ask("overlap_many", (shape, positions, rotations), world, mask, filter, options)
+
+    def penetration_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, *,
+                         world, **options):
+        """Find what a shape overlaps at many places, and how far along the exit, each in its own world.
+
+        Parameters
+        ----------
+        world : int or (n,) array of integers
+            Index of the world of each place.
+        shape, positions, rotations, mask, filter, **options
+            As for `Scene.penetration_many`.
+
+        Returns
+        -------
+        TouchArrays
+            Ids are those of the row's own world.
+        """
+        return self._ask("penetration_many", (shape, positions, rotations), world, mask, filter, options)
+
     def _ask(self, method, values, world, mask, filter, options):
         """A batch of queries: the scene of each world answers its rows, in the order of worlds."""
         given = [value if dimensions == 0 else np.asarray(value)
@@ -267,6 +321,8 @@ cdef class Worlds:
             scene = self.scenes[homes[rows[0]] if n > 0 else 0]
             some = [value[rows] if sliced else value for value, sliced in zip(given, by_row)]
             answers.append(getattr(scene, method)(*some, mask, filter, **options))
+        if isinstance(answers[0], TouchArrays):
+            return _touches(answers, order)
         found = []
         for columns in zip(*answers):
             joined = np.concatenate(columns)

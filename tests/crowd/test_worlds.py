@@ -294,6 +294,17 @@ def test_queries_of_many_worlds():
             for a, b in zip(found, own, strict=True):
                 assert a.dtype == b.dtype
                 assert np.array_equal(a[rows], b)
+    for name in ("overlap_many", "penetration_many"):
+        found = getattr(worlds, name)(Box((2, 2, 1)), places, turned, world=home)
+        assert found.first[-1] == len(found.actor) > 20
+        assert 0 < found.hit.sum() < n
+        for i in range(n):
+            own = getattr(scenes[home[i]], name)(Box((2, 2, 1)), places[i : i + 1], turned[i : i + 1])
+            some = slice(found.first[i], found.first[i + 1])
+            assert found.hit[i] == own.hit[0]
+            for a, b in zip(found[2:], own[2:], strict=True):
+                assert (a is None) == (b is None)
+                assert a is None or np.array_equal(a[some], b)
     # One value for all, one world for all, no rows.
     down = worlds.raycast_many(places, (0, 0, -1), 30.0, world=2)
     for a, b in zip(down, scenes[2].raycast_many(places, (0, 0, -1), 30.0), strict=True):
