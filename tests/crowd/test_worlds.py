@@ -204,6 +204,40 @@ def test_save_restore_copies_and_pickles():
     assert np.array_equal(crowd.positions, end)
 
 
+def test_platforms_transfers_and_journals_know_the_worlds():
+    pairs = [rough(k) for k in range(3)]
+    worlds = Worlds([scene for scene, _ in pairs])
+    lifts = [lift for _, lift in pairs]
+    places, home, ways = population(7, 3, 40)
+    crowd = Crowd(worlds, places, world=home, collide=True)
+
+    def run(first, last):
+        for k in range(first, last):
+            worlds.move_actors([0, 1, 2], [lift.id for lift in lifts], [(0, 0, 1 + 0.01 * k)] * 3)
+            crowd.move(ways[k], DT)
+
+    run(0, 10)
+    data, then = crowd.save(moving=True), [lift.position for lift in lifts]
+    run(10, 25)
+    end = crowd.state_hash()
+    crowd.restore(data)
+    assert [lift.position for lift in lifts] == then
+    run(10, 25)
+    assert crowd.state_hash() == end
+    some = crowd.ids[[3, 7, 20]].copy()
+    part = crowd.extract(some)
+    assert len(crowd) == 37
+    crowd.insert(part)
+    assert crowd.state_hash() == end
+    assert crowd.get("world")[crowd.index_of(some)].tolist() == home[[3, 7, 20]].tolist()
+    heard = []
+    crowd.journal = lambda who, what, arguments: heard.append((who, what))
+    worlds[0].journal = worlds[1].journal = lambda who, what, arguments: heard.append((who, what))
+    worlds.move_actors([0, 1], [lifts[0].id, lifts[1].id], [(0, 0, 3)] * 2)
+    crowd.set([0], world=1)
+    assert heard == [(worlds[0], "move_actors"), (worlds[1], "move_actors"), (crowd, "set")]
+
+
 @pytest.mark.parametrize("order", ["simultaneous", "sequential"])
 def test_equals_the_reference(order):
     def run(package):
