@@ -20,6 +20,7 @@ COMMANDS = {
     "walk": ("pycct.cli.walk", "walk a character over a level file; says why it stopped"),
     "raycast": ("pycct.cli.raycast", "what a ray meets in a level file"),
     "net": ("pycct.cli.net", "simulate a server, its players and the network"),
+    "shards": ("pycct.cli.shards", "run one world in several processes and compare the hashes"),
 }
 
 

@@ -2167,13 +2167,15 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
         return 0
 
-    def extract(self, ids):
+    def extract(self, ids, *, keep=False):
         """Take members out, as bytes: `insert` of this or another crowd takes them in.
 
         Parameters
         ----------
         ids : int or (k,) array of ints
             Ids of members, each once.
+        keep : bool, default False
+            Return the bytes and leave the members where they are.
 
         Returns
         -------
@@ -2191,6 +2193,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             which = np.unique(self.rows_of(array.reshape(-1)))
             if len(which) != array.size:
                 raise ValueError("ids must be different from one another")
+            if keep:
+                return self.pack(which, False)
             if self.journal_ is not None:
                 self.tell("extract", {"ids": array})
             data = self.pack(which, False)

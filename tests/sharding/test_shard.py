@@ -1,0 +1,252 @@
+"""Shards: the same bits as one crowd, for any cut, with hand-overs, lifts, jams; messages and errors."""
+
+import numpy as np
+import pytest
+import worlds
+
+from pycct import Box, Crowd, Mesh, Plane, Scene
+from pycct.sharding import Grid, Shard
+from pycct.sharding.grid import Owners, strips
+
+MASK = (1 << 64) - 1
+DT = 1 / 32
+
+
+def town(lift=True):
+    """Ground, hills, walls and a lift across the border x = 0."""
+    scene = Scene()
+    scene.add(Plane((0, 0, 1)))
+    v, t = worlds.soup(np.random.default_rng(5), n=60, span=12.0)
+    scene.add(Mesh(v * (1, 1, 0.1), t))
+    for k in range(-3, 4):
+        scene.add(Box((0.3, 1.5, 1.0)), (4.0 * k, 3.0, 1.0))
+    actor = scene.add(Box((2, 2, 0.1)), (0, 0, 0.1), body="kinematic", behavior=1) if lift else None
+    return scene, actor
+
+
+def lift_at(actor, tick):
+    """Arguments of move_actors: a lift that goes round the origin and up and down."""
+    return [actor.id], [(2.0 * np.interp(tick % 40, (0, 20, 40), (-1, 1, -1)), 0.0,
+                         np.interp(tick % 24, (0, 12, 24), (0.1, 1.6, 0.1)))]
+
+
+def people(rng, n, span):
+    at = rng.uniform(-span, span, (n, 3)) * (1, 1, 0) + (0, 0, 1.3)
+    return dict(positions=at, radius=rng.choice([0.3, 0.4, 0.5], n), collide=True, step_offset=0.3)
+
+
+def cluster(cells, shards, data, **more):
+    out = []
+    for k in range(shards):
+        scene, actor = town()
+        shard = Shard(scene, Grid(8.0), cells, k, **({"max_motion": 1.5} | more))
+        shard.populate(data)
+        out.append((shard, actor))
+    return out
+
+
+def tick_all(team, tick, ids, way, moving=True):
+    """One tick of all shards; the sum of their hashes before the move."""
+    boxes = [shard.begin(tick) for shard, _ in team]
+    total = 0
+    for k, (shard, actor) in enumerate(team):
+        inbox = [box[k] for box in boxes if k in box]
+        total += shard.finish(tick, inbox[::-1], ids, way, DT, threads=1 + k % 2,
+                              moving=lift_at(actor, tick) if moving else None)
+    return total & MASK
+
+
+def random_cut(rng, shards):
+    """Cells from (-3, -3) to (2, 2) with random owners; every shard owns one at least."""
+    owner = rng.integers(0, shards, 36)
+    owner[:shards] = np.arange(shards)
+    return {(int(k) // 6 - 3, int(k) % 6 - 3): int(o) for k, o in enumerate(rng.permutation(owner))}
+
+
+def check_run(seed, ticks, n=60, span=9.0, shards=3):
+    rng = np.random.default_rng(seed)
+    scene, actor = town()
+    whole = Crowd(scene, **people(rng, n, span))
+    team = cluster(random_cut(rng, shards), shards, whole.save())
+    ids = whole.ids.copy()
+    assert sum(len(s) for s, _ in team) == n
+    handed = 0
+    home = {int(i): k for k, (s, _) in enumerate(team) for i in s.ids}
+    way = np.zeros((n, 3))
+    for tick in range(1, ticks + 1):
+        if tick % 8 == 1:
+            heading = rng.normal(size=(n, 2))
+            # Half of them crowd towards the border between four cells.
+            heading[::2] = -whole.positions[::2, :2]
+            heading *= rng.uniform(0.0, 0.3, (n, 1)) / np.maximum(np.hypot(*heading.T)[:, None], 1e-9)
+            way = np.column_stack([heading, np.full(n, -0.1)])
+        assert tick_all(team, tick, ids, way) == whole.state_hash(), tick
+        scene.move_actors(*lift_at(actor, tick))
+        whole.move(way, DT, threads=2)
+        now = {int(i): k for k, (s, _) in enumerate(team) for i in s.ids}
+        handed += sum(home[i] != now[i] for i in home)
+        home = now
+    at = {int(i): tuple(p) for s, _ in team for i, p in zip(s.ids, s.positions, strict=True)}
+    assert [at[int(i)] for i in ids] == [tuple(p) for p in whole.positions]
+    return handed
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_shards_have_the_bits_of_one_crowd(seed):
+    assert check_run(seed, 60) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_shards_have_the_bits_of_one_crowd_at_length(seed):
+    rng = np.random.default_rng(seed)
+    assert check_run(seed, 500, n=int(rng.integers(5, 90)), shards=int(rng.integers(2, 7))) > 0
+
+
+def test_a_jam_across_a_border():
+    """Characters stacked around the corner of four cells, all of other shards."""
+    rng = np.random.default_rng(1)
+    at = np.array([(0.5 * x, 0.5 * y, 1.2 + 1.9 * z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (0, 1)])
+    scene, actor = town()
+    whole = Crowd(scene, at, radius=0.4, collide=True)
+    team = cluster({(i, j): (i + 1) * 2 + j + 1 for i in (-1, 0) for j in (-1, 0)}, 4, whole.save())
+    for tick in range(1, 60):
+        way = np.column_stack([-0.1 * whole.positions[:, :2] + rng.normal(size=(18, 2)) * 0.02, np.full(18, -0.1)])
+        assert tick_all(team, tick, whole.ids, way) == whole.state_hash()
+        scene.move_actors(*lift_at(actor, tick))
+        whole.move(way, DT)
+
+
+def test_without_the_ghosts_the_bits_differ():
+    rng = np.random.default_rng(3)
+    scene, _ = town()
+    whole = Crowd(scene, **people(rng, 60, 4.0))
+    team = cluster(random_cut(rng, 3), 3, whole.save())
+    way = np.column_stack([-0.1 * whole.positions[:, :2], np.full(60, -0.1)])
+    same = True
+    for tick in range(1, 20):
+        for shard, _ in team:
+            shard.halo = 0.0
+        same = same and tick_all(team, tick, whole.ids, way, moving=False) == whole.state_hash()
+        whole.move(way, DT)
+    assert not same
+
+
+def test_a_keyframe_goes_on_with_the_same_hash():
+    rng = np.random.default_rng(7)
+    scene, _ = town()
+    whole = Crowd(scene, **people(rng, 40, 6.0))
+    cells = strips((-2, -2), (2, 2), 2)
+    team = cluster(cells, 2, whole.save())
+    ways = rng.normal(size=(30, 40, 3)) * (0.1, 0.1, 0) - (0, 0, 0.1)
+    kept, hashes = None, []
+    for tick in range(1, 31):
+        if tick == 11:
+            kept = [s.save() for s, _ in team]
+        hashes.append(tick_all(team, tick, whole.ids, ways[tick - 1]))
+    again = cluster(cells, 2, whole.save())
+    for (shard, _), data in zip(again, kept, strict=True):
+        shard.restore(data)
+    assert [tick_all(again, t, whole.ids, ways[t - 1]) for t in range(11, 31)] == hashes[10:]
+
+
+def one(**more):
+    scene, _ = town()
+    return Shard(scene, Grid(8.0), strips((-2, -2), (2, 2), 2), 0, **more)
+
+
+def test_wrong_arguments():
+    with pytest.raises(TypeError, match="scene"):
+        Shard(None, Grid(8.0), [[(0, 0)]])
+    with pytest.raises(TypeError, match="cut"):
+        Shard(Scene(), 8.0, [[(0, 0)]])
+    for size in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="size"):
+            Grid(size)
+    with pytest.raises(TypeError, match="size"):
+        Grid("8")
+    with pytest.raises(ValueError, match="index"):
+        Shard(Scene(), Grid(8.0), [[(0, 0)]], 1)
+    with pytest.raises(ValueError, match="max_motion"):
+        one(max_motion=0)
+    with pytest.raises(ValueError, match="cells of at least"):
+        one(max_motion=9.0)
+    for cells, word in (({}, "empty"), ([[(0, 0)], [(0, 0)]], "once"), ([[(0, 0), (1, 1)]], "rectangle"),
+                        ({(0, 0): -1}, "from 0"), ({(0, 0): 0, (10**6, 0): 0}, "span")):
+        with pytest.raises(ValueError, match=word):
+            Owners(cells)
+    with pytest.raises(TypeError, match="cells"):
+        Owners("abc")
+    with pytest.raises(TypeError, match="integers"):
+        Owners([[(0.5, 0)]])
+
+
+def test_ticks_come_in_order():
+    shard = one()
+    with pytest.raises(ValueError, match="tick must be 1"):
+        shard.begin(2)
+    with pytest.raises(ValueError, match="begin comes first"):
+        shard.finish(1, [])
+    shard.begin(1)
+    with pytest.raises(RuntimeError, match="twice"):
+        shard.begin(1)
+    with pytest.raises(RuntimeError, match="saved"):
+        shard.save()
+    for data, word in ((b"", "no message"), (b"x" * 40, "no message")):
+        with pytest.raises(ValueError, match=word):
+            shard.finish(1, [data])
+    with pytest.raises(TypeError, match="inbox"):
+        shard.finish(1, ["text"])
+    assert shard.finish(1, []) == 0 and shard.tick == 1
+    with pytest.raises(ValueError, match="damaged"):
+        shard.restore(shard.save()[:-1])
+    with pytest.raises(ValueError, match="saved shard"):
+        shard.restore(b"nothing")
+
+
+def test_displacements_are_checked_before_anybody_moves():
+    rng = np.random.default_rng(2)
+    scene, _ = town()
+    whole = Crowd(scene, **people(rng, 10, 6.0))
+    shard = one(max_motion=0.5)
+    shard.populate(whole.save())
+    ids, n = whole.ids, len(whole)
+    shard.begin(1)
+    for bad, word in ((np.full((n, 3), np.nan), "finite"), (np.full((n, 3), 2.0), r"displacements of character \d+"),
+                      (np.zeros((n, 2)), "shape")):
+        before = shard.positions.copy()
+        with pytest.raises(ValueError, match=word):
+            shard.finish(1, [], ids, bad, DT)
+        assert (shard.positions == before).all()
+    with pytest.raises(ValueError, match="is missing"):
+        shard.finish(1, [], ids[:0], np.zeros((0, 3)), DT)
+
+
+def test_a_motion_longer_than_the_halo_allows_is_named():
+    """A fast lift carries a character farther than a displacement may."""
+    scene = Scene()
+    lift = scene.add(Box((2, 2, 0.1)), (1, 1, -0.1), body="kinematic", behavior=1)
+    shard = Shard(scene, Grid(16.0), [[(0, 0)]], max_motion=0.5)
+    shard.populate(Crowd(scene_copy(), [(1, 1, 0.92)], collide=True).save())
+    for tick, x in ((1, 1.0), (2, 1.0), (3, 3.0)):
+        shard.begin(tick)
+        run = lambda: shard.finish(tick, [], shard.ids, [(0, 0, -0.02)], DT, moving=([lift.id], [(x, 1, -0.1)]))  # noqa: B023, E731
+        if tick < 3:
+            run()
+        else:
+            with pytest.raises(RuntimeError, match=r"character \d+ moved"):
+                run()
+
+
+def scene_copy():
+    scene = Scene()
+    scene.add(Box((2, 2, 0.1)), (1, 1, -0.1), body="kinematic", behavior=1)
+    return scene
+
+
+def test_too_large_characters_are_refused():
+    scene, _ = town()
+    shard = one(max_radius=0.4)
+    with pytest.raises(ValueError, match="max_radius"):
+        shard.populate(Crowd(scene, [(-4, 0, 2)], radius=0.6).save())
+    assert len(shard) == 0
