@@ -26,7 +26,9 @@ PARAMETERS = (
 # A claim that is so much too far is a teleport, metres.
 TELEPORT = 0.5
 # How near a repeated way of USUAL ticks must come to the claim, and how far below a claim the ground may be, metres.
-NEAR, SKIN = 0.03, 0.02
+NEAR, SKIN = 0.05, 0.02
+# The same for any number of ticks: less than the radius of a character, so that nobody passes a wall.
+NEAREST = 0.15
 USUAL = 3
 # How far beside the straight way something may have been touched, metres.
 BESIDE = (0.0, 0.1, -0.1, 0.2, -0.2)
@@ -617,7 +619,7 @@ class Audit:
         verdict[deep], miss[deep] = Reason.TELEPORT, sunk[deep]
 
         # The way.
-        near = NEAR * np.maximum(n / USUAL, 1.0) + tol
+        near = np.minimum(NEAR * np.maximum(n / USUAL, 1.0), NEAREST) + tol
         open_ = np.flatnonzero(verdict == Reason.NONE)
         end = start.copy()
         best = np.full(len(rows), np.inf)
