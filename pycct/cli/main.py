@@ -18,6 +18,7 @@ COMMANDS = {
     "microtests": ("pycct.cli.microtests", "run the sweep/slide controller's microtests T01 to T10"),
     "info": ("pycct.cli.info", "what level files hold, and what looks wrong about them"),
     "walk": ("pycct.cli.walk", "walk a character over a level file; says why it stopped"),
+    "replay": ("pycct.cli.replay", "replay, verify, explain and shrink a recording"),
     "raycast": ("pycct.cli.raycast", "what a ray meets in a level file"),
     "net": ("pycct.cli.net", "simulate a server, its players and the network"),
     "shards": ("pycct.cli.shards", "run one world in several processes and compare the hashes"),

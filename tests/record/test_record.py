@@ -1,0 +1,235 @@
+"""Recordings replay to the bit; damaged ones raise ValueError."""
+
+import io
+import random
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+import pycct
+from pycct import Behavior, Box, Capsule, CharacterController, Crowd, Plane, Scene, move_many, separate
+from pycct.record import blocks, record, recorder, replay
+
+DT = 1 / 60
+
+
+def hall():
+    scene = Scene()
+    scene.add(Plane((0, 0, 1)))
+    scene.add(Box((0.2, 5, 1)), (3, 0, 1))
+    lift = scene.add(Box((1, 1, 0.1)), (-3, 0, 0.1), body="kinematic", behavior=Behavior.CAN_RIDE)
+    return scene, lift
+
+
+def grid(n):
+    k = np.arange(n)
+    return np.c_[k % 8 - 4.0, k // 8 - 2.0, np.full(n, 1.0)]
+
+
+def busy_crowd(path, ticks=60, n=24):
+    """A crowd among changes of all kinds; its bytes before the move of each tick, and at the end."""
+    scene, lift = hall()
+    crowd = Crowd(scene, grid(n), radius=0.3, collide=True)
+    rng = np.random.default_rng(3)
+    states = []
+    with record(path, scene, crowd):
+        for tick in range(ticks):
+            if tick % 5 == 0:
+                wish = rng.uniform(-0.06, 0.06, (len(crowd), 3)) - (0, 0, 0.05)
+            lift.move_to((-3, 0, 0.1 + 0.01 * tick))
+            if tick == 7:
+                crowd.teleport([1], [(0, 4, 1)])
+            if tick == 11:
+                post = scene.add_obstacle(Capsule(0.3, 1.0), (0, 2, 0.8))
+                crowd.set([2, 3], radius=0.25, rules="robust")
+            if tick == 13:
+                crowd.add([(6, 6, 1)])
+                wish = np.vstack([wish, (0.01, 0, -0.05)])
+            if tick == 17:
+                crowd.remove([0])
+                wish = wish[1:]
+            if tick == 20:
+                scene.remove(post)
+            active = np.arange(len(crowd)) % 3 > 0 if tick % 4 == 1 else None
+            states.append(crowd.save(moving=True))
+            crowd.move(np.where(np.ones(len(crowd), bool)[:, None] if active is None else active[:, None], wish, 0),
+                       DT, active=active)
+        states.append(crowd.save(moving=True))
+    return states
+
+
+def busy_team(path, ticks=30):
+    scene, lift = hall()
+    refused = scene.add(Box((0.5, 0.5, 0.5)), (1, 1.2, 0.5))
+    heroes = [CharacterController(scene, (k, 0.2 * k, 1.0), collide=True) for k in range(3)]
+    heroes[0].filter = lambda other: other is not refused
+    heroes[1].behavior = lambda other: Behavior.CAN_SLIDE
+    states = []
+    with record(path, scene, heroes):
+        for tick in range(ticks):
+            with scene.edit():
+                lift.move_to((-3, 0, 0.1 + 0.01 * tick))
+            states.append([h.save() for h in heroes])
+            for hero in heroes[:2]:
+                hero.move((0.05, 0.03, -0.05), DT, mask=3)
+            separate(heroes, DT)
+            move_many(heroes[2:], [(0.05, 0.0, -0.04)] * (len(heroes) - 2), DT)
+            if tick == 9:
+                heroes.append(CharacterController(scene, (-3, 0, 1.5), radius=0.2))
+                heroes[0].radius = 0.3
+                heroes[0].set(height=0.9, position=(0, 2, 1.2))
+    return states
+
+
+def test_a_crowd_replays_to_the_bit_and_seeks(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder, "MOVES_BETWEEN_KEYFRAMES", 300)
+    monkeypatch.setattr(recorder, "_BLOCK_BYTES", 2000)
+    states = busy_crowd(tmp_path / "r")
+    recording = replay(tmp_path / "r")
+    assert recording.ticks == len(states) - 1 and len(recording.keyframes) > 3
+    assert recording.verify() is None and recording.verify(threads=2) is None
+    order = list(range(len(states)))
+    random.Random(1).shuffle(order)
+    for tick in order[:25]:
+        recording.seek(tick)
+        assert recording.crowd.save(moving=True) == states[tick], tick
+    assert not [recording.seek(recording.ticks), recording.step()][1]
+    with pytest.raises(ValueError, match="tick must be"):
+        recording.seek(recording.ticks + 1)
+
+
+def test_a_team_with_callbacks_replays_to_the_bit(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder, "MOVES_BETWEEN_KEYFRAMES", 20)
+    states = busy_team(tmp_path / "r")
+    recording = replay(tmp_path / "r")
+    assert recording.verify() is None
+    for tick in (0, 5, 9, 12, 28, 3):
+        recording.seek(tick)
+        assert [h.save() for h in recording.controllers] == states[tick], tick
+
+
+def test_a_run_is_as_many_ticks(tmp_path):
+    scene, _ = hall()
+    crowd = Crowd(scene, grid(8))
+    with record(tmp_path / "r", scene, crowd):
+        crowd.run(np.full((20, 8, 3), (0.02, 0, -0.05)), DT)
+        crowd.move(np.zeros((8, 3)), DT)
+    recording = replay(tmp_path / "r")
+    assert recording.ticks == 21 and recording.verify() is None
+    assert scene.journal is None and crowd.journal is None
+
+
+def test_a_difference_is_named(tmp_path):
+    busy_crowd(tmp_path / "r", ticks=20)
+    recording = replay(tmp_path / "r")
+    plain = recording._apply
+
+    def wrong(call):
+        if recording.tick == 12 and call.name == "move":
+            call.arguments["displacements"][5] += (0.01, 0, 0)
+        plain(call)
+
+    recording._apply = wrong
+    difference = recording.verify()
+    assert difference.tick == 12 and difference.field == "position"
+    assert difference.member == recording.crowd.ids[5]
+
+
+def test_explanations(tmp_path):
+    scene, _ = hall()
+    crowd = Crowd(scene, [(2.2, 0, 0.91), (0, 3, 0.91)])
+    with record(tmp_path / "c", scene, crowd):
+        for _ in range(10):
+            crowd.move([(0.1, 0, -0.01), (0, 0, -0.01)], DT)
+    recording = replay(tmp_path / "c")
+    explanation = recording.explain(5, crowd.ids[0])
+    assert "hits <Actor 1" in str(explanation)
+    recording.seek(6)
+    assert explanation.end == pytest.approx(recording.crowd.positions[0].tolist())
+    with pytest.raises(KeyError, match="999"):
+        recording.explain(5, 999)
+    states = busy_team(tmp_path / "t")
+    assert len(states) and replay(tmp_path / "t").explain(3, 4).flags >= 0
+
+
+def test_what_cannot_be_recorded_is_refused(tmp_path):
+    scene, _ = hall()
+    crowd = Crowd(scene, grid(3))
+    hero = CharacterController(scene, (9, 9, 1))
+    for ones, problem in (([], "empty"), (crowd, "all characters"), ([crowd, crowd, hero], "different")):
+        with pytest.raises(ValueError, match=problem):
+            record(tmp_path / "r", scene, ones)
+    with pytest.raises(TypeError, match="characters must be"):
+        record(tmp_path / "r", scene, [3])
+    with record(tmp_path / "r", scene, [crowd, hero]):
+        with pytest.raises(ValueError, match="cannot hold"):
+            hero.add_proxy()
+        with pytest.raises(ValueError, match="cannot hold"):
+            Crowd(scene, grid(2))
+        with pytest.raises(ValueError, match="journal"), record(tmp_path / "s", scene, [crowd, hero]):
+            pass
+    assert hero.proxy is None and replay(tmp_path / "r").ticks == 0
+
+
+def test_a_cut_file_is_readable_up_to_the_last_block(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder, "_BLOCK_BYTES", 1500)
+    states = busy_crowd(tmp_path / "r")
+    data = (tmp_path / "r").read_bytes()
+    last = 0
+    for part in (0.5, 0.7, 0.9, 0.999):
+        (tmp_path / "cut").write_bytes(data[: int(len(data) * part)])
+        with replay(tmp_path / "cut") as recording:
+            assert last <= recording.ticks < len(states)
+            last = recording.ticks
+            recording.seek(recording.ticks)
+            assert recording.crowd.save(moving=True) == states[last]
+    assert last > 20
+
+
+def test_foreign_files_are_refused(tmp_path):
+    path = tmp_path / "r"
+    path.write_bytes(b"not a recording at all, but text")
+    with pytest.raises(ValueError, match="not a recording"):
+        replay(path)
+    for form, results, problem in ((9, pycct.RESULTS_VERSION, "format 9"), (1, 999, "results version 999")):
+        head = struct.pack("<8sII", blocks.MAGIC, form, results)
+        path.write_bytes(head + struct.pack("<I", zlib.crc32(head)))
+        with pytest.raises(ValueError, match=problem):
+            replay(path)
+
+
+def test_damaged_files_raise_valueerror(tmp_path):
+    """Bytes that were changed are noticed; so is content that was sealed again after a change."""
+    busy_crowd(tmp_path / "r", ticks=12, n=6)
+    data = (tmp_path / "r").read_bytes()
+    rng = random.Random(5)
+    path = tmp_path / "bad"
+    for _ in range(60):
+        bad = bytearray(data)
+        at = rng.randrange(len(bad))
+        bad[at] ^= 1 << rng.randrange(8)
+        path.write_bytes(bad)
+        with pytest.raises(ValueError, match=r"recording|format|results"), replay(path) as recording:
+            recording.verify()
+    index = blocks.read_index(io.BytesIO(data))
+    raised = 0
+    for _ in range(120):
+        out = bytearray(data[: blocks.HEAD.size])
+        chosen = rng.randrange(len(index) - 1)
+        for k, block in enumerate(index):
+            content = bytearray(blocks.read_block(io.BytesIO(data), block))
+            if k == chosen:
+                content[rng.randrange(min(len(content), 3000))] = rng.randrange(256)
+            packed = zlib.compress(bytes(content))
+            head = blocks.BLOCK.pack(block.kind, len(content), len(packed), block.tick, block.moves,
+                                     zlib.crc32(packed), 0)[:-4]
+            out += head + struct.pack("<I", zlib.crc32(head)) + packed
+        path.write_bytes(out)
+        try:
+            with replay(path) as recording:
+                raised += recording.verify() is not None
+        except ValueError:
+            raised += 1
+    assert raised > 60
