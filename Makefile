@@ -1,8 +1,8 @@
 # Every target sets up what it needs. The commands meant for people:
 #   make demo    characters walk through a level; picture, numbers and summary in demo-out/
-#   make test    all tests on the ordinary build, and those that are not marked slow on the checked build
-#   make test-fast   those that are not marked slow, on the ordinary build
-#   make test-slow   the rest: millions of figures, all recordings in the reference, every report at length
+#   make test    the tests that are not marked slow, on the ordinary build and on the checked build
+#   make test-fast   the same on the ordinary build alone
+#   make test-slow   the tests marked slow: long properties, all recordings in the reference, every report at length
 #   make bench   speed beside other character controllers, in one run
 #   make bench-short   three rounds of pycct and culverin only, for every commit
 #   make lint    ruff, cython-lint, mypy, stubtest
@@ -31,7 +31,7 @@ JOBS ?= auto
 PYTEST_JOBS := -n $(JOBS) --dist worksteal
 
 # What makes an installed build stale: an editable install follows .py files by itself.
-COMPILED := pyproject.toml setup.py $(shell find pycct -name '*.pyx' -o -name '*.pxd')
+COMPILED := pyproject.toml setup.py $(shell find pycct -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 PURE := $(shell find pycct -name '*.py' -o -name '*.pyi')
 
 .PHONY: demo test test-all test-slow test-debug test-fast bench bench-short docs docs-pictures lint package clean sanitize soak fuzz determinism wheels
@@ -40,7 +40,7 @@ PURE := $(shell find pycct -name '*.py' -o -name '*.pyi')
 demo: $(VENV)/.demo
 	$(VENV)/bin/python -m pycct demo --out $(DEMO_OUT) $(ARGS)
 
-test: test-all test-debug
+test: test-fast test-debug
 
 test-all: $(VENV)/.dev
 	$(VENV)/bin/pytest $(PYTEST_JOBS) tests $(ARGS)

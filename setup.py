@@ -43,6 +43,18 @@ TUNING = [
     "-fno-gcse", "-fno-tree-pre", "-fno-code-hoisting", "-fno-tree-loop-im", "-fno-tree-vrp",
     "-fno-tree-dominator-opts",
 ]
+# Modules that convert arguments and build results: between two kernels, not inside of one. Their
+# speed is that of Python's C API, so that small code is worth more than unrolled loops.
+WRAPPERS = {
+    "pycct._core", "pycct.args.values", "pycct.args.vector_rows", "pycct.queries.scene_queries",
+    "pycct.scene.scene", "pycct.world.broadphase",
+}
+COLD = {
+    "pycct.character.parameters", "pycct.convex.outline", "pycct.crowd.crowd",
+    "pycct.cube_world.controller", "pycct.geometry.array_loops", "pycct.queries.shape_pairs",
+    "pycct.runtime._cython_shared", "pycct.runtime.build_info", "pycct.runtime.lock",
+    "pycct.scene.worlds", "pycct.shapes.cooked_file",
+}
 if sys.platform == "win32":
     CFLAGS = ["/O2", "/fp:precise"]
 else:
@@ -109,6 +121,17 @@ def is_gcc(command: list[str]) -> bool:
     return "__GNUC__" in names and not names & {"__clang__", "__INTEL_COMPILER", "__NVCOMPILER"}
 
 
+def flags_of(name: str) -> list[str]:
+    """What gcc gets for one module beside the common flags."""
+    if not INLINING:
+        return []
+    if name in MOVES:
+        return TUNING
+    if name in WRAPPERS:
+        return ["-O2"]
+    return ["-Os"] if name in COLD else INLINING
+
+
 class BuildExt(build_ext):
     """Build extensions with tuned gcc flags and without run paths.
 
@@ -121,14 +144,16 @@ class BuildExt(build_ext):
             self.compiler.linker_so = [a for a in self.compiler.linker_so if not a.startswith("-Wl,-rpath")]
         if is_gcc(getattr(self.compiler, "compiler_so", None) or []):
             for extension in self.extensions:
-                hot = extension.name in MOVES
-                extension.extra_compile_args = extension.extra_compile_args + (TUNING if hot else INLINING)
+                extension.extra_compile_args = extension.extra_compile_args + flags_of(extension.name)
         super().build_extensions()
 
 
 JOBS = min(4, os.cpu_count() or 1)
 # Cython's processes must start by fork; a spawned process would run this file again.
 TRANSLATORS = JOBS if sys.platform == "linux" and sys.version_info < (3, 14) else 0
+
+# Cython's helpers, once for all modules instead of a copy in each.
+SHARED_UTILITY = "pycct.runtime._cython_shared"
 
 extensions = [
     Extension(
@@ -142,11 +167,19 @@ extensions = [
         define_macros=MACROS,
     )
     for path in sorted(Path("pycct").rglob("*.pyx"))
+] + [
+    Extension(
+        SHARED_UTILITY,
+        ["pycct/runtime/_cython_shared.c"],
+        extra_compile_args=CFLAGS,
+        extra_link_args=LDFLAGS,
+        define_macros=MACROS,
+    )
 ]
 # A renamed module would silently lose its flags, and 4 to 11 % of its speed.
-unknown = MOVES - {extension.name for extension in extensions}
+unknown = (MOVES | WRAPPERS | COLD) - {extension.name for extension in extensions}
 if unknown:
-    raise SystemExit(f"setup.py tunes modules that do not exist: {sorted(unknown)}")
+    raise SystemExit(f"setup.py names modules that do not exist: {sorted(unknown)}")
 
 # Metadata and the sdist need no C, and Cython takes a minute.
 if {"build", "build_ext", "bdist_wheel", "editable_wheel", "develop", "install"} & set(sys.argv):
@@ -156,6 +189,7 @@ if {"build", "build_ext", "bdist_wheel", "editable_wheel", "develop", "install"}
         # The coverage plugin needs each .c beside its .pyx.
         build_dir=None if COVERAGE else cython_base() + "/cython",
         emit_linenums=LINES,
+        shared_utility_qualified_name=SHARED_UTILITY,
         nthreads=TRANSLATORS,
     )
 

@@ -1,5 +1,6 @@
 """Shared by all tests: which examples hypothesis takes, and the table of recordings at the end of a run."""
 
+import gc
 import os
 
 import golden_table
@@ -22,6 +23,12 @@ LONGEST = ("test_three_minutes", "test_threads_move_while_others_change_the_worl
 
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: getattr(item, "originalname", item.name) not in LONGEST)
+
+
+def pytest_collection_finish(session):
+    """Keep what imports and parameters made out of garbage collections, which some tests run by the hundred."""
+    gc.collect()
+    gc.freeze()
 
 
 class Rows:

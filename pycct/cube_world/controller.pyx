@@ -1,20 +1,18 @@
 # cython: language_level=3
-"""The sweep/slide controller: arguments, answers, errors, log lines. The arithmetic is in _slide_move."""
+"""The sweep/slide controller: arguments, answers, errors, log lines. The arithmetic is in slide_step."""
 import logging
-import os
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.math cimport sqrt
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from pycct.geometry.closest cimport closest_pair, point_segment, segment_box
 from pycct.args.values cimport as_float, as_vec3, from_vec3, raise_status
+from pycct.runtime.thread_pool cimport pool_run, pool_threads
 from pycct.cube_world.cubes cimport CubeWorld, _Grid, candidate, cube_grid, grid_visit
 from pycct.cube_world.slide_step cimport (
     BUMPS_CAP,
@@ -81,6 +79,8 @@ log = logging.getLogger("pycct.slide")
 cdef double PLACE_LIMIT = 1e6
 cdef double SPEED_LIMIT = 1e6
 cdef double DT_LIMIT = 10.0
+# Runners that a thread of step_many takes at a time.
+cdef int64_t STEP_CHUNK = 4
 
 
 cdef double _ranged(object value, str name, double lo, double hi) except? -1.0:
@@ -1196,58 +1196,32 @@ cdef struct _job:
     int code
 
 
-cdef void _run_jobs(_job* jobs, const double* wishes, const uint8_t* leaps, double dt, Py_ssize_t start,
-                    Py_ssize_t stop) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(start, stop):
-        jobs[i].code = slide_step(jobs[i].grid, jobs[i].runner, v3_load(&wishes[3 * i]), dt, leaps[i])
+# What the threads of one call of step_many share.
+cdef struct _team_step:
+    _job* jobs
+    const double* wishes        # three numbers a runner, m/s
+    const uint8_t* leaps
+    double dt
 
 
-def _run_part(uintptr_t jobs, uintptr_t wishes, uintptr_t leaps, double dt, Py_ssize_t start, Py_ssize_t stop):
-    """One thread's share of `step_many`; the addresses live as long as the call that made them."""
-    with nogil:
-        _run_jobs(<_job*>jobs, <const double*>wishes, <const uint8_t*>leaps, dt, start, stop)
+cdef void _run_jobs(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    cdef _team_step* s = <_team_step*>context
+    cdef int64_t i
+    for i in range(first, last):
+        s.jobs[i].code = slide_step(s.jobs[i].grid, s.jobs[i].runner, v3_load(&s.wishes[3 * i]), s.dt, s.leaps[i])
 
 
-_pool_lock = threading.Lock()
-_pool = None
-_pool_owner = 0
-
-
-def _threads():
-    """The pool of threads, made on first use; a forked child makes its own."""
-    global _pool, _pool_owner
-    with _pool_lock:
-        if _pool is None or _pool_owner != os.getpid():
-            _pool = ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 2), thread_name_prefix="pycct-slide")
-            _pool_owner = os.getpid()
-        return _pool
-
-
-def _finish(waiting):
-    """Wait for every share, come what may: they use memory of the call that waits."""
-    error = None
-    for w in waiting:
-        while True:
-            try:
-                w.result()
-                break
-            except BaseException as e:      # a KeyboardInterrupt, say
-                error = e
-                if w.done():
-                    break
-    if error is not None:
-        raise error
-
-
-def _after_fork():
-    global _pool, _pool_lock
-    _pool = None
-    _pool_lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+cdef list _checked_runners(object runners):
+    """The runners as a list, each at most once."""
+    cdef list checked = list(runners)
+    for r in checked:
+        if not isinstance(r, SweepSlideController):
+            raise TypeError(f"runners must be SweepSlideController objects, not {type(r).__name__}")
+        if (<SweepSlideController>r).world is None:
+            raise RuntimeError("this runner was not initialised")
+    if len({id(r) for r in checked}) != len(checked):
+        raise ValueError("runners must not contain a runner twice")
+    return checked
 
 
 def step_many(runners, wish_velocities, dt=1.0 / 60.0, jump=None, threads=1):
@@ -1278,24 +1252,17 @@ def step_many(runners, wish_velocities, dt=1.0 / 60.0, jump=None, threads=1):
     RuntimeError
         When a runner is in use by another thread; nobody has moved then.
     """
-    cdef list all_runners = list(runners)
-    cdef Py_ssize_t n = len(all_runners), i, entered = 0, part, parts
+    cdef list all_runners = _checked_runners(runners)
+    cdef Py_ssize_t n = len(all_runners), i, entered = 0
     cdef double[:, ::1] wishes = _wish_table(wish_velocities if n else np.zeros((0, 3)), n)
     cdef const uint8_t[::1] leaps = _jump_table(jump, n)
     cdef double seconds = _duration(dt)
     cdef SweepSlideController r
     cdef _job* jobs
+    cdef _team_step team
     cdef list grids = []
     cdef _Grid grid
-    cdef int code = 0
-    parts = _counted(threads, "threads", 1, 1024)
-    for i in range(n):
-        if not isinstance(all_runners[i], SweepSlideController):
-            raise TypeError(f"runners must be SweepSlideController objects, not {type(all_runners[i]).__name__}")
-        if (<SweepSlideController>all_runners[i]).world is None:
-            raise RuntimeError("this runner was not initialised")
-    if len({id(r) for r in all_runners}) != n:
-        raise ValueError("runners must not contain a runner twice")
+    cdef int code = 0, workers = pool_threads(threads)
     out = np.empty((n, 3))
     if n == 0:
         return out
@@ -1313,23 +1280,9 @@ def step_many(runners, wish_velocities, dt=1.0 / 60.0, jump=None, threads=1):
             jobs[i].grid = &grid.data
             jobs[i].runner = &r.data
             jobs[i].code = 0
-        if parts > n:
-            parts = n
-        if parts <= 1:
-            with nogil:
-                _run_jobs(jobs, &wishes[0, 0], &leaps[0], seconds, 0, n)
-        else:
-            waiting = []
-            pool = _threads()
-            try:
-                for part in range(1, parts):
-                    waiting.append(pool.submit(
-                        _run_part, <uintptr_t>jobs, <uintptr_t>&wishes[0, 0], <uintptr_t>&leaps[0], seconds,
-                        n * part // parts, n * (part + 1) // parts))
-                with nogil:
-                    _run_jobs(jobs, &wishes[0, 0], &leaps[0], seconds, 0, n // parts)
-            finally:
-                _finish(waiting)
+        team = _team_step(jobs, &wishes[0, 0], &leaps[0], seconds)
+        with nogil:
+            pool_run(_run_jobs, &team, n, STEP_CHUNK, workers)
         for i in range(n):
             v3_store(&feet[i, 0], (<SweepSlideController>all_runners[i]).data.state.feet)
             if jobs[i].code < 0:
