@@ -1,12 +1,11 @@
-"""How long distances and contacts between two shapes take, beside coal.
+"""Measure distances and contacts between two shapes, beside coal.
 
     python bench/bench_contacts.py [--pairs 4000] [--rounds 7]
 
-For each pair of shapes: random poses, near one another, split into separated and
-penetrating. Kernel times are of one thread without the GIL, the least processor time of
-several rounds divided by the pairs; 'call' is one call from Python. coal
-(pip install coal) has no batch, so its column is one call from Python too; without it
-the column stays empty. Hulls have 32 corners on a sphere.
+Each pair of shapes has random poses near one another, divided into separated and penetrating.
+Kernel times are for one thread without the GIL: the least processor time of several rounds, divided
+by the pairs. 'call' is one call from Python. coal (pip install coal) has no batch, so its column is
+one call from Python too; without coal the column is empty. Hulls have 32 corners on a sphere.
 """
 import argparse
 import itertools
@@ -28,7 +27,7 @@ HEADER = ("pair", "state", "distance ns", "contacts ns", "culled ns", "call ns",
 
 
 def least(action, rounds):
-    """Least processor time of several calls, in seconds."""
+    """Return the least processor time of several calls, in seconds."""
     times = []
     for _ in range(rounds):
         start = time.thread_time()
@@ -55,7 +54,7 @@ def matrix(q):
 
 
 def make(rng, kind):
-    """A shape and what coal calls it."""
+    """Return a shape and its counterpart in coal."""
     if kind == "sphere":
         return Sphere(0.7), coal and coal.Sphere(0.7)
     if kind == "capsule":
@@ -78,14 +77,14 @@ def convex(points):
 
 
 def kernel_time(shapes, poses, contacts, rounds, limit=np.inf):
-    """Nanoseconds per pair without the GIL; the cost of the call itself is taken off."""
+    """Return nanoseconds per pair without the GIL; the cost of the call itself is subtracted."""
     empty = least(lambda: _run_kernels(*shapes, *poses, 0, contacts, limit), rounds)
     full = least(lambda: _run_kernels(*shapes, *poses, 5, contacts, limit), rounds)
     return (full - empty) / 5 / len(poses[1][0]) * 1e9
 
 
 def call_time(function, shapes, poses, rounds):
-    """Nanoseconds per call from Python."""
+    """Return nanoseconds per call from Python."""
     return least(lambda: [function(*shapes, *p) for p in poses], rounds) / len(poses) * 1e9
 
 
@@ -103,7 +102,7 @@ def peer_time(shapes, poses, rounds):
 
 
 def measure(rng, kind_a, kind_b, n, rounds):
-    """Rows of the table for one pair."""
+    """Return rows of the table for one pair."""
     shapes, peers = zip(make(rng, kind_a), make(rng, kind_b), strict=True)
     for state, near, far in (("separated", 1.0, 2.6), ("penetrating", 0.2, 1.4)):
         positions = ball(rng, 4 * n) * rng.uniform(near, far, size=(4 * n, 1))

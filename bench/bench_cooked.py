@@ -1,7 +1,8 @@
-"""Cooked files: ``python bench/bench_cooked.py [--quick] [--folder F]``, with pycct installed.
+"""Measure cooked files: ``python bench/bench_cooked.py [--quick] [--folder F]``.
 
-How long a mesh of ten million triangles takes to build, save and load, and what memory four
-worker processes need that load it and walk about. Times are wall clock.
+The program measures building, saving and loading a mesh of ten million triangles, and the memory of
+four worker processes that load it and walk about. It needs an installed pycct. Times are wall
+clock.
 """
 import argparse
 import os
@@ -16,7 +17,7 @@ import pycct
 
 
 def ground(cells):
-    """Vertices and triangles of a rolling grid, 1 m a cell."""
+    """Return vertices and triangles of a rolling grid, 1 m a cell."""
     x, y = np.meshgrid(np.arange(cells + 1.0), np.arange(cells + 1.0), indexing="ij")
     z = 2.0 * np.sin(x * 0.11) * np.cos(y * 0.07) + np.random.default_rng(0).normal(size=x.shape) * 0.1
     i, j = np.meshgrid(np.arange(cells), np.arange(cells), indexing="ij")
@@ -27,7 +28,7 @@ def ground(cells):
 
 
 def memory():
-    """Rss, Pss, private and file-backed memory of this process, MiB."""
+    """Return Rss, Pss, private and file-backed memory of this process, MiB."""
     with open("/proc/self/smaps_rollup") as f:
         kib = {line.split(":")[0]: int(line.split()[1]) for line in f if line.endswith("kB\n")}
     return {"rss": kib["Rss"] / 1024, "pss": kib["Pss"] / 1024,
@@ -35,12 +36,12 @@ def memory():
 
 
 def report(label, m):
-    """One line of memory."""
+    """Format one line of memory."""
     print(f"  {label:34s} {m['rss']:9.1f} {m['pss']:9.1f} {m['private']:9.1f}", flush=True)
 
 
 def work(path, number, cells):
-    """One worker: loads, tells when, walks about, waits for the others, tells its memory."""
+    """Run one worker: load, signal, walk about, wait for the others, report memory."""
     before = memory()
     start = time.perf_counter()
     scene = pycct.Scene.load(path)
@@ -49,7 +50,7 @@ def work(path, number, cells):
     scene.raycast((cells / 2, cells / 2, 50), (0, 0, -1), 100)
     first = time.perf_counter() - start
     loaded = memory()
-    # Everybody visits the whole world.
+    # Each worker visits the whole scene.
     rng = np.random.default_rng(number)
     scene.raycast_many(np.column_stack([rng.uniform(0, cells, (300_000, 2)), np.full(300_000, 50.0)]), (0, 0, -1), 100)
     hero = pycct.CharacterController(scene, position=(cells / 2, cells / 2, 5))

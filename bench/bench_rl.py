@@ -1,10 +1,11 @@
-"""Environment steps per second: ``python bench/bench_rl.py [--envs 4096] [--levels 1024] [--threads 2] [--seconds 4]``.
+"""Environment steps per second: ``python bench/bench_rl.py [--envs 4096] [--levels 1024] [--threads
+2] [--seconds 4]``.
 
-The first table measures ``pycct/Goal-v0`` with sensing, rewards and resets: with 30 rays of 15 m and
-without rays, with one thread and with the given number. A step of a batch counts as many steps as
-there are environments. `cpu us` is the time that all threads of the process compute for a step of one
-environment. Other processes disturb it less than the clock. CartPole in Gymnasium's ``SyncVectorEnv``
-follows, and MiniGrid where it is installed.
+The first table measures ``pycct/Goal-v0`` with sensing, rewards and resets: with 30 rays of 15 m
+and without rays, with one thread and with the given number. A step of a batch counts as many steps
+as there are environments. `cpu us` is the time that all threads of the process compute for a step
+of one environment. Other processes disturb it less than the clock. CartPole in Gymnasium's
+``SyncVectorEnv`` follows, and MiniGrid where it is installed.
 
 The second table compares ``Worlds`` with one scene that holds the same levels side by side. Members
 wander in both, moved by turns.

@@ -1,9 +1,10 @@
-"""Speed and memory as worlds and crowds grow: ``python bench/bench_scale.py [--quick]``, with pycct installed.
+"""Measure speed and memory of large scenes and crowds: ``python bench/bench_scale.py [--quick]``.
 
-The same rolling ground, a triangle on each half square metre, of ten thousand, a million and ten million triangles:
-256 characters that walk (warm: each stays where its triangles are at hand), 10,000 that stand anywhere. Then 10,000
-that meet one another, with four neighbours within 2 m on average, beside the same that do not; what each of 100,000
-takes; and how long a mesh of a million triangles takes to build on one and on two threads.
+The scene is rolling ground with two triangles on each square metre: ten thousand, a million and ten
+million triangles. The program measures 256 walking characters (warm: candidates stay in the cache)
+and 10,000 scattered ones. It then measures 10,000 colliding characters with four neighbours within
+2 m on average, beside the same without collisions, the memory of each of 100,000, and the build of
+a mesh of a million triangles on one and two threads. It needs an installed pycct.
 """
 import argparse
 import gc
@@ -21,7 +22,7 @@ LOOK = {"radius": RADIUS, "height": HEIGHT, "contact_offset": CONTACT_OFFSET, "s
 
 
 def height(x, y):
-    """The ground of the `terrain` workload, without its steepest steps."""
+    """Return the height of the `terrain` workload, without its steepest steps."""
     k = 2 * np.pi
     return (4.0 * np.sin(k * x / 41) * np.cos(k * y / 37 + 0.7)
             + 1.6 * np.sin(k * x / 17 + 1.1) * np.sin(k * y / 19 + 0.3)
@@ -29,7 +30,7 @@ def height(x, y):
 
 
 def ground(triangles):
-    """Side of a square of 1 m cells with about so many triangles, and its arrays."""
+    """Return the side of a square of 1 m cells with about that many triangles, and its arrays."""
     side = round((triangles / 2) ** 0.5)
     line = np.arange(side + 1) - side / 2
     x, y = np.meshgrid(line, line, indexing="ij")
@@ -41,14 +42,14 @@ def ground(triangles):
 
 
 def scattered(n, side, seed):
-    """Places a little above the ground."""
+    """Return positions a little above the ground."""
     rng = np.random.default_rng(seed)
     at = rng.uniform(-0.5 * side + 2, 0.5 * side - 2, (n, 2))
     return np.column_stack([at, height(*at.T) + HALF_HEIGHT + 0.25])
 
 
 def courses(n, moves, seed):
-    """(moves, n, 3): walking on a turning course. It leads back, so that nobody leaves the ground."""
+    """Return displacements (moves, n, 3) on a turning course that stays on the ground."""
     rng = np.random.default_rng(seed)
     heading, rate = rng.uniform(0, 2 * np.pi, n), rng.choice([-1, 1], n) * rng.uniform(2.0, 4.0, n)
     course = heading + rate * DT * np.arange(moves)[:, None]
@@ -56,15 +57,18 @@ def courses(n, moves, seed):
 
 
 def timed(call):
-    """Seconds by the clock and of this process."""
+    """Return seconds by the clock and of this process."""
     wall, cpu = time.perf_counter(), time.process_time()
     result = call()
     return time.perf_counter() - wall, time.process_time() - cpu, result
 
 
 def microseconds(crowd, path, runs, threads=(1,)):
-    """(clock, processor) per move, for each number of threads: the best of some rounds over the path, by turns and all
-    from the same places, after one that warms up."""
+    """Return (clock, processor) per move for each number of threads.
+
+    Each figure is the best of some rounds over the path, in turn and all from the same positions,
+    after a warm-up round.
+    """
     places = crowd.positions.copy()
     best = [[] for _ in threads]
     for turn in range(runs + 1):
@@ -85,7 +89,7 @@ def row(what, *figures):
 
 
 def neighbours(crowd, reach=2.0):
-    """How many others stand within reach of a character, on average."""
+    """Return the mean number of other characters within reach of a character."""
     p = crowd.positions
     cells = {}
     for i, key in enumerate(map(tuple, np.floor(p[:, :2] / reach).astype(int).tolist())):
@@ -99,7 +103,7 @@ def neighbours(crowd, reach=2.0):
 
 
 def bytes_each(n, triangles):
-    """Resident memory that a crowd takes, after some moves, per character."""
+    """Return resident memory of a crowd per character, after some moves."""
     side, vertices, faces = ground(triangles)
     scene = pycct.Scene()
     scene.add(pycct.Mesh(vertices, faces))
@@ -124,7 +128,7 @@ def main():
     moves, runs = (30, 1) if quick else (120, 3)
     print(f"pycct {pycct.__version__}, Python {platform.python_version()}, {platform.machine()}\n")
 
-    # First: the allocator has nothing yet to give again.
+    # Memory is measured first, while the allocator has nothing to reuse.
     print("memory" + " " * 40 + "   bytes each")
     each = bytes_each(100_000, 100_000)
     row("100,000 characters, warm", "-" if each is None else f"{each:.0f}")
@@ -145,7 +149,7 @@ def main():
         del crowd, scene
 
     print("\n10,000 characters, four neighbours each" + " " * 7 + "        clock       cpu us   neighbours")
-    # Four in a circle of 2 m are one on pi square metres; slopes and the edge take one in six away.
+    # Four in a circle of 2 m are one on pi square metres. Slopes and the edge remove one in six.
     side = (10_000 * np.pi * 0.84) ** 0.5
     scene = pycct.Scene()
     scene.add(pycct.Mesh(*ground(100_000)[1:]))

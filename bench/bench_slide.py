@@ -1,11 +1,9 @@
-"""How long a step of the sweep/slide controller takes.
+"""Measure a step of the sweep/slide controller: ``python bench/bench_slide.py``.
 
-    python bench/bench_slide.py
-
-Each scene is a 16 x 256 x 16 chunk of cubes. Times are the least of several rounds of
-``run``, which releases the GIL once for all its steps, divided by the steps: processor
-time of the calling thread, which other work on the machine disturbs least. Only the
-lines with more than one thread are by the clock.
+Each scene is a 16 x 256 x 16 chunk of cubes. Times are the minimum of several rounds of ``run``,
+which releases the GIL once for all its steps, divided by the steps. They are processor time of the
+calling thread, which other programs disturb least. Lines with more than one thread are by the
+clock.
 """
 
 import time
@@ -19,7 +17,7 @@ DT = 1.0 / 60.0
 
 
 def best(action, rounds=7, clock=time.thread_time):
-    """Least seconds of several calls."""
+    """Return the least seconds of several calls."""
     times = []
     for _ in range(rounds):
         start = clock()
@@ -29,7 +27,7 @@ def best(action, rounds=7, clock=time.thread_time):
 
 
 def chunk(carve=None):
-    """A full chunk, something carved out of it."""
+    """Return a full chunk with a part carved out."""
     solid = np.ones((16, 256, 16), dtype=bool)
     if carve is not None:
         solid[carve] = False
@@ -39,7 +37,7 @@ def chunk(carve=None):
 
 
 def wander(n, speed=4.5, seed=1):
-    """Wishes that change direction every 40 frames and jump now and then."""
+    """Return wishes that change direction every 40 frames, with occasional jumps."""
     rng = np.random.default_rng(seed)
     angle = np.repeat(rng.uniform(0, 2 * np.pi, n // 40 + 1), 40)[:n]
     wish = np.zeros((n, 3))
@@ -49,7 +47,7 @@ def wander(n, speed=4.5, seed=1):
 
 
 def corridors():
-    """One cube wide corridors, two high, through the full chunk."""
+    """Return corridors, one cube wide and two high, through the full chunk."""
     solid = np.ones((16, 256, 16), dtype=bool)
     solid[1:15, 128:130, 1:15:4] = False
     solid[1:15:4, 128:130, 1:15] = False
@@ -59,7 +57,7 @@ def corridors():
 
 
 def noise(share=0.25, seed=3):
-    """Cubes at random."""
+    """Return random cubes."""
     world = CubeWorld()
     world.add_array(np.random.default_rng(seed).random((16, 256, 16)) < share)
     return world

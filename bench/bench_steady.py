@@ -1,8 +1,8 @@
-"""The worst of very many moves: ``python bench/bench_steady.py [--quick]``, with pycct installed.
+"""Measure the slowest of very many moves: ``python bench/bench_steady.py [--quick]``.
 
-A million single moves in `dungeon`: percentiles of what each computed (processor time of the thread, so that what else
-the machine does counts little), and the most iterations and triangles that one took. Then ten million moves of a crowd:
-resident memory before and after, which must not grow.
+The program makes a million single moves in `dungeon` and prints percentiles of their processor
+time, and the most iterations and triangles of one move. It then makes ten million moves of a crowd
+and prints resident memory before and after, which must not grow. It needs an installed pycct.
 """
 import argparse
 import gc
@@ -21,7 +21,7 @@ DT = 1 / 60
 
 
 def single(scene, places, ways, moves):
-    """Nanoseconds, iterations and triangles tested of each of so many moves; the courses again and again."""
+    """Return nanoseconds, iterations and triangles of each move; the courses repeat."""
     n, frames, _ = ways.shape
     hero = pycct.CharacterController(scene, **LOOK)
     spent, iterations, tested = (np.empty(moves, np.int64) for _ in range(3))
@@ -34,7 +34,7 @@ def single(scene, places, ways, moves):
         while k < moves:
             i = (k // frames) % n
             hero.teleport(places[i])
-            # Turned a little each round, so that no two rounds are the same.
+            # A small rotation in each round makes all rounds differ.
             turn = 0.1 * (k // (n * frames))
             c, s = np.cos(turn), np.sin(turn)
             course = [(c * x - s * y, s * x + c * y, z) for x, y, z in rows[i]] if turn else rows[i]
@@ -51,13 +51,13 @@ def single(scene, places, ways, moves):
 
 
 def overhead():
-    """Nanoseconds that two readings of the clock are apart with nothing between."""
+    """Return the nanoseconds between two consecutive readings of the clock."""
     clock = time.thread_time_ns
     return int(np.median([-clock() + clock() for _ in range(10_000)]))
 
 
 def crowd(scene, places, ways, moves):
-    """(MiB before, after, us per move) of so many moves of a crowd, once it is warm."""
+    """Return (MiB before, MiB after, us per move) of a warm crowd."""
     n, frames, _ = ways.shape
     path = np.ascontiguousarray(ways.swapaxes(0, 1))
     many = pycct.Crowd(scene, places, **LOOK)

@@ -1,10 +1,10 @@
-"""Level streaming: ``python bench/bench_streaming.py [--quick]``, with pycct installed.
+"""Measure level streaming: ``python bench/bench_streaming.py [--quick]``.
 
-A thousand chunk meshes of five thousand triangles each are in the scene; a loader thread makes
-new ones, adds them and takes old ones out, while another thread moves a character. How long the
-longest moves take, with the loader and without: in processor time of the moving thread (its own
-work: publishing what the loader changed, looking for candidates again) and by the clock (waiting
-for the scene's lock, for the GIL and, on a busy machine, for a processor).
+The scene contains a thousand chunk meshes of five thousand triangles. A loader thread builds, adds
+and removes chunks while another thread moves a character. The program prints the longest moves with
+and without the loader: in processor time of the moving thread (publishing, lookups) and by the
+clock (which adds waiting for the scene's lock, the GIL and a processor). It needs an installed
+pycct.
 """
 import argparse
 import sys
@@ -20,26 +20,26 @@ WIDE = 32           # chunks along a row
 
 
 def heights(k):
-    """Vertices of a chunk; all have the same triangles."""
+    """Return vertices of a chunk; all chunks have the same triangles."""
     x, y = np.meshgrid(np.arange(SIDE + 1.0), np.arange(SIDE + 1.0), indexing="ij")
     z = 0.3 * np.sin((x + 7 * k) * 0.3) * np.cos(y * 0.2)
     return np.stack([x, y, z], -1).reshape(-1, 3)
 
 
 def grid():
-    """Triangles of a chunk."""
+    """Return triangles of a chunk."""
     i, j = np.meshgrid(np.arange(SIDE), np.arange(SIDE), indexing="ij")
     a = (i * (SIDE + 1) + j).ravel()
     return np.concatenate([np.stack([a, a + SIDE + 1, a + SIDE + 2], 1), np.stack([a, a + SIDE + 2, a + 1], 1)])
 
 
 def place(k):
-    """Where chunk k stands."""
+    """Return the position of chunk k."""
     return (SIDE * (k % WIDE), SIDE * (k // WIDE), 0)
 
 
 def summary(label, cpu, wall):
-    """One line."""
+    """Format one line."""
     c, w = np.sort(cpu) * 1e6, np.sort(wall) * 1e6
     n = len(c)
     at = [int(n * q) for q in (0.5, 0.999, 0.9999)]
@@ -57,7 +57,7 @@ def main():
     placed = [scene.add(pycct.Mesh(heights(k), triangles), place(k)) for k in range(chunks)]
 
     def move(until):
-        """Moves until then; what each took."""
+        """Move until a time; return the times of all moves."""
         hero = pycct.CharacterController(scene, position=(25, 25, 3), step_offset=0.4)
         cpu, wall = [], []
         k = 0
@@ -77,11 +77,11 @@ def main():
     streamed = [0]
 
     def load():
-        """Takes a chunk out and puts a new one in its place, again and again."""
+        """Replace one chunk after another."""
         k = 1
         while not stop.is_set():
             mesh = pycct.Mesh(heights(streamed[0]), triangles)
-            at = 1 + k % (chunks - 1)      # not the one that is walked on
+            at = 1 + k % (chunks - 1)      # never the chunk of the character
             with scene.edit():
                 scene.remove(placed[at])
                 placed[at] = scene.add(mesh, place(at))

@@ -1,8 +1,9 @@
-"""Many characters in threads: ``python bench/bench_threads.py [--quick] [--pythons PYTHON ...]``.
+"""Measure threads: ``python bench/bench_threads.py [--quick] [--pythons PYTHON ...]``.
 
-The same moves as a Crowd, as a team of single controllers (``move_many``), each with one and two threads by turns, and
-as single moves from a ThreadPoolExecutor with one and two workers, which each take a share of the controllers. With
-other interpreters, those with pycct installed, one table for each: without the GIL single moves scale too.
+The same moves run as a Crowd, as a team of single controllers (``move_many``), each with one and
+two threads, and as single moves from a ThreadPoolExecutor whose one or two workers share the
+controllers. Other interpreters with an installed pycct get one table each; without the GIL single
+moves scale too.
 """
 import argparse
 import platform
@@ -22,7 +23,7 @@ LOOK = {"radius": RADIUS, "height": HEIGHT, "contact_offset": CONTACT_OFFSET, "s
         "slope_limit": SLOPE_LIMIT}
 SCENES = {"terrain": terrain, "dungeon": dungeon}
 DT = 1 / 60
-COPIES = 16  # of the 256 characters of a workload: calls of five milliseconds and more
+COPIES = 16  # of the 256 characters of a workload, for calls of five milliseconds and more
 THREADS = (1, 2)
 
 
@@ -83,8 +84,11 @@ class Executor(Team):
 
 
 def measure(jobs, path, rows, runs):
-    """(clock, processor) us per move of each job, the best of some rounds by turns after one that warms up; the median
-    of what the first took in a round to what each took; and where all ended."""
+    """Return (clock, processor) us per move of each job, ratios of rounds, and end positions.
+
+    Each time is the best of some rounds, in turn, after a warm-up. The ratio is the median over the
+    rounds of the time of the first job to that of each job.
+    """
     walls, cpus = [[] for _ in jobs], [[] for _ in jobs]
     for turn in range(runs + 1):
         for k in range(len(jobs)) if turn % 2 else reversed(range(len(jobs))):
@@ -101,7 +105,7 @@ def measure(jobs, path, rows, runs):
 
 
 def here(quick):
-    """The table of this interpreter."""
+    """Print the table of this interpreter."""
     gil = "without the GIL" if not getattr(sys, "_is_gil_enabled", lambda: True)() else "with the GIL"
     print(f"Python {platform.python_version()} {gil}, pycct {pycct.__version__}, {platform.machine()}")
     head = f"{'scene':<9} {'how':<28} {'threads':>7} {'us/move':>8} {'cpu us':>8} {'x one thread':>13}"

@@ -1,7 +1,8 @@
-"""Speed and memory of worlds: ``python bench/bench_world.py [--quick]``, with pycct installed.
+"""Measure scenes: ``python bench/bench_world.py [--quick]``.
 
-Building meshes, publishing moved actors, and questions, each as the best of a few runs in
-processor time of this thread: what a busy machine does meanwhile does not count.
+The program measures building meshes, publishing moved actors, and queries, each as the best of a
+few runs in processor time of this thread, which other programs disturb least. It needs an installed
+pycct.
 """
 import argparse
 import time
@@ -12,7 +13,7 @@ import pycct
 
 
 def best(call, runs):
-    """Least processor time of some calls, seconds, and the last result."""
+    """Return the least processor time of some calls in seconds, and the last result."""
     least, result = float("inf"), None
     for _ in range(runs):
         start = time.thread_time()
@@ -22,14 +23,14 @@ def best(call, runs):
 
 
 def terrain(n):
-    """A rolling heightfield of n by n cells."""
+    """Return a rolling heightfield of n by n cells."""
     x, y = np.meshgrid(np.arange(n + 1.0), np.arange(n + 1.0), indexing="ij")
     rough = np.random.default_rng(0).normal(size=x.shape) * 0.1
     return pycct.Heightfield(2.0 * np.sin(x * 0.11) * np.cos(y * 0.07) + rough)
 
 
 def soup(n):
-    """Loose triangles in a cube."""
+    """Return loose triangles in a cube."""
     rng = np.random.default_rng(1)
     corners = rng.uniform(0, 100, (n, 1, 3)) + rng.normal(size=(n, 3, 3))
     return corners.reshape(-1, 3), np.arange(3 * n).reshape(-1, 3)

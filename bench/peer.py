@@ -1,9 +1,10 @@
-"""What the peers' processes share: load a workload, run it on request, answer in JSON lines.
+"""Shared part of the peers' processes: load a workload, run it on request, answer in JSON lines.
 
-A peer module has ``NAME``, ``version()`` and a class ``Peer(meshes, positions, displacements, dt)`` with
-``run(clock, record=None)``, which makes all moves once, between ``clock.start()`` and ``clock.stop()``; ``THREADS`` of
-the class, if there, tells how many threads take part. `record`, when given, is an array (T + 1, n, 3) to fill with
-positions (z up); the time of a run that records does not count.
+A peer module has ``NAME``, ``version()`` and a class ``Peer(meshes, positions, displacements, dt)``
+with ``run(clock, record=None)``. The method makes all moves once, between ``clock.start()`` and
+``clock.stop()``. The optional ``THREADS`` of the class is the number of threads. `record` is None
+or
+an array (T + 1, n, 3) for positions (z up); the time of a recording run does not count.
 """
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from scenes import load
 
 
 def memory_mib(what="VmRSS"):
-    """Resident memory of this process, its greatest so far (VmHWM), MiB; None where /proc is missing."""
+    """Return resident memory of this process, its peak so far (VmHWM), MiB; None without /proc."""
     try:
         with open("/proc/self/status", encoding="ascii") as lines:
             return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(what + ":"))
@@ -28,7 +29,7 @@ def memory_mib(what="VmRSS"):
 
 
 class Clock:
-    """Nanoseconds that passed, and that this process computed, between starts and stops."""
+    """Wall-clock and processor nanoseconds between starts and stops."""
 
     def __init__(self):
         self.wall = self.cpu = 0

@@ -1,6 +1,6 @@
-"""pycct: the same characters and moves as one crowd, 120 calls of ``Crowd.move`` and readings of ``positions``.
+"""pycct: the same characters and moves as one crowd, 120 calls of ``Crowd.move`` and ``positions``.
 
-The characters do not meet, as in the other peers.
+The characters do not collide, as in the other peers.
 """
 import numpy as np
 

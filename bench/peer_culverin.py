@@ -1,7 +1,7 @@
-"""culverin (Jolt's CharacterVirtual): one character in the world, the starts one after another.
+"""culverin (Jolt's CharacterVirtual): one character in the scene, one start after another.
 
-y is up there. Jolt lifts the capsule by its padding of 2 cm, which stands for the contact offset; stick-to-floor and
-the like are fixed by the binding.
+culverin is y up. Jolt lifts the capsule by its padding of 2 cm, which replaces the contact offset.
+The binding fixes stick-to-floor and similar settings.
 """
 import culverin
 import numpy as np

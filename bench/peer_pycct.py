@@ -1,4 +1,4 @@
-"""pycct: one CharacterController, the starts one after another, `move()` and `position` from Python."""
+"""pycct: one CharacterController, one start after another, `move()` and `position` from Python."""
 import pycct
 from pycct import CharacterController, Mesh, Scene
 from scenes import CONTACT_OFFSET, HEIGHT, MIN_DISTANCE, RADIUS, SLOPE_LIMIT, STEP_OFFSET

@@ -1,4 +1,7 @@
-"""rapier3d: KinematicCharacterController.move_shape, one character after another; the caller keeps the position."""
+"""rapier3d: KinematicCharacterController.move_shape, one character after another.
+
+The caller stores the position.
+"""
 import math
 
 import rapier3d
@@ -6,7 +9,7 @@ import rapier3d
 from scenes import CONTACT_OFFSET, HEIGHT, RADIUS, SLOPE_LIMIT, STEP_OFFSET
 
 NAME = "rapier3d"
-SNAP = 0.4  # m, so that it keeps to slopes and stairs as the others do
+SNAP = 0.4  # m, so that it follows slopes and stairs as the others do
 
 
 def version():

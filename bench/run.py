@@ -1,9 +1,10 @@
-"""Measure pycct beside other character controllers: all in one run, by turns, in the same minutes.
+"""Measure pycct beside other character controllers, in turn, within the same minutes.
 
-Every peer lives in a process of its own. Round by round each makes all moves of a workload once, in an order that
-changes every round, so that a slow minute of the machine meets all of them. Figures are medians over the rounds. Two
-compare with culverin, each the median of the rounds' ratios: one of the time that the clock showed (how many times as
-fast), one of processor time, which a busy machine disturbs least and which adds up what all threads computed.
+Every peer runs in its own process. In each round every peer makes all moves of a workload once, in
+an order that changes every round, so that a slow minute of the machine affects all of them. Figures
+are medians over the rounds. Two columns compare with culverin, each as the median of the rounds'
+ratios: wall-clock time (times as fast) and processor time, which other programs disturb least and
+which adds up all threads.
 """
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ class Process:
 
 
 def measure(path, peers, runs):
-    """Rows of one workload: {peer: facts and times}."""
+    """Return rows of one workload: {peer: facts and times}."""
     processes = [Process(peer, path) for peer in peers]
     try:
         for process in processes:
@@ -99,7 +100,7 @@ def measure(path, peers, runs):
 
 
 def number(row, name, form):
-    """A figure of a row, or a dash."""
+    """Format a figure of a row, or a dash."""
     return "-" if row.get(name) is None else format(row[name], form)
 
 
@@ -126,7 +127,10 @@ def table(results):
 
 
 def plot(results, path):
-    """Bars of us per move, a group for each scene; returns the path, or None when matplotlib is not here."""
+    """Plot us per move as bars, one group for each scene.
+
+    Return the path, or None without matplotlib.
+    """
     try:
         import matplotlib
     except ImportError:

@@ -1,11 +1,12 @@
-"""Deterministic workloads: where 256 characters walk, and what they ask for.
+"""Deterministic workloads: levels, starts and displacements of 256 characters.
 
-`flat` (2 triangles), `terrain` (80,000), `dungeon` (18,264: corridors, stairs, ramps, pillars, low ceilings) are made
-here. `navmesh` (11,745) needs two level files, nav_test.obj and dungeon.obj, from the folder that PYCCT_LEVELS names or
-from ../shared/levels beside the project; without them it is left out.
+The module makes `flat` (2 triangles), `terrain` (80,000) and `dungeon` (18,264: corridors, stairs,
+ramps, pillars, low ceilings). `navmesh` (11,745) needs two level files, nav_test.obj and
+dungeon.obj, in the folder PYCCT_LEVELS or in ../shared/levels beside the project; without them it
+is skipped.
 
-z up, metres, seconds. Geometry and starts are multiples of 1/1024 m and displacements of 2**-20 m, so that every number
-is a float32 too: peers that compute in float32 get exactly the same level.
+z up, metres, seconds. Geometry and starts are multiples of 1/1024 m and displacements of 2**-20 m,
+so that every number is also a float32: peers that compute in float32 get exactly the same level.
 """
 from __future__ import annotations
 
@@ -26,11 +27,11 @@ def quantise(values, bits=10):
     return np.round(np.asarray(values, np.float64) * scale) / scale
 
 
-# --- distances, to find starts in the clear --------------------------------------------------------------------------
+# --- distances, to find starts in the clear -------------------------------------------------------
 
 
 def points_to_triangles(p, a, b, c):
-    """Squared distances; `p` is one point or one a triangle."""
+    """Squared distances; `p` is one point, or one point for each triangle."""
     ab, ac, ap, bp, cp = b - a, c - a, p - a, p - b, p - c
     d1, d2, d3, d4, d5, d6 = ((u * v).sum(1) for v in (ap, bp, cp) for u in (ab, ac))
     vc, vb, va = d1 * d4 - d3 * d2, d5 * d2 - d1 * d6, d3 * d6 - d5 * d4
@@ -59,7 +60,7 @@ def segment_to_segments(p0, p1, s, e):
 
 
 class Soup:
-    """Triangles with what a search for starts asks of them."""
+    """Triangles, prepared for the search for starts."""
 
     def __init__(self, vertices, triangles):
         self.a, self.b, self.c = (vertices[triangles[:, k]] for k in range(3))
@@ -71,7 +72,10 @@ class Soup:
         self.area = 0.5 * length
 
     def clearance(self, centre, reach=1.0):
-        """Distance from the axis of an upright capsule to the nearest triangle, inf if none is within reach."""
+        """Distance from the axis of an upright capsule to the nearest triangle.
+
+        Inf beyond reach.
+        """
         half_axis = np.array([0, 0, HEIGHT / 2])
         p0, p1 = centre - half_axis, centre + half_axis
         near = np.all((self.low <= p1 + reach) & (self.high >= p0 - reach), axis=1)
@@ -90,7 +94,7 @@ class Soup:
         return float(np.sqrt(best.min()))
 
     def column(self, x, y):
-        """Heights, and upward parts of the normals, of all surfaces on the vertical line through (x, y)."""
+        """Heights and vertical parts of the normals of all surfaces above and below (x, y)."""
         i = np.flatnonzero(
             (self.low[:, 0] <= x) & (self.high[:, 0] >= x) & (self.low[:, 1] <= y) & (self.high[:, 1] >= y)
         )
@@ -107,11 +111,14 @@ class Soup:
         return a[:, 2] - (n[:, 0] * (x - a[:, 0]) + n[:, 1] * (y - a[:, 1])) / n[:, 2], n[:, 2]
 
 
-# --- starts and displacements ----------------------------------------------------------------------------------------
+# --- starts and displacements ---------------------------------------------------------------------
 
 
 def displacements(rng):
-    """(CHARACTERS, FRAMES, 3): 5 m/s on a turning and weaving course, and 5 cm down."""
+    """Displacements (CHARACTERS, FRAMES, 3).
+
+    5 m/s on a turning and weaving course, and 5 cm down.
+    """
     heading = rng.uniform(0, 2 * np.pi, CHARACTERS)
     rate = rng.uniform(-0.6, 0.6, CHARACTERS)
     amplitude = rng.uniform(0.0, 0.4, CHARACTERS)
@@ -124,7 +131,10 @@ def displacements(rng):
 
 
 def starts(rng, soup, pick, count=CHARACTERS, gap=(0.06, 0.25), forbid=None):
-    """Centres of capsules that stand a little above a surface and touch nothing. pick(rng): (x, y, z, normal z)."""
+    """Centres of capsules a little above a surface, without contacts.
+
+    pick(rng): (x, y, z, normal z).
+    """
     found = []
     for _ in range(400 * count):
         spot = pick(rng)
@@ -140,7 +150,7 @@ def starts(rng, soup, pick, count=CHARACTERS, gap=(0.06, 0.25), forbid=None):
     raise RuntimeError("cannot place the characters")
 
 
-# --- the four workloads: (meshes, positions, displacements) ----------------------------------------------------------
+# --- the four workloads: (meshes, positions, displacements) ---------------------------------------
 
 
 def flat():
@@ -166,7 +176,7 @@ def terrain():
     i, j = np.meshgrid(np.arange(n), np.arange(n), indexing="ij")
     a = (i * (n + 1) + j).ravel()
     b, c, d = a + n + 1, a + n + 2, a + 1
-    # The two triangles of a cell stand next to each other.
+    # The two triangles of a cell are adjacent in the list.
     triangles = np.stack([np.stack([a, b, c], -1), np.stack([a, c, d], -1)], 1).reshape(-1, 3)
     soup = Soup(vertices, triangles)
 
@@ -211,7 +221,7 @@ class Boxes:
 
 
 class Tile:
-    """Places boxes in an 8 m square, turned by quarter turns."""
+    """Builder of boxes in an 8 m square, rotated by quarter turns."""
 
     def __init__(self, boxes, x, y, quarter):
         c, s = [(1, 0), (0, 1), (-1, 0), (0, -1)][quarter]
@@ -223,7 +233,10 @@ class Tile:
         self.boxes.upright(p.min(0), p.max(0))
 
     def ramp(self, u, v0, v1, rise, sense):
-        """Thick board at 30 degrees whose top goes from (u, 0) up (sense 1) or down (-1); returns its length in u."""
+        """Add a board at 30 degrees whose top rises (sense 1) or falls (-1) from (u, 0).
+
+        Return its length.
+        """
         angle, thick = np.radians(30.0), 0.5
         c, s = np.cos(angle), np.sin(angle)
         tilt = np.array([[c, 0, -s * sense], [0, 1, 0], [s * sense, 0, c]])
@@ -255,7 +268,7 @@ def _pillars(tile, rng):
             tile.box([a - w, b - w, 0], [a + w, b + w, 3])
 
 
-def _low(tile, _rng):  # ceilings: one to walk under, one too low; a kerb
+def _low(tile, _rng):  # ceilings: one high enough, one too low; a kerb
     tile.box([-3, -3, 2.0], [3, 0, 2.25])
     tile.box([-3, 0, 1.625], [3, 3, 2.25])
     for a, b in ((-3, -3), (3, -3), (-3, 3), (3, 3)):
@@ -332,7 +345,7 @@ def levels_folder():
 
 
 def _read_obj(path):
-    """Vertices turned from y up to z up, and triangles that are still something after quantising."""
+    """Return vertices, rotated to z up, and the triangles that keep an area when quantised."""
     vertices, triangles = [], []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         word = line.split()
@@ -353,7 +366,7 @@ def navmesh():
         return None
     rng = np.random.default_rng(1004)
     first, second = _read_obj(folder / "nav_test.obj"), _read_obj(folder / "dungeon.obj")
-    # Beside each other, by a whole number of metres.
+    # Side by side, at a whole number of metres.
     shift = np.ceil(first[0][:, 0].max() - second[0][:, 0].min() + 20)
     meshes = [first, (second[0] + [shift, 0, 0], second[1])]
     positions = []
@@ -381,7 +394,7 @@ SCENES = {"flat": flat, "terrain": terrain, "dungeon": dungeon, "navmesh": navme
 
 
 def write(name, folder):
-    """Make one workload and store it as folder/name.npz; None when its level files are missing."""
+    """Store one workload as folder/name.npz; return None if its level files are missing."""
     made = SCENES[name]()
     if made is None:
         return None

@@ -1,4 +1,4 @@
-"""Sphinx site: ``make docs``. Nothing is fetched: no intersphinx, no fonts or scripts from elsewhere."""
+"""Sphinx site: ``make docs``. It fetches nothing: no intersphinx, no external fonts or scripts."""
 
 import pycct
 
@@ -33,7 +33,7 @@ html_copy_source = False
 
 
 def without_self(app, what, name, obj, options, signature, returns):
-    """Compiled methods show self among their arguments."""
+    """Remove self from the signatures of compiled methods."""
     if signature and what == "method":
         for start in ("(self, ", "(self"):
             if signature.startswith(start):
@@ -42,6 +42,6 @@ def without_self(app, what, name, obj, options, signature, returns):
 
 
 def setup(app):
-    """Hooks."""
-    # Before numpydoc, which would answer first.
+    """Register the hooks."""
+    # Runs before numpydoc, which would return a signature first.
     app.connect("autodoc-process-signature", without_self, priority=100)

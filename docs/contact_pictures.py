@@ -2,8 +2,9 @@
 
     python docs/contact_pictures.py [folder]
 
-Writes one picture per pair (default: docs/contacts). A is blue, B is grey; red dots are the
-contacts on B, red lines lead to the points on A that they imply, the green arrow is the normal.
+The program writes one picture for each pair (default: docs/contacts). A is blue and B is grey. Red
+dots are the contacts on B, red lines lead to the implied points on A, and the green arrow is the
+normal.
 """
 import itertools
 import math
@@ -33,7 +34,7 @@ def prism(n, radius, height):
 
 
 def turned(axis, angle):
-    """A quaternion."""
+    """Return a quaternion."""
     axis = np.array(axis, dtype=float)
     return (*(axis / np.linalg.norm(axis) * math.sin(angle / 2)), math.cos(angle / 2))
 
@@ -65,7 +66,7 @@ LOWER = {
 
 
 def polygons(shape, pose):
-    """Faces to draw."""
+    """Return the faces of a shape."""
     r, t = matrix(pose[1]), np.array(pose[0])
     if isinstance(shape, Sphere | Capsule):
         half = getattr(shape, "height", 0.0) / 2
@@ -85,7 +86,7 @@ def polygons(shape, pose):
 
 
 def draw(upper, lower, path):
-    """One picture; returns the number of contacts."""
+    """Draw one picture and return the number of contacts."""
     (a, pose_a), (b, pose_b) = UPPER[upper], LOWER[lower]
     m = contacts_between(a, b, pose_a, pose_b)
     figure = plt.figure(figsize=(4, 3.6))

@@ -23,7 +23,10 @@ BLUE, DARK, RED, GREEN, GREY = "tab:blue", "#0b3c6f", "tab:red", "tab:green", "0
 
 
 def history():
-    """A target walks behind a wall; the shooter sees it 6.5 ticks late. Returns the figure and the two hits."""
+    """A target walks behind a wall; the shooter sees it 6.5 ticks late.
+
+    Returns the figure and the two hits.
+    """
     scene = Scene()
     scene.add(Plane((0, 0, 1)))
     scene.add(Box((0.6, 0.1, 1)), position=(1.2, -0.9, 1))
@@ -72,7 +75,10 @@ def history():
 
 
 def audit(n=16, ticks=60):
-    """Refused honest members and missed cheats over the tolerance. Returns the figure and both shares."""
+    """Refused honest members and missed cheats over the tolerance.
+
+    Returns the figure and both shares.
+    """
     tolerances = (0.0, 0.0005, 0.001, 0.002, 0.005, 0.02, 0.1)
     starts = np.column_stack([np.full(n, -30.0), np.linspace(-30, 30, n), np.full(n, REST)])
     shares = {"honest members refused": [], "1 % too fast, missed": [], "10 % too fast, missed": []}
@@ -110,7 +116,10 @@ def audit(n=16, ticks=60):
 
 
 def timeline():
-    """A late turn: where a member was, and where it is after the correction. Returns the figure and both ends."""
+    """A late turn: where a member was, and where it is after the correction.
+
+    Returns the figure and both ends.
+    """
     scene = Scene()
     scene.add(Plane((0, 0, 1)))
     scene.add(Box((0.2, 0.7, 1)), position=(2.2, 0.4, 1))

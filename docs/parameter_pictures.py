@@ -1,9 +1,10 @@
-"""Draw what each parameter of a character does, from moves that the library makes.
+"""Draw the effect of each parameter of a character, from moves of the library.
 
     python docs/parameter_pictures.py [folder] [name ...]
 
-Writes one picture per parameter (default: all of them into docs/parameters). Every capsule stands where
-a move ended. Grey is the world; blue is the way, paler the earlier; dark blue is the end. To scale, metres.
+The program writes one picture for each parameter (default: all of them into docs/parameters). Every
+capsule marks the end of a move. The scene is grey, the path blue (paler at its start), and the end
+dark blue. Axes are in metres and to scale.
 """
 import math
 import sys
@@ -27,7 +28,10 @@ DEEP = 3.0  # half depth of prisms, metres
 
 
 def world(*things):
-    """A scene with a floor at z = 0 and what is given: (x, z) polygons or (shape, position, more) tuples."""
+    """A scene with a floor at z = 0 and objects.
+
+    (x, z) polygons or (shape, position, more) tuples.
+    """
     scene = Scene()
     scene.add(Plane((0, 0, 1)))
     for thing in things:
@@ -40,7 +44,7 @@ def world(*things):
 
 
 def prism(corners):
-    """A convex polygon in x and z, drawn out along y."""
+    """A convex polygon in x and z, extruded along y."""
     return ConvexHull([(x, y, z) for x, z in corners for y in (-DEEP, DEEP)])
 
 
@@ -55,7 +59,7 @@ def ramp(x0, x1, degrees, z0=0.0):
 
 
 def walk(hero, displacement, moves):
-    """Positions before and after each of so many equal moves."""
+    """Positions before and after each of several equal moves."""
     places = [hero.position]
     for _ in range(moves):
         hero.move(displacement, DT)
@@ -75,18 +79,18 @@ def stand(scene, x=0.0, **parameters):
 
 
 def axes_of(view):
-    """Which coordinates a view shows."""
+    """Coordinates that a view shows."""
     return (0, 2) if view == "side" else (0, 1)
 
 
 def flat(point, view):
-    """A point in a view."""
+    """Project a point into a view."""
     i, j = axes_of(view)
     return point[i], point[j]
 
 
 def corners_of(actor):
-    """Corners of a box or hull in the world."""
+    """World corners of a box or hull."""
     shape = actor.shape
     if isinstance(shape, Box):
         hx, hy, hz = shape.half_extents
@@ -104,7 +108,7 @@ def corners_of(actor):
 
 
 def draw_world(axes, scene, view, colours=None):
-    """Everything in a scene."""
+    """Draw all shapes of a scene."""
     for actor in [*scene.actors, *scene.obstacles]:
         colour = (colours or {}).get(actor.id, GREY)
         if isinstance(actor.shape, Plane):
@@ -160,7 +164,7 @@ def draw_capsule(axes, hero, position, view, colour=BLUE, alpha=1.0, fill=0.0, z
 
 
 def draw_way(axes, hero, places, view="side", every=None, colour=BLUE, dark=DARK):
-    """Capsules along a way, and the line of its centre."""
+    """Draw capsules along a path, and the line of their centres."""
     n = len(places) - 1
     every = every or max(1, n // 5)
     shown = [i for i in range(0, n, every) if math.dist(places[i], places[-1]) > 0.12]
@@ -171,9 +175,9 @@ def draw_way(axes, hero, places, view="side", every=None, colour=BLUE, dark=DARK
 
 
 def frame(axes, title, x, y, note=None, good=None):
-    """Limits, equal scale, a title in the words of the argument, and what happened below."""
+    """Set limits, equal scale, the title (the argument) and a note below."""
     axes.set(xlim=x, ylim=y, aspect="equal")
-    # As high as the panel needs, with room for title and words.
+    # The height fits the panel, with space for title and note.
     width, n = axes.figure.get_figwidth(), len(axes.figure.axes)
     axes.figure.set_figheight(min((width / n - 0.4) * (y[1] - y[0]) / (x[1] - x[0]), 4.2) + 0.85)
     axes.set_title(title, fontsize=10, family="monospace")
@@ -185,7 +189,7 @@ def frame(axes, title, x, y, note=None, good=None):
 
 
 def say(axes, text, at, to=None, colour="0.15", size=8, ha="center"):
-    """A word with an arrow."""
+    """Draw a text with an arrow."""
     if to is None:
         axes.text(*at, text, fontsize=size, color=colour, ha=ha, va="center", zorder=8,
                   bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.75})
@@ -196,7 +200,7 @@ def say(axes, text, at, to=None, colour="0.15", size=8, ha="center"):
 
 
 def measure(axes, a, b, text, side=0.08, colour=RED, size=9):
-    """A double arrow between two points, and its name beside it."""
+    """Draw a double arrow between two points, with its name."""
     axes.annotate("", xy=b, xytext=a, arrowprops={"arrowstyle": "<->", "color": colour, "linewidth": 1.1,
                                                   "shrinkA": 0, "shrinkB": 0}, zorder=8)
     x, y = (a[0] + b[0]) / 2, (a[1] + b[1]) / 2
@@ -217,7 +221,7 @@ def panels(n, width=4.2):
 
 
 def size():
-    """Names of lengths, on a character that has come to rest. The contact offset is ten times the default."""
+    """Names of lengths, on a resting character. The contact offset is ten times the default."""
     scene = world()
     hero = stand(scene, contact_offset=0.1, step_offset=0.3)
     hero.position = (0, 0, 1.4)
@@ -356,7 +360,7 @@ def step_offset():
 
 
 def headroom():
-    """The way up lifts the head as well."""
+    """The UP pass lifts the head as well."""
     figure, axes = panels(2)
     ends = []
     for ax, s in zip(axes, (0.1, 0.5), strict=True):
@@ -438,7 +442,7 @@ def climbing_mode():
 
 
 def non_walkable_mode():
-    """Set down on a slope of 60 degrees."""
+    """A character placed on a slope of 60 degrees."""
     figure, axes = panels(2)
     ends = []
     for ax, mode in zip(axes, ("prevent_climbing", "force_sliding"), strict=True):
@@ -512,7 +516,7 @@ def prevent_vertical_sliding():
 
 
 def hill(x0, x1, degrees, top=None):
-    """A mesh: level ground up to x0, then a slope, seen from the side; walls grow on meshes only."""
+    """A mesh: level ground up to x0, then a slope; only meshes have invisible walls."""
     rise = (x1 - x0) * math.tan(math.radians(degrees))
     xz = [(-3, 0.0), (x0, 0.0), (x1, rise), (x1 + 2, rise)]
     vertices = [(x, y, z) for x, z in xz for y in (-DEEP, DEEP)]
@@ -547,7 +551,7 @@ def invisible_wall_height():
 
 
 def max_jump_height():
-    """The volume that is looked up at once, in a fall beside a steep slope."""
+    """The volume of the candidate cache, in a fall beside a steep slope."""
     figure, axes = panels(2)
     ends = []
     for ax, j in zip(axes, (0.0, 2.0), strict=True):
@@ -614,7 +618,7 @@ def collide():
 
 
 def hits():
-    """Every collision of a walk, as on_hit is told it."""
+    """Every collision of a walk, from on_hit."""
     scene = world(block(1.2, 1.8, 0, 0.3), block(3.2, 3.6, 0, 2.4), [(1.9, 3.0), (2.6, 2.15), (2.9, 3.0)])
     told = []
     hero = stand(scene, on_hit=told.append)
@@ -664,7 +668,7 @@ def behavior():
 
 
 def filter_():
-    """A door that is met only while the filter says so, from above."""
+    """A door that collides only if the filter returns True, from above."""
     figure, axes = panels(2)
     ends = []
     for ax, is_open in zip(axes, (False, True), strict=True):
@@ -734,7 +738,7 @@ PICTURES = {
 
 
 def main():
-    """Draw all, or those that are named."""
+    """Draw all pictures, or the named ones."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "parameters"
     folder.mkdir(parents=True, exist_ok=True)
     for name in sys.argv[2:] or PICTURES:

@@ -2,9 +2,9 @@
 
     python examples/server_tick.py
 
-Players send inputs; the server moves their characters sixty times a second, a lift goes up and down, and
-whoever touches the coin takes it. At the end the run is repeated from a snapshot and must give the same bits.
-``make lint`` checks this file with ``mypy --strict``.
+Players send inputs, and the server moves their characters sixty times a second. A lift goes up and
+down, and the first player to touch the coin gets it. At the end the run is repeated from a snapshot
+and must return the same bits. ``make lint`` checks this file with ``mypy --strict``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WORLD, PICKUPS, PLAYERS = 1, 2, 4
 
 @dataclass(frozen=True)
 class Input:
-    """What a client asked for in one tick."""
+    """Input of a client in one tick."""
 
     walk: tuple[float, float] = (0.0, 0.0)
     jump: bool = False
@@ -59,11 +59,11 @@ class Player:
         return flags
 
     def walls(self) -> list[Hit]:
-        """What stopped it aside in its last move."""
+        """Hits of the last move's side pass."""
         return [hit for hit in self.body.hits if hit.pass_.name == "SIDE"]
 
     def snapshot(self) -> tuple[bytes, float, int]:
-        """All that decides its next ticks."""
+        """Everything that decides the next ticks."""
         return self.body.save(), self.rise, self.coins
 
     def restore(self, data: tuple[bytes, float, int]) -> None:
@@ -73,7 +73,7 @@ class Player:
 
 
 class Game:
-    """The world and who is in it."""
+    """The scene and its players."""
 
     def __init__(self) -> None:
         self.scene = Scene()
@@ -102,7 +102,7 @@ class Game:
             self.collect(player)
 
     def collect(self, player: Player) -> None:
-        """Give the coin to who touches it."""
+        """Give the coin to a player that touches it."""
         position, rotation = player.body.pose
         for other in self.scene.overlap(player.body.shape, position, rotation, mask=PICKUPS):
             self.scene.remove(other)
@@ -119,7 +119,7 @@ def play(game: Game, ticks: int) -> list[tuple[float, float, float]]:
 
 
 def main() -> None:
-    """Play, tell, and play again."""
+    """Play, print, and play again."""
     game = Game()
     play(game, 60)
     saved = [player.snapshot() for player in game.players]
@@ -131,7 +131,7 @@ def main() -> None:
 
     again = Game()
     again.ticks = ticks
-    # Restoring needs the same world: the lift where it was.
+    # Restoring needs the same scene: the lift at its old position.
     again.lift.move_to((0, 5, 0.1 + 1.5 * (1 - math.cos(ticks * DT))))
     for player, data in zip(again.players, saved, strict=True):
         player.restore(data)

@@ -1,12 +1,13 @@
-"""Train an agent to find its way through dungeons that it has never seen, with PPO of stable-baselines3.
+"""Train an agent to find its way through unknown dungeons, with PPO of stable-baselines3.
 
     pip install "pycct[rl,train]"
     python examples/train_ppo.py                     # ten minutes on two cores
     python examples/train_ppo.py --minutes 2 --seed 1
-    python examples/train_ppo.py --short             # some seconds: shows that all parts fit
+    python examples/train_ppo.py --short             # some seconds: a test of all parts
 
-The agent learns in 256 dungeons and is tested in 200 others. The learning curve is written to ``ppo_goal.csv``, and
-drawn to ``ppo_goal.png`` where matplotlib is installed.
+The agent learns in 256 dungeons and is tested in 200 others. The program writes the learning curve
+to
+``ppo_goal.csv`` and, with matplotlib, draws it to ``ppo_goal.png``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ TEST_LEVELS = range(1_000_000, 1_000_200)
 
 
 class Adapter(VecEnv):
-    """A `CrowdVectorEnv` as stable-baselines3 wants it: its own reset, step in two halves, a list of infos."""
+    """A `CrowdVectorEnv` with the interface of stable-baselines3.
+
+    That interface has its own reset, a step in two halves, and a list of infos.
+    """
 
     def __init__(self, envs: CrowdVectorEnv, seed: int) -> None:
         if envs.metadata["autoreset_mode"].value != "SameStep":
@@ -40,11 +44,11 @@ class Adapter(VecEnv):
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
 
     def reset(self) -> Any:
-        """Begin the first episodes of all seeds."""
+        """Start the first episodes of all seeds."""
         return self.envs.reset(seed=self.first_seed)[0]
 
     def step_async(self, actions: Any) -> None:
-        """Keep the actions for `step_wait`."""
+        """Store the actions for `step_wait`."""
         self.actions = actions
 
     def step_wait(self) -> Any:
@@ -82,7 +86,7 @@ class Adapter(VecEnv):
 
 
 class Curve(BaseCallback):
-    """Stops when the time is up, and keeps the share of episodes that have ended well."""
+    """Stop when the time is up, and record the share of successful episodes."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
@@ -100,7 +104,8 @@ class Curve(BaseCallback):
         return time.monotonic() - self.begun < self.seconds
 
     def _on_rollout_end(self) -> None:
-        # So many steps that every environment has ended an episode, else short ones would count more.
+        # So many steps that every environment has ended an episode, else short ones would count
+        # more.
         window = self.training_env.num_envs * self.training_env.get_attr("episodes")[0].task.max_steps
         if self.num_timesteps - self.counted >= window:
             self.counted = self.num_timesteps
@@ -111,11 +116,11 @@ class Curve(BaseCallback):
 
 
 def score(model: PPO, rays: int, levels: range, seed: int) -> float:
-    """Share of levels whose goal is reached, one episode each, without noise in the actions."""
+    """Return the share of solved levels, one episode each, without noise in the actions."""
     reached = np.zeros(len(levels), bool)
     for k in range(0, len(levels), 50):
         some = levels[k : k + 50]
-        # One environment a level.
+        # One environment for each level.
         parts = [CrowdVectorEnv("Goal", 1, levels=[level], rays=rays, autoreset_mode="Disabled") for level in some]
         observations = np.concatenate([envs.reset(seed=seed)[0] for envs in parts])
         running = np.ones(len(some), bool)
@@ -167,7 +172,7 @@ def main() -> None:
 
 
 def draw(rows: list[tuple[float, int, float]], path: Path) -> None:
-    """The learning curve as a picture."""
+    """Draw the learning curve."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -1,10 +1,10 @@
 # cython: language_level=3
-"""The C-level API: what a Cython module that cimports from an installed pycct asks first. See docs/c_api.md."""
+"""Version check of the C-level API, for Cython modules that cimport pycct. See docs/c_api.md."""
 from pycct.runtime.abi cimport ABI_VERSION
 
 
 cdef inline int check_abi() except -1:
-    """Raise ImportError unless the pycct imported now was built with the headers that the caller was compiled with."""
+    """Raise ImportError if the caller was compiled with other headers than the imported pycct."""
     try:
         from pycct.runtime.build_info import ABI_VERSION as found
     except ImportError as e:

@@ -1,24 +1,27 @@
-"""Kinematic character controller: a capsule that walks, slides, steps and falls by PhysX's rules.
+"""Kinematic character controller: capsules that walk, slide, climb steps and fall by PhysX rules.
 
-World
-    `Scene`, `Actor`, `Obstacle`; the shapes `Mesh`, `Heightfield`, `Box`, `Sphere`, `Capsule`, `ConvexHull`,
-    `Plane`, `Triangle`; `load_level`, `load_scene`, `load_heightfield`. A scene answers `raycast`,
-    `sweep`, `overlap`, `penetration` and `closest_points`, each with a ``_many`` twin.
+Scenes
+    `Scene`, `Actor`, `Obstacle`; the shapes `Mesh`, `Heightfield`, `Box`, `Sphere`, `Capsule`,
+    `ConvexHull`, `Plane`, `Triangle`; `load_level`, `load_scene`, `load_heightfield`. The queries
+    of a scene are `raycast`, `sweep`, `overlap`, `penetration` and `closest_points`, each with a
+    ``_many`` twin.
 Characters
-    `CharacterController` with its `Hit`, `Ground`, `State` and `Contacts`; `separate`; the modes `ClimbingMode`,
-    `NonWalkableMode`, `Behavior`, `Rules`; the results `CollisionFlags`, `Pass`, `Region`.
+    `CharacterController` with its `Hit`, `Ground`, `State` and `Contacts`; `separate`; the modes
+    `ClimbingMode`, `NonWalkableMode`, `Behavior`, `Rules`; the results `CollisionFlags`, `Pass`,
+    `Region`.
 Many characters
     `Crowd` with `CrowdMember` and `GroundArrays`; `Worlds`, many scenes for one crowd; `move_many`,
     `save_many`, `restore_many`.
 Shape against shape
-    `distance_between`, `contacts_between`, each with a ``_many`` twin; `ContactManifold`; `HullTables`.
-Block worlds
-    `CubeWorld`, `SweepSlideController`, `step_many`; `pycct.slide`, what they tell.
+    `distance_between`, `contacts_between`, each with a ``_many`` twin; `ContactManifold`;
+    `HullTables`.
+Cube worlds
+    `CubeWorld`, `SweepSlideController`, `step_many`; `pycct.slide` with their records.
 This build
     `show_config`, `RESULTS_VERSION`.
 Geometry
     `pycct.kernels`, `pycct.toolbox`, `decompose_movement`, `expanding_polygon`.
-The same in plain Python
+Plain Python twin
     `pycct.reference`.
 """
 
@@ -157,7 +160,7 @@ __all__ = [
     "step_many",
 ]
 
-# What the reference has not.
+# Names that the reference does not have.
 _COMPILED = {
     "ClosestArrays",
     "ClosestPoints",
@@ -191,7 +194,7 @@ if PURE:
     __all__[:] = [name for name in __all__ if name not in _COMPILED]
 
 
-# Nothing for a type checker to see: with this it would take any name for one of pycct.
+# Hidden from type checkers, which would otherwise accept any name.
 if not TYPE_CHECKING:
 
     def __getattr__(name):

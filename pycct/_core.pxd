@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The CharacterController around the move."""
+"""CharacterController around the move."""
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
@@ -26,29 +26,30 @@ cdef enum:
 cdef class CharacterController:
     cdef object __weakref__
     cdef readonly Scene scene
-    # What a team reads and writes while it holds the GIL stands side by side.
+    # The fields that a team uses with the GIL are adjacent in memory.
     cdef int busy
-    cdef int barred                         # REMOVED, LISTENED: why a move cannot begin at once
-    cdef move_frame* now                    # as it is; these three take turns
-    cdef move_frame* before                 # where the last move began, for explain_last
+    cdef int barred                         # REMOVED, LISTENED: reasons why a move cannot start at once
+    cdef move_frame* now                    # current frame; the three frames rotate
+    cdef move_frame* before                 # start of the last move, for explain_last
     cdef move_frame* trial                  # a move that has not taken effect yet
-    cdef hit_log* log                   # of the last move that took effect
+    cdef hit_log* log                   # hits of the last committed move
     cdef hit_log* trial_log
     cdef object on_hit_
     cdef object behavior_
     cdef object filter_
-    cdef object asked_filter            # of the last move, for explain_last
+    cdef object asked_filter            # filter of the last move, for explain_last
     cdef Actor proxy_
     cdef controller_params params
-    cdef int32_t slot                   # in the scene's neighbours, -1: others do not meet it
+    cdef int32_t slot                   # in the scene's grid of characters, -1: does not collide
     cdef move_scratch scratch
-    # What a large team, whose threads have the scratch, keeps of it; or there is so little near that it uses its own.
+    # Compact cache for large teams, whose threads own the scratch memory; unused with few
+    # candidates.
     cdef compact_cache kept
     cdef bint has_little_near
     cdef move_frame[3] frames
     cdef hit_log[2] logs
-    cdef readonly int64_t id            # among the actors, obstacles and characters of the scene
-    cdef PyObject* neighbours           # the scene's; a reference that the garbage collector does not clear
+    cdef readonly int64_t id            # unique among the actors, obstacles and characters of the scene
+    cdef PyObject* neighbours           # those of the scene; a reference that the garbage collector does not clear
     cdef public object user_data
     cdef bint may_enter(self) noexcept
     cdef int enter(self) except -1
@@ -75,5 +76,6 @@ cdef class CharacterController:
     cdef int _set(self, str name, object value) except -1
 
 
-# Call the listeners of all scenes of these controllers, each with those of its scene as ``controllers``.
+# Call the listeners of all scenes of these controllers, each with those of its scene as
+# ``controllers``.
 cdef int tell_together(str name, list heroes, dict arguments) except -1

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The CharacterController around the move: arguments, callbacks, state, results."""
+"""CharacterController: arguments, callbacks, state and results around the move."""
 import copy
 import logging
 import weakref
@@ -103,12 +103,12 @@ from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalka
 from pycct.runtime.version import RESULTS_VERSION
 from pycct.character.explanation import KINDS, Event, Explanation
 
-# Shares of the axis that count as the bottom and the top of the capsule (SWEEP 6.3).
+# Shares of the axis for the bottom and the top of the capsule (SWEEP 6.3).
 cdef double BOTTOM_REGION = 0.1
 cdef double TOP_REGION = 0.9
 cdef tuple FLAGS = tuple([CollisionFlags(i) for i in range(8)])
 cdef tuple PASSES = (Pass.UP, Pass.SIDE, Pass.DOWN, Pass.SENSOR)
-# Silent until the program that uses it says where its log goes.
+# Silent until the program configures the log.
 cdef object logger = logging.getLogger("pycct")
 logger.addHandler(logging.NullHandler())
 
@@ -122,7 +122,7 @@ cdef vec3 _as_place(object value, str name) except *:
 
 cdef int _move_here(const controller_params* p, const move_frame* now, move_frame* next_, const move_world* w,
                     move_scratch* scratch, hit_log* log, vec3 d, double time, double least) noexcept nogil:
-    """`moment_make` in the floating-point environment of moves."""
+    """Call `frame_advance` in the floating-point environment of moves."""
     cdef unsigned long long env = fp_enter()
     cdef int status = frame_advance(p, now, next_, w, scratch, NULL, log, d, time, least)
     fp_leave(env)
@@ -147,13 +147,13 @@ def decompose_movement(displacement, up=(0.0, 0.0, 1.0), step_offset=0.5, standi
     step_offset : float
         Metres, >= 0.
     standing_on_moving : bool
-        The character stands on something that moves.
+        Whether the character stands on a moving platform.
 
     Returns
     -------
     dict
-        up_vector, side_vector, down_vector (tuples of floats, metres), step_offset
-        (0 when cancelled by a jump), is_moving_up, has_side_movement.
+        up_vector, side_vector, down_vector (tuples of floats, metres), step_offset (0 if a jump
+        cancels it), is_moving_up, has_side_movement.
     """
     cdef decomposition d = decompose(as_vec3(displacement, "displacement"), as_unit(up, "up"),
                                      as_not_negative(step_offset, "step_offset"),
@@ -175,11 +175,11 @@ cdef class Hit:
     Attributes
     ----------
     actor, controller, obstacle : object
-        What was hit: one of them; None when it is gone.
+        The object that was hit, in one of them; None if it has been removed.
     triangle : int or None
-        Of a mesh or heightfield, as you numbered it.
+        Index in the mesh or heightfield, in the order of your triangles.
     data : int or None
-        The number that the mesh has for the triangle.
+        The mesh's ``triangle_data`` of the triangle.
     """
 
     cdef readonly object actor
@@ -191,14 +191,14 @@ cdef class Hit:
 
     @property
     def other(self):
-        """The actor, controller or obstacle that was hit; None when it is gone."""
+        """The actor, controller or obstacle that was hit; None if it has been removed."""
         if self.actor is not None:
             return self.actor
         return self.controller if self.controller is not None else self.obstacle
 
     @property
     def dynamic(self):
-        """True for a dynamic body, which is yours to push: at position, along direction."""
+        """True for a dynamic body, which the game may push at ``position`` along ``direction``."""
         return bool(self.r.dynamic)
 
     @property
@@ -208,32 +208,35 @@ cdef class Hit:
 
     @property
     def normal(self):
-        """Unit normal, out of what was hit."""
+        """Unit normal, out of the object that was hit."""
         return from_vec3(self.r.normal)
 
     @property
     def direction(self):
-        """Unit direction of the motion that hit."""
+        """Unit direction of the motion at the hit."""
         return from_vec3(self.r.direction)
 
     @property
     def length(self):
-        """How long the motion still was, metres."""
+        """Length of the motion that remained, metres."""
         return self.r.length
 
     @property
     def distance(self):
-        """How far along the direction the hit is, metres."""
+        """Distance to the hit along the direction, metres."""
         return self.r.distance
 
     @property
     def time(self):
-        """Distance as a share of the motion that was left; a little over 1 within the contact offset."""
+        """Distance as a share of the remaining motion.
+
+        Slightly above 1 within the contact offset.
+        """
         return self.r.distance / self.r.length
 
     @property
     def region(self):
-        """Part of the capsule (Region), by the place on its axis (SWEEP 6.3)."""
+        """Part of the capsule (Region), by the position on its axis (SWEEP 6.3)."""
         if self.r.along <= BOTTOM_REGION:
             return Region.BOTTOM
         return Region.TOP if self.r.along >= TOP_REGION else Region.SIDE
@@ -258,7 +261,7 @@ cdef class Hit:
 
 def _hit_again(actor, controller, obstacle, triangle, data, dynamic, pass_, position, normal, direction, length,
                distance, along):
-    """A pickled or copied Hit."""
+    """Return a pickled or copied Hit."""
     cdef Hit h = Hit.__new__(Hit)
     h.actor, h.controller, h.obstacle, h.triangle, h.data = actor, controller, obstacle, triangle, data
     h.r.dynamic = dynamic
@@ -272,18 +275,18 @@ def _hit_again(actor, controller, obstacle, triangle, data, dynamic, pass_, posi
 
 @cython.final
 cdef class Ground:
-    """What a character stands on.
+    """The ground below a character.
 
     Attributes
     ----------
     actor, controller, obstacle : object
-        What it is: one of them; None when it is gone.
+        The object below, in one of them; None if it has been removed.
     triangle : int or None
-        Of a mesh or heightfield, as you numbered it.
+        Index in the mesh or heightfield, in the order of your triangles.
     data : int or None
-        The number that the mesh has for the triangle.
+        The mesh's ``triangle_data`` of the triangle.
     walkable : bool
-        No steeper than the slope limit, by the triangle's normal where there is one.
+        Whether the slope is within the limit, by the triangle's normal if there is one.
     """
 
     cdef readonly object actor
@@ -301,7 +304,7 @@ cdef class Ground:
 
     @property
     def face_normal(self):
-        """Unit normal of the triangle below; the contact normal where there is none."""
+        """Unit normal of the triangle below; the contact normal without a triangle."""
         return from_vec3(self.g.face_normal)
 
     @property
@@ -316,7 +319,7 @@ cdef class Ground:
 
     @property
     def other(self):
-        """The actor, controller or obstacle; None when it is gone."""
+        """The actor, controller or obstacle; None if it has been removed."""
         if self.actor is not None:
             return self.actor
         return self.controller if self.controller is not None else self.obstacle
@@ -335,7 +338,7 @@ cdef class Ground:
 
 
 def _ground_again(actor, controller, obstacle, triangle, data, walkable, normal, face_normal, point, distance):
-    """A pickled or copied Ground."""
+    """Return a pickled or copied Ground."""
     cdef Ground r = Ground.__new__(Ground)
     r.actor, r.controller, r.obstacle, r.triangle, r.data = actor, controller, obstacle, triangle, data
     r.walkable = walkable
@@ -348,26 +351,26 @@ def _ground_again(actor, controller, obstacle, triangle, data, walkable, normal,
 
 @cython.final
 cdef class State:
-    """What a character remembers of its last move.
+    """State of a character after its last move.
 
     Attributes
     ----------
     standing_on : Actor, Obstacle, CharacterController or None
-        What it ended on, as remembered for riding.
+        The object on which the move ended, stored for riding.
     on_controller, on_obstacle : bool
-        It ended on another character, on an obstacle.
+        Whether that object is another character or an obstacle.
     moving_up : bool
-        The displacement pointed up.
+        Whether the displacement pointed up.
     sliding : bool
-        It ended on ground that is too steep to walk on. False before a steep slope that it
-        did not set foot on: `CharacterController.explain_last` tells of that.
+        Whether the move ended on ground that is too steep to walk on. False in front of a steep
+        slope without contact from above; `CharacterController.explain_last` explains such a stop.
     overlap : float
-        Depth left after overlap recovery, metres. Only of what a pass of the move began
-        inside of: ``scene.penetration(hero.shape, *hero.pose)`` tells of everything.
+        Depth that remains after recovery, metres. It covers only overlaps at the start of a pass;
+        ``scene.penetration(hero.shape, *hero.pose)`` returns all overlaps.
     contact_point_height : float
-        Along up, of the last contact of any pass, metres.
+        Height of the last contact of any pass along up, metres.
     ground_triangle : int or None
-        The triangle it stands on, as you numbered it.
+        Index of the triangle below, in the order of your triangles.
     """
 
     cdef readonly object standing_on
@@ -383,12 +386,12 @@ cdef class State:
 
     @property
     def velocity(self):
-        """What was really travelled / dt, m/s."""
+        """Motion of the last move / dt, m/s."""
         return from_vec3(self.velocity_)
 
     @property
     def platform_delta(self):
-        """How far what it stands on carried it, metres."""
+        """Motion by the platform, metres."""
         return from_vec3(self.platform_delta_)
 
     def __copy__(self):
@@ -406,7 +409,7 @@ cdef class State:
 
 def _state_again(standing_on, on_controller, on_obstacle, moving_up, sliding, overlap, contact_point_height,
                  ground_triangle, velocity, platform_delta):
-    """A pickled or copied State."""
+    """Return a pickled or copied State."""
     cdef State r = State.__new__(State)
     r.standing_on, r.ground_triangle = standing_on, ground_triangle
     r.on_controller, r.on_obstacle, r.moving_up, r.sliding = on_controller, on_obstacle, moving_up, sliding
@@ -418,18 +421,18 @@ def _state_again(standing_on, on_controller, on_obstacle, moving_up, sliding, ov
 
 @cython.final
 cdef class MoveStats:
-    """What the last move cost, and what its cache holds (SWEEP 11.1).
+    """Costs of the last move, and contents of its candidate cache (SWEEP 11.1).
 
     Attributes
     ----------
     iterations, full_updates, partial_updates, triangles_tested, recoveries : int
-        Of the last move.
+        Counts of the last move.
     cache_bounds : tuple of two (3,) floats, or None
-        Corners (lo, hi) of the cached volume; None: nothing is cached.
+        Corners (lo, hi) of the cached volume; None for an empty cache.
     timestamp : int
         `Scene.timestamp` of the static geometry in the cache.
     static_triangles, total_triangles : int
-        Triangles in the cache.
+        Numbers of triangles in the cache.
     """
 
     cdef readonly object cache_bounds
@@ -445,7 +448,7 @@ cdef class MoveStats:
 
     @property
     def fixes(self):
-        """The fixes (Rules) that made a difference; none: the move was PhysX's to the bit."""
+        """The fixes (Rules) that changed the move; none means the same bits as ``physx``."""
         return Rules(self.fixes_)
 
     def __copy__(self):
@@ -463,7 +466,7 @@ cdef class MoveStats:
 
 def _stats_again(cache_bounds, timestamp, static_triangles, total_triangles, iterations, full_updates, partial_updates,
                  triangles_tested, recoveries, fixes):
-    """A pickled or copied MoveStats."""
+    """Return a pickled or copied MoveStats."""
     cdef MoveStats r = MoveStats.__new__(MoveStats)
     r.cache_bounds, r.timestamp = cache_bounds, timestamp
     r.static_triangles, r.total_triangles = static_triangles, total_triangles
@@ -473,79 +476,78 @@ def _stats_again(cache_bounds, timestamp, static_triangles, total_triangles, ite
 
 
 cdef class CharacterController:
-    """A capsule that walks, slides, steps and falls through a scene by PhysX's rules.
+    """A capsule that walks, slides, climbs steps and falls through a scene by the rules of PhysX.
 
     Parameters
     ----------
     scene : Scene
-        The world.
+        The scene in which the character moves.
     position : (3,) floats
         Centre of the capsule, metres.
     radius : float
-        Of the capsule, metres, > 0.
+        Radius of the capsule, metres, > 0.
     height : float
         Distance between the centres of its two spheres, metres, >= 0.
     up : (3,) floats
-        Up direction, any length but zero; the capsule stands along it.
+        Up direction, any length but zero; the axis of the capsule.
     step_offset : float
-        How far the way up lifts, metres; at most the character's whole height. Steps of
-        this height are climbed; the round bottom also rolls over edges somewhat higher,
-        unless climbing is 'constrained'.
+        Lift of the UP pass, metres; at most the character's whole height. The character climbs
+        steps of this height. Its round bottom also rolls over somewhat higher edges, unless
+        climbing is 'constrained'.
     contact_offset : float
-        Gap kept between capsule and world, metres.
+        Gap, in metres, that the character keeps from every surface.
     slope_limit : float
         Cosine of the steepest walkable angle, 0 to 1; 0 switches slopes off.
     climbing_mode : {'easy', 'constrained'} or ClimbingMode
         'constrained' never climbs higher than the step offset.
     non_walkable_mode : {'prevent_climbing', 'force_sliding'} or NonWalkableMode
-        On slopes that are too steep: stand but do not climb, or slide down.
+        On slopes that are too steep: stand without climbing, or slide down.
     rules : {'physx', 'document', 'robust'} or Rules
-        The rule set: 'robust' is 'physx' with fixes for known faults, such as sticking at
-        low lintels; docs/rules/rule_sets.md lists the differences.
+        The rule set: 'robust' is 'physx' with fixes for known faults, such as sticking at low
+        lintels. docs/rules/rule_sets.md lists the differences.
     overlap_recovery : bool
-        Move out of static and kinematic shapes that a pass of a move starts inside of; a
-        motion away from their surface is not stopped.
+        Move out of static and kinematic shapes in which a pass starts. Motions away from their
+        surface are not stopped.
     prevent_vertical_sliding : bool
         Do not slide up or down along ceilings.
     invisible_wall_height : float
-        When > 0, mesh triangles too steep to walk on are replaced by walls of this height
-        along their edges, metres (RULES 2). For terrain: a large triangle, the wall of a
-        room for example, loses its face and can be walked through between its edges.
+        If > 0, walls of this height along their edges replace mesh triangles that are too steep,
+        metres (RULES 2). The option suits terrain: a large triangle, for example the wall of a
+        room, loses its face, and characters can pass between its edges.
     max_jump_height : float
-        Widens the volume that is looked up downwards, metres (for invisible walls).
+        Extends the cached volume downwards, metres (for invisible walls).
     layer, mask : int
-        Bit sets: the layer others see it on, the layers it sees.
+        Bit sets: the layer on which others see the character, and the layers that it sees.
     collide : bool
-        Meet other controllers that have it too, where each one's layer meets the
-        other's mask.
+        Collide with other controllers that have it too, if the layer of each shares a bit with the
+        mask of the other.
     on_hit : callable, optional
-        ``on_hit(hit)`` for each collision of a move, before the move takes effect.
+        ``on_hit(hit)``, called for each collision of a move before the move takes effect.
     behavior : callable, optional
-        ``behavior(other) -> Behavior``: what may be done on an actor, obstacle or
-        controller; the default is the other's own flags.
+        ``behavior(other) -> Behavior``: riding and sliding on an actor, obstacle or controller; the
+        default is the other's own flags.
     filter : callable, optional
-        ``filter(other) -> bool``: whether it may be met; asked at most once per thing
-        and move, and only about what would be met.
+        ``filter(other) -> bool``: whether the character collides with an object. A move calls it at
+        most once for each object, and only for objects that it would hit.
     surface : Behavior
-        What other characters may do on this one.
+        Riding and sliding of other characters on this one.
     user_data : object
-        Yours.
+        Any object of your own.
 
     Attributes
     ----------
     id : int
-        Number of the character in its scene. Actors, obstacles and characters of a scene share
-        one count: no two of them have the same id.
+        Number of the character in its scene. Actors, obstacles and characters of a scene share one
+        counter, and no id is used twice.
 
     Notes
     -----
-    ``foot_position`` is half the whole height plus the contact offset below the
-    centre, as PhysX has it (RULES 1).
+    ``foot_position`` is half the whole height plus the contact offset below the centre, as in PhysX
+    (RULES 1).
 
-    Thread safety: a controller belongs to one thread at a time; a second one that
-    moves it gets RuntimeError. Different controllers may share a scene freely; a move
-    releases the GIL, unless what it may meet is at hand and so little that it takes less
-    than half a microsecond.
+    Thread safety: a controller belongs to one thread at a time; a second thread that moves it gets
+    RuntimeError. Different controllers may share a scene freely. A move releases the GIL, unless
+    its candidates are cached and so few that it takes less than half a microsecond.
 
     Examples
     --------
@@ -578,7 +580,7 @@ cdef class CharacterController:
         self.forget_near()
 
     def __dealloc__(self):
-        # In a reference cycle the collector has cleared self.scene by now.
+        # In a reference cycle the collector has cleared self.scene already.
         if self.neighbours != NULL:
             if self.slot >= 0:
                 shared_remove(&(<Neighbours>self.neighbours).shared, self.slot)
@@ -642,23 +644,23 @@ cdef class CharacterController:
         self.publish()
 
     cdef void forget_near(self) noexcept:
-        """What is near has to be found anew."""
+        """Empty the candidate cache."""
         self.scratch.cache.valid = False
         self.kept.near.whole = False
 
     cdef character as_character(self) noexcept:
-        """How others see it."""
+        """Return the character as others collide with it."""
         return character_of(&self.params, self.now.state.position, self.id, 0)
 
     cdef int publish(self) except -1:
-        """Tell others where it is, and let its proxy follow."""
+        """Publish the position to other characters, and move the proxy."""
         self.publish_place()
         if self.proxy_ is not None:
             self.lead()
         return 0
 
     cdef int publish_place(self) except -1:
-        """Tell others where it is."""
+        """Publish the position to other characters."""
         cdef character c = self.as_character()
         if self.params.collide:
             if self.slot < 0:
@@ -673,10 +675,10 @@ cdef class CharacterController:
         return 0
 
     cdef int lead(self) except -1:
-        """Let the proxy follow, in size and stance too."""
+        """Move the proxy, with size and orientation."""
         cdef Capsule shape
         if self.proxy_.scene_ is None:
-            # Somebody took it out of the scene.
+            # The program has removed the proxy from the scene.
             self.proxy_ = None
             self.scene.characters_[self.id] = weakref.ref(self, _Unlist(self.scene, self.id))
             return 0
@@ -686,7 +688,7 @@ cdef class CharacterController:
             with self.scene.lock, cython.critical_section(self.proxy_):
                 self.proxy_.shape = shape
         with self.scene.lock:
-            # It follows from what its owner does.
+            # The owner's change is reported already; that of the proxy follows from it.
             self.scene.quiet += 1
             try:
                 self.proxy_.move_to(from_vec3(self.now.state.position), z_to(self.params.up))
@@ -695,7 +697,7 @@ cdef class CharacterController:
         return 0
 
     cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1:
-        """Fill in what a move sees."""
+        """Fill in the surroundings of a move."""
         w.fixed = &snap.fixed.data
         w.moving = &snap.moving.data
         w.others = NULL
@@ -708,14 +710,16 @@ cdef class CharacterController:
         w.asks_behavior = self.behavior_ is not None
         w.trace = NULL
         w.silent = w.cache_only = False
-        # Who moves alone looks at where the move leads before taking it over.
+        # A single move checks its end position before it takes effect.
         w.farthest = 0.0
         return 0
 
     cdef int warn(self) except -1:
-        """Say, once, what looks wrong with the move in ``trial``.
+        """Log each warning about the move in ``trial`` once.
 
-        Before it takes effect: who hears of it may raise, which must not be for ever."""
+        The log handler runs before the move takes effect. It may raise, and a second attempt must
+        not raise again.
+        """
         cdef uint32_t wrong = self.trial.pending_warnings
         if wrong & WARNED_FAR:
             mark_warned(self.now, self.trial, WARNED_FAR)
@@ -728,9 +732,9 @@ cdef class CharacterController:
         return 0
 
     cdef int ask(self, object filter, object behavior, bint tells) except -1:
-        """Ask the user what the move wants to know; the callbacks are those that it began with.
+        """Call the callback that the move needs; callbacks are those of the start of the move.
 
-        ``tells``: the scene's listener hears the answer, because it decides a change.
+        ``tells``: the scene's listener receives the result, because it decides a change.
         """
         cdef answer a = self.scratch.book.pending
         cdef object other = other_of(self.scene, a.owner, a.id)
@@ -748,7 +752,7 @@ cdef class CharacterController:
         return 0
 
     cdef bint may_enter(self) noexcept:
-        """Take the controller for this thread, if that is possible; no code of others runs meanwhile."""
+        """Acquire the controller for this thread if possible; no foreign code runs meanwhile."""
         cdef bint may
         with cython.critical_section(self):
             may = self.scene is not None and not self.barred and not self.busy
@@ -757,13 +761,13 @@ cdef class CharacterController:
         return may
 
     cdef int enter(self) except -1:
-        """Take the controller for this thread; RuntimeError when another has it."""
+        """Acquire the controller for this thread; RuntimeError if another thread has it."""
         if self.may_enter():
             return 0
         return self.enter_barred()
 
     cdef int enter_barred(self) except -1:
-        """Take the controller for this thread, whether its scene has a journal or not."""
+        """Acquire the controller for this thread, with or without a journal of its scene."""
         cdef bint may
         with cython.critical_section(self):
             may = self.scene is not None and not self.barred & REMOVED and not self.busy
@@ -778,7 +782,7 @@ cdef class CharacterController:
         raise RuntimeError("the controller is in use: by another thread, or by a callback of its own move")
 
     def _listened(self, on):
-        """Scene.journal: whether there is a listener."""
+        """Set by Scene.journal: whether there is a listener."""
         with cython.critical_section(self):
             self.barred = self.barred | LISTENED if on else self.barred & ~LISTENED
 
@@ -794,20 +798,20 @@ cdef class CharacterController:
             self.busy = 0
 
     def move(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
-        """Move by a displacement, sliding along what is in the way.
+        """Move by a displacement, sliding along obstacles.
 
         Parameters
         ----------
         displacement : (3,) floats
-            Wanted motion, metres, gravity included.
+            Desired motion, metres, gravity included.
         dt : float
-            Time that passes, seconds, >= 0; for the velocity.
+            Duration, seconds, >= 0; used only to compute the velocity.
         min_distance : float
-            A motion no longer than this is not begun, metres.
+            A motion of this length or less does not start, metres.
         mask : int, optional
             Layers to see in this move; the default is the character's mask.
         filter : callable, optional
-            For this move, instead of the character's filter.
+            Replaces the character's filter in this move.
 
         Returns
         -------
@@ -817,20 +821,20 @@ cdef class CharacterController:
         Raises
         ------
         ValueError, TypeError
-            An argument makes no sense; nothing has changed.
+            If an argument is invalid; nothing has changed.
         RuntimeError
-            Another thread moves the controller, a callback of its own move does, or it
-            has been removed.
+            If another thread or a callback of its own move uses the controller, or if it has been
+            removed.
 
         Notes
         -----
-        What a callback raises reaches the caller, and the controller stays as it was.
+        An exception in a callback reaches the caller, and the controller stays unchanged.
         """
         cdef vec3 d = _as_place(displacement, "displacement")
         cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
         cdef uint32_t bits = self.params.mask if mask is None else as_bits(mask, "mask")
         cdef object asked = self.filter_ if filter is None else _as_callback(filter, "filter")
-        # False without a journal: a listener costs moves nothing when there is none.
+        # False without a journal, so that a scene without a listener costs moves nothing.
         cdef bint listened = not self.may_enter()
         if listened:
             self.enter_barred()
@@ -846,14 +850,14 @@ cdef class CharacterController:
         return FLAGS[self.now.state.flags]
 
     cdef int advance(self, Snapshot snap, vec3 d, double time, double least, uint32_t bits, object filter) except -1:
-        """Move, and let it take effect when all went well; others are not told yet."""
+        """Move and commit; other characters do not see the new position yet."""
         cdef move_world w
         cdef int status
-        # A callback may set another one: that is for the next move.
+        # A callback that is set by a callback counts for the next move.
         cdef object on_hit = self.on_hit_, behavior = self.behavior_
         self.surround(&w, snap, bits, filter)
         self.scratch.book.n = 0
-        # Giving the GIL away and taking it back would cost more than a brief move.
+        # Releasing and acquiring the GIL would cost more than a short move.
         w.cache_only = move_is_short(&self.now.state, &w, &self.scratch, d)
         while True:
             if w.cache_only:
@@ -882,10 +886,10 @@ cdef class CharacterController:
         return 0
 
     cdef void commit(self, object filter) noexcept:
-        """Let the move in ``trial`` take effect."""
+        """Commit the move in ``trial``."""
         cdef move_frame* turn = self.before
         cdef hit_log* log = self.log
-        # Readers see the move before or the move after, never one in between.
+        # Readers see the state before or after the move, never in between.
         with cython.critical_section(self):
             self.before = self.now
             self.now = self.trial
@@ -897,7 +901,7 @@ cdef class CharacterController:
 
     @property
     def position(self):
-        """Centre of the capsule, metres. Set: moved without forgetting what it stands on."""
+        """Centre of the capsule, metres. Setting it keeps the platform."""
         with cython.critical_section(self):
             return from_vec3(self.now.state.position)
 
@@ -931,7 +935,10 @@ cdef class CharacterController:
             self.leave()
 
     def _shift_origin(self, offset):
-        """Scene.shift_origin: the same place in coordinates whose origin has moved; nothing is forgotten."""
+        """Called by Scene.shift_origin: the same place in shifted coordinates.
+
+        The state is kept.
+        """
         cdef vec3 o = as_vec3(offset, "offset")
         cdef int32_t i
         self.enter()
@@ -946,7 +953,7 @@ cdef class CharacterController:
             self.leave()
 
     def teleport(self, position):
-        """Put the character elsewhere; it forgets what it stands on.
+        """Move the character to another position; it forgets its platform.
 
         Parameters
         ----------
@@ -968,7 +975,7 @@ cdef class CharacterController:
             self.leave()
 
     def probe_ground(self, max_distance):
-        """What is below, no farther away than that (MOVE 12.1).
+        """Return the ground below, within a distance (MOVE 12.1).
 
         Parameters
         ----------
@@ -978,14 +985,14 @@ cdef class CharacterController:
         Returns
         -------
         Ground or None
-            ``distance`` is the gap between capsule and ground; 0 when they overlap.
+            ``distance`` is the gap between capsule and ground; 0 for an overlap.
         """
         cdef ground_contact found
         self.look_down(as_not_negative(max_distance, "max_distance"), &found, False)
         return _ground(self.scene, &self.params, &found)
 
     cdef int look_down(self, double reach, ground_contact* found, bint tells) except -1:
-        """What is below, no farther away than that."""
+        """Find the ground below, within a distance."""
         cdef Snapshot snap
         cdef move_world w
         cdef int status
@@ -1010,7 +1017,7 @@ cdef class CharacterController:
         return 0
 
     def snap_to_ground(self, max_distance):
-        """Go straight down onto walkable ground no farther away than that (MOVE 12.2).
+        """Move straight down onto walkable ground within a distance (MOVE 12.2).
 
         Parameters
         ----------
@@ -1020,7 +1027,7 @@ cdef class CharacterController:
         Returns
         -------
         bool
-            True when the character was moved: down to the contact offset above the ground.
+            Whether the character moved: down to the contact offset above the ground.
         """
         cdef ground_contact found
         cdef double gap
@@ -1045,7 +1052,7 @@ cdef class CharacterController:
         return True
 
     def can_resize(self, height):
-        """Whether there is room to become that high, the feet where they are.
+        """Return whether the character fits with another height, with its feet in place.
 
         Parameters
         ----------
@@ -1055,7 +1062,7 @@ cdef class CharacterController:
         Returns
         -------
         bool
-            True as well for less height than now.
+            Also True for less than the current height.
         """
         cdef double h = as_not_negative(height, "height")
         cdef vec3 top, new_top
@@ -1072,7 +1079,7 @@ cdef class CharacterController:
             snap = self.scene.snapshot()
             self.surround(&w, snap, self.params.mask, filter)
             self.scratch.book.n = 0
-            # Only what is gained is tested: what it touches now does not count.
+            # Only the added volume is tested; current contacts do not count.
             top = v3_madd(self.now.state.position, self.params.up, 0.5 * self.params.height)
             new_top = v3_madd(top, self.params.up, h - self.params.height)
             while True:
@@ -1090,12 +1097,12 @@ cdef class CharacterController:
         return not touches
 
     def resize(self, height):
-        """Change the height, the feet where they are (RULES 8); whether there is room or not.
+        """Change the height with the feet in place (RULES 8), without a test for headroom.
 
         Parameters
         ----------
         height : float
-            Distance between the sphere centres, metres, >= 0. Ask `can_resize` first.
+            Distance between the sphere centres, metres, >= 0. `can_resize` tests the headroom.
         """
         cdef controller_params p = self.params
         cdef vec3 place
@@ -1115,17 +1122,19 @@ cdef class CharacterController:
             self.leave()
 
     def unstick(self, margin=0.1):
-        """Move out of what the character overlaps, with a grown radius (MOVE 14.7); never done by itself.
+        """Move out of all overlaps, with a grown radius (MOVE 14.7).
+
+        Moves never do this by themselves.
 
         Parameters
         ----------
         margin : float
-            How much farther than the contact offset to get away, metres, >= 0.
+            Additional distance beyond the contact offset, metres, >= 0.
 
         Returns
         -------
         bool
-            True when the character was moved.
+            Whether the character moved.
         """
         cdef double more = as_not_negative(margin, "margin")
         cdef controller_state trial
@@ -1164,13 +1173,13 @@ cdef class CharacterController:
         return cost.recoveries > 0
 
     def contacts(self, max_distance=None):
-        """Contact manifolds with what the character stands on and leans against.
+        """Return contact manifolds with everything that the character touches.
 
         Parameters
         ----------
         max_distance : float, optional
-            Surfaces no farther than this count, metres, 0 to the character's whole height;
-            the default is a little more than the contact offset.
+            Largest distance of a surface, metres, 0 to the character's whole height; the default is
+            slightly more than the contact offset.
 
         Returns
         -------
@@ -1199,7 +1208,7 @@ cdef class CharacterController:
             self.leave()
 
     def explain(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
-        """What that move would do, pass by pass; nothing changes.
+        """Explain a move pass by pass, without making it.
 
         Parameters
         ----------
@@ -1209,7 +1218,7 @@ cdef class CharacterController:
         Returns
         -------
         Explanation
-            ``str()`` of it tells in words what was hit, where, and why the passes stopped.
+            ``str()`` of it lists hits, positions and reasons for the end of each pass.
         """
         cdef vec3 d = _as_place(displacement, "displacement")
         cdef double time = as_not_negative(dt, "dt"), least = as_not_negative(min_distance, "min_distance")
@@ -1222,13 +1231,13 @@ cdef class CharacterController:
             self.leave()
 
     def explain_last(self):
-        """Make the last move once more, in the scene as it is now, and tell what happens.
+        """Repeat the last move in the current scene and explain it.
 
         Returns
         -------
         Explanation or None
-            As of `explain`; its notes say so when the scene has changed so that the move would end
-            elsewhere. None before the first move, and after `teleport` or `restore`.
+            As of `explain`. Its notes report an end that differs because the scene has changed.
+            None before the first move, and after `teleport` or `restore`.
         """
         if self.now.asked_dt < 0.0:
             return None
@@ -1238,7 +1247,7 @@ cdef class CharacterController:
                                 self.now.asked_mask, self.asked_filter)
         finally:
             self.leave()
-        # After a shift of the origin the last digits may differ.
+        # A shift of the origin may change the last digits.
         if v3_len(v3_sub(as_vec3(told.end, "end"), self.now.state.position)) > EPSILON_DISTANCE:
             told.notes.append("the character is elsewhere now: the scene has changed or it was put there; "
                               f"it is at {from_vec3(self.now.state.position)}")
@@ -1246,7 +1255,7 @@ cdef class CharacterController:
 
     cdef object retrace(self, const controller_state* start, vec3 d, double dt, double least, uint32_t mask,
                         object filter):
-        """Make a move again with a trace and tell what it did."""
+        """Repeat a move with a trace and explain it."""
         cdef trace_log trace
         cdef move_scratch scratch
         cdef move_frame now, then
@@ -1289,10 +1298,11 @@ cdef class CharacterController:
             scratch_free(&scratch)
 
     def state_hash(self):
-        """Hash of everything that decides the next move: what `Crowd.state_hash` adds up over its members.
+        """Return a hash of everything that decides the next move.
 
-        The hash covers id, parameters, pose and memory of the last move, and the results version.
-        Callbacks, the proxy and ``user_data`` are not in it.
+        `Crowd.state_hash` adds up the same hash over its members. The hash covers id, parameters,
+        pose, memory of the last move, and the results version. It does not cover callbacks, the
+        proxy and ``user_data``.
 
         Returns
         -------
@@ -1305,19 +1315,19 @@ cdef class CharacterController:
             return character_hash(parameters_hash(&self.params, RESULTS_VERSION), self.id, 0, 0, &self.now.state)
 
     def save(self):
-        """Everything the character is, as bytes; `restore` takes them back.
+        """Return the state of the character as bytes for `restore`.
 
         Returns
         -------
         bytes
-            Little-endian; the same on every machine. Callbacks and user_data are not in it;
-            actors are remembered by id.
+            Little-endian; the same on every machine. They do not contain callbacks and user_data,
+            and refer to actors by id.
         """
         with cython.critical_section(self):
             return _save(&self.params, &self.now.state)
 
     def restore(self, data):
-        """Become what `save` told; moves then repeat to the bit in a scene like that of then.
+        """Restore a state of `save`; moves then repeat to the bit in an equal scene.
 
         Parameters
         ----------
@@ -1337,7 +1347,7 @@ cdef class CharacterController:
             self.leave()
 
     cdef int become(self, const controller_params* p, const controller_state* st) except -1:
-        """Take these parameters and this state, and forget the last move."""
+        """Set parameters and state, and forget the last move."""
         with cython.critical_section(self):
             self.params = p[0]
             self.now.state = st[0]
@@ -1348,7 +1358,8 @@ cdef class CharacterController:
         return self.publish()
 
     def __reduce__(self):
-        # What may lead back to the character (its user_data, a bound method) follows when it has been made.
+        # Objects that may refer to the character (its user_data, a bound method) follow after its
+        # creation.
         cdef int64_t proxy = -1
         if self.proxy_ is not None and self.proxy_.scene_ is not None:
             proxy = self.proxy_.id
@@ -1366,7 +1377,7 @@ cdef class CharacterController:
 
     def __deepcopy__(self, memo):
         scene = copy.deepcopy(self.scene, memo)
-        # The scene may have led back here.
+        # Copying the scene may have copied this character already.
         if id(self) in memo:
             return memo[id(self)]
         _, (cls, _, data, proxy, number), state = CharacterController.__reduce__(self)
@@ -1375,7 +1386,7 @@ cdef class CharacterController:
         return twin
 
     cdef int take_id(self, int64_t id) except -1:
-        """Take an id of before when nothing has it, for a new controller that nobody has seen yet."""
+        """Give a new controller an old id if the id is free; the controller is not visible yet."""
         with self.scene.lock:
             if not 0 <= id < self.id or self.scene.has_id(id):
                 return 0
@@ -1387,7 +1398,7 @@ cdef class CharacterController:
         return 0
 
     cdef int adopt(self, int64_t id) except -1:
-        """Take over the proxy that has come along with the scene, unless it follows another character."""
+        """Take the proxy of the copied scene, unless it follows another character."""
         cdef Actor actor = self.scene.actors_.get(id)
         if actor is None:
             return 0
@@ -1400,7 +1411,7 @@ cdef class CharacterController:
         return self.lead()
 
     def remove(self):
-        """Take the character out of the scene; it cannot be moved any more."""
+        """Remove the character from the scene; it cannot move any more."""
         self.enter()
         try:
             if self.scene.journal_ is not None:
@@ -1423,17 +1434,17 @@ cdef class CharacterController:
             self.leave()
 
     def add_proxy(self, layer=1, user_data=None):
-        """Give the character a kinematic capsule actor that follows it after each move (MOVE 3.2.6).
+        """Add a kinematic capsule actor that follows the character after each move (MOVE 3.2.6).
 
-        Questions to the world and other characters see it; its owner never meets it. As
-        long as it is in the scene, so is its owner: `remove` takes both out.
+        Queries and other characters see it; its owner never collides with it. While it is in the
+        scene, its owner is too: `remove` removes both.
 
         Parameters
         ----------
         layer : int
-            Of the actor.
+            Layer of the actor.
         user_data : object
-            Of the actor.
+            Object of your own on the actor.
 
         Returns
         -------
@@ -1475,48 +1486,48 @@ cdef class CharacterController:
 
     @property
     def pose(self):
-        """(position, rotation) that puts ``shape`` where the character is."""
+        """(position, rotation): the pose of ``shape`` at the character."""
         return from_vec3(self.now.state.position), z_to(self.params.up)
 
     @property
     def collision_flags(self):
-        """Where the last move collided (CollisionFlags)."""
+        """Collision flags of the last move (CollisionFlags)."""
         return FLAGS[self.now.state.flags]
 
     @property
     def hit_sides(self):
-        """The last move hit something aside."""
+        """Whether the last move hit something aside."""
         return (self.now.state.flags & COLLISION_SIDES) != 0
 
     @property
     def hit_up(self):
-        """The last move hit something above."""
+        """Whether the last move hit something above."""
         return (self.now.state.flags & COLLISION_UP) != 0
 
     @property
     def hit_down(self):
-        """The last move hit something below."""
+        """Whether the last move hit something below."""
         return (self.now.state.flags & COLLISION_DOWN) != 0
 
     @property
     def velocity(self):
-        """What the last move really travelled / dt, m/s; zero when dt was 0."""
+        """Motion of the last move / dt, m/s; zero if dt was 0."""
         return from_vec3(self.now.state.velocity)
 
     @property
     def grounded(self):
-        """The last move ended on something below."""
+        """Whether the last move ended on ground."""
         return bool(self.now.state.ground.touching)
 
     @property
     def ground(self):
-        """What the last move ended on (Ground), or None."""
+        """The ground at the end of the last move (Ground), or None."""
         with cython.critical_section(self):
             return _ground(self.scene, &self.params, &self.now.state.ground)
 
     @property
     def state(self):
-        """What the character remembers of its last move (State)."""
+        """State after the last move (State)."""
         if self.scene is None:
             raise RuntimeError("the controller was not initialised: call CharacterController.__init__")
         cdef State r = State.__new__(State)
@@ -1542,13 +1553,13 @@ cdef class CharacterController:
 
     @property
     def hits(self):
-        """Collisions of the last move (list of Hit), in the order in which they happened."""
+        """Collisions of the last move (list of Hit), in their order."""
         with cython.critical_section(self):
             return _hits(self.scene, self.log)
 
     @property
     def stats(self):
-        """What the last move cost (MoveStats)."""
+        """Costs of the last move (MoveStats)."""
         cdef MoveStats r = MoveStats.__new__(MoveStats)
         r.iterations = self.now.cost.iterations
         r.full_updates = self.now.cost.full_updates
@@ -1572,7 +1583,7 @@ cdef class CharacterController:
         return self.change({name: value})
 
     cdef int change(self, dict parameters) except -1:
-        """Change parameters, and the position when it is among them: all of them or none."""
+        """Change parameters, and the position if given: all of them or none."""
         cdef controller_params p = self.params
         cdef vec3 place = self.now.state.position
         cdef bint moved = "position" in parameters
@@ -1597,19 +1608,19 @@ cdef class CharacterController:
         return 0
 
     def set(self, **parameters):
-        """Change several parameters at once: all of them, or none when one makes no sense.
+        """Change several parameters at once: all of them, or none if one is invalid.
 
         Parameters
         ----------
         **parameters
-            As for the constructor, but callbacks and ``user_data``. ``position``: (3,) floats,
-            metres; the character remembers what it stands on. The capsule changes about its
-            centre; `resize` keeps the feet where they are.
+            As for the constructor, except callbacks and ``user_data``. ``position`` is (3,) floats,
+            metres, and keeps the platform. The capsule changes about its centre; `resize` keeps the
+            feet in place.
 
         Raises
         ------
         ValueError, TypeError
-            A value makes no sense, or values do not fit together; nothing has changed.
+            If a value is invalid, or values do not fit together; nothing has changed.
 
         Examples
         --------
@@ -1623,7 +1634,7 @@ cdef class CharacterController:
 
     @property
     def radius(self):
-        """Radius of the capsule, metres. Set: the centre stays."""
+        """Radius of the capsule, metres. Setting it keeps the centre."""
         return self.params.radius
 
     @radius.setter
@@ -1632,7 +1643,7 @@ cdef class CharacterController:
 
     @property
     def height(self):
-        """Distance between the sphere centres, metres. Set: the centre stays."""
+        """Distance between the sphere centres, metres. Setting it keeps the centre."""
         return self.params.height
 
     @height.setter
@@ -1650,7 +1661,7 @@ cdef class CharacterController:
 
     @property
     def step_offset(self):
-        """Highest step that is climbed, metres. Settable."""
+        """Highest step that the character climbs, metres. Settable."""
         return self.params.step_offset
 
     @step_offset.setter
@@ -1659,7 +1670,7 @@ cdef class CharacterController:
 
     @property
     def contact_offset(self):
-        """Gap kept between capsule and world, metres. Settable."""
+        """Gap to every surface, metres. Settable."""
         return self.params.contact_offset
 
     @contact_offset.setter
@@ -1677,7 +1688,7 @@ cdef class CharacterController:
 
     @property
     def climbing_mode(self):
-        """ClimbingMode. Settable, by name too."""
+        """ClimbingMode. Settable, also by name."""
         return ClimbingMode.CONSTRAINED if self.params.climbing == CLIMBING_CONSTRAINED else ClimbingMode.EASY
 
     @climbing_mode.setter
@@ -1686,7 +1697,7 @@ cdef class CharacterController:
 
     @property
     def non_walkable_mode(self):
-        """NonWalkableMode. Settable, by name too."""
+        """NonWalkableMode. Settable, also by name."""
         if self.params.non_walkable == NON_WALKABLE_FORCE_SLIDING:
             return NonWalkableMode.FORCE_SLIDING
         return NonWalkableMode.PREVENT_CLIMBING
@@ -1697,7 +1708,7 @@ cdef class CharacterController:
 
     @property
     def rules(self):
-        """The rule set, as Rules flags. Settable, by name too."""
+        """The rule set, as Rules flags. Settable, also by name."""
         return Rules(self.params.rules)
 
     @rules.setter
@@ -1706,7 +1717,7 @@ cdef class CharacterController:
 
     @property
     def collide(self):
-        """Whether it meets other controllers. Settable."""
+        """Whether the character collides with other controllers. Settable."""
         return bool(self.params.collide)
 
     @collide.setter
@@ -1715,7 +1726,7 @@ cdef class CharacterController:
 
     @property
     def surface(self):
-        """What other characters may do on this one (Behavior). Settable."""
+        """Riding and sliding of other characters on this one (Behavior). Settable."""
         return Behavior(self.params.surface)
 
     @surface.setter
@@ -1733,7 +1744,7 @@ cdef class CharacterController:
 
     @property
     def behavior(self):
-        """Asked what the character may do on something; instead of its own flags. Settable."""
+        """Returns the Behavior on an object, in place of its own flags. Settable."""
         return self.behavior_
 
     @behavior.setter
@@ -1742,7 +1753,7 @@ cdef class CharacterController:
 
     @property
     def filter(self):
-        """Asked whether an actor, obstacle or controller may be met. Settable."""
+        """Returns whether the character collides with an object. Settable."""
         return self.filter_
 
     @filter.setter
@@ -1751,7 +1762,7 @@ cdef class CharacterController:
 
     @property
     def overlap_recovery(self):
-        """Move out of static and kinematic shapes found overlapping. Settable."""
+        """Move out of overlapping static and kinematic shapes. Settable."""
         return bool(self.params.overlap_recovery)
 
     @overlap_recovery.setter
@@ -1769,7 +1780,7 @@ cdef class CharacterController:
 
     @property
     def invisible_wall_height(self):
-        """Height of the walls that too steep triangles become, metres; 0: none. Settable."""
+        """Height of the walls in place of too steep triangles, metres; 0: none. Settable."""
         return self.params.invisible_wall_height
 
     @invisible_wall_height.setter
@@ -1778,7 +1789,7 @@ cdef class CharacterController:
 
     @property
     def max_jump_height(self):
-        """How far the volume that is looked up reaches down, metres. Settable."""
+        """Extends the cached volume downwards, metres. Settable."""
         return self.params.max_jump_height
 
     @max_jump_height.setter
@@ -1868,19 +1879,21 @@ cdef int _restore(controller_params* p, controller_state* st, object data) excep
 
 
 def separate(controllers, dt):
-    """Push overlapping characters apart: half the overlap each, horizontally, in their next move (RULES 8).
+    """Separate overlapping characters: each moves by half the overlap in its next move (RULES 8).
+
+    The separation is horizontal.
 
     Parameters
     ----------
     controllers : iterable of CharacterController
-        Those to push; only pairs that meet (``collide``, layers and masks) count, and the
-        others of a pair need not be among them. Call it after all have moved.
+        Characters to separate. Only pairs that collide (``collide``, layers and masks) count, and
+        the other one of a pair need not be among them. Call the function after all have moved.
     dt : float
-        Time of a step, seconds, >= 0; no share of a push is faster than 4 m/s.
+        Duration of a step, seconds, >= 0; no share of a push is faster than 4 m/s.
 
     Notes
     -----
-    Characters exactly one above the other part in a fixed direction, by their ids.
+    Characters exactly one above the other separate in a fixed direction, by their ids.
     """
     cdef double limit = SEPARATION_SPEED * as_not_negative(dt, "dt")
     cdef list heroes = [], taken = [], pushes = []
@@ -1895,12 +1908,13 @@ def separate(controllers, dt):
     for other in _as_list(controllers, "controllers"):
         if not isinstance(other, CharacterController):
             raise TypeError(f"controllers must be CharacterControllers, not {type(other).__name__}")
-        # Who is named twice is pushed once.
+        # A controller that is named twice is separated once.
         if id(other) not in named:
             named.add(id(other))
             heroes.append(other)
     try:
-        # All are taken before any is pushed: it works for all or for none.
+        # All controllers are acquired before the first change, so that the call works for all or
+        # none.
         for hero in heroes:
             hero.enter()
             taken.append(hero)
@@ -1951,7 +1965,7 @@ cdef list _as_list(object value, str name):
 
 
 def _rebuild(cls, scene, data, proxy, id):
-    """Make a pickled or copied controller again, with its id where that is free."""
+    """Return a pickled or copied controller, with its id if that is free."""
     cdef CharacterController hero = cls.__new__(cls)
     CharacterController.__init__(hero, scene)
     hero.take_id(id)
@@ -1961,7 +1975,7 @@ def _rebuild(cls, scene, data, proxy, id):
 
 
 class _Unlist:
-    """Takes a dead controller off its scene's list; holds neither alive."""
+    """Removes a dead controller from its scene's list, without a reference to either."""
 
     __slots__ = ("id", "scene")
 
@@ -1976,7 +1990,7 @@ class _Unlist:
 
 
 class _Keep:
-    """In place of the scene's weak reference: keeps a controller alive that has a proxy there."""
+    """Replaces the scene's weak reference: keeps a controller with a proxy alive."""
 
     __slots__ = ("hero",)
 

@@ -1,4 +1,4 @@
-"""Whether ``import pycct`` serves the compiled modules or the reference in plain Python."""
+"""Choice between the compiled modules and the plain Python reference for ``import pycct``."""
 
 import os
 import warnings
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def why_pure() -> str:
-    """Say why the reference has to serve; empty when the compiled modules do."""
+    """Return the reason to use the reference; empty if the compiled modules are used."""
     if os.environ.get("PYCCT_PURE", "0") not in ("", "0"):
         return "PYCCT_PURE is set"
     try:
@@ -14,7 +14,10 @@ def why_pure() -> str:
     except ImportError as e:
         here = Path(__file__).parent
         if (here / "_core.pyx").exists() and not [*here.glob("_core.*.so"), *here.glob("_core.*.pyd")]:
-            return "this is the source folder, which is not compiled: start Python elsewhere to use what is installed"
+            return (
+                "this is the source folder, which is not compiled: start Python in another folder to "
+                "use the installed pycct"
+            )
         return f"the compiled modules cannot be imported: {e}"
     return ""
 

@@ -1,4 +1,4 @@
-"""What this pycct is and what it runs on: the first thing to look at, and to send along with a question."""
+"""Configuration of this pycct and its system, for reports."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _STDOUT: Any = object()
 
 
 def _gil() -> str:
-    """'on', 'off', or 'on (free-threaded build)' when something has switched it on."""
+    """Return 'on', 'off', or 'on (free-threaded build)' if a module has enabled it."""
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return "off"
     return "on (free-threaded build)" if "free-threading" in sys.version else "on"
 
 
 def _threads() -> int:
-    """Processors that this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "process_cpu_count"):
         return os.process_cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
@@ -32,21 +32,23 @@ def _threads() -> int:
 
 
 def show_config(file: TextIO | None = _STDOUT) -> dict[str, Any]:
-    """Print what this pycct is and what it runs on.
+    """Print and return the configuration of this pycct and its system.
 
     Parameters
     ----------
     file : text file, optional
-        Where to print; the default is standard output, None prints nothing.
+        File to print to; the default is standard output. None prints nothing.
 
     Returns
     -------
     dict
-        - ``version``, ``results_version`` (raised whenever the same input may give other bits);
-        - ``build``: 'compiled', 'compiled with checks' or 'plain Python', and ``why_plain`` (empty when compiled);
-        - ``instruction_set`` and ``compiler`` of the compiled modules, ``abi_version`` of their C-level API; None in
-          plain Python;
-        - ``threads``: processors that this process may use; ``gil``: 'on' or 'off';
+        - ``version``, and ``results_version``, which goes up with each change of results;
+        - ``build``: 'compiled', 'compiled with checks' or 'plain Python';
+        - ``why_plain``: the reason for plain Python, empty if compiled;
+        - ``instruction_set`` and ``compiler`` of the compiled modules, and ``abi_version`` of their
+          C-level API; None in plain Python;
+        - ``threads``: number of processors that this process may use;
+        - ``gil``: 'on' or 'off';
         - ``python``, ``numpy``, ``platform``.
     """
     import numpy
@@ -62,7 +64,8 @@ def show_config(file: TextIO | None = _STDOUT) -> dict[str, Any]:
     else:
         from pycct.runtime import build_info as _build
 
-        extras = [text for text, so in (("checks", _build.CHECKS_BOUNDS), ("a sanitizer", _build.SANITIZED)) if so]
+        options = (("checks", _build.CHECKS_BOUNDS), ("a sanitizer", _build.SANITIZED))
+        extras = [text for text, enabled in options if enabled]
         found |= {
             "build": "compiled" + (f" with {' and '.join(extras)}" if extras else ""),
             "why_plain": "",
@@ -79,6 +82,6 @@ def show_config(file: TextIO | None = _STDOUT) -> dict[str, Any]:
     }
     if file is not None:
         width = max(map(len, found))
-        told = "".join(f"{name:{width}}  {value}\n" for name, value in found.items() if value not in ("", None))
-        file.write(told)
+        lines = (f"{k:{width}}  {v}\n" for k, v in found.items() if v not in ("", None))
+        file.write("".join(lines))
     return found

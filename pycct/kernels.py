@@ -1,17 +1,17 @@
-"""The geometric kernels by themselves: closest points, times of impact, penetration.
+"""Geometric kernels: closest points, times of impact, penetration.
 
-Every function has a twin that ends in ``_many``: the first takes single values and
-gives tuples of floats, the second takes arrays, one case per row, and gives arrays;
-an argument given once serves all rows. Both run the same code and give the same
-bits. Lengths are metres, or any one unit. The GIL is released.
+Every function has a twin with the suffix ``_many``. The first takes single values and returns
+tuples of floats. The second takes arrays with one case per row and returns arrays; an argument
+given once serves all rows. Both run the same code and return the same bits. Lengths are metres, or
+any one unit. All functions release the GIL.
 
-What a capsule meets is described by one of the classes below. A capsule is given
-by its two sphere centres and its radius; a sphere is a capsule whose centres are
-equal, a segment or a point is a target of radius 0.
+The classes below describe the target of a capsule. A capsule is given by the centres of its two
+spheres and its radius. A sphere is a capsule with equal centres, and a segment or a point is a
+target of radius 0.
 
-Every function raises ``TypeError`` for what is no numbers and ``ValueError`` for a
-wrong shape, for numbers that are not finite and for sizes that make no sense; the
-message begins with the argument's name.
+Every function raises ``TypeError`` for values that are not numbers, and ``ValueError`` for a wrong
+shape, for numbers that are not finite and for impossible sizes. The message starts with the name of
+the argument.
 """
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ __all__ = [
 Vector = tuple[float, float, float]
 Array = NDArray[np.float64]
 
-# A direction or a quaternion is made unit when its length is this near to 1.
+# Directions and quaternions are normalised if their length is this near to 1.
 UNIT_TOLERANCE = 1e-3
 
 
 class CapsuleAt(NamedTuple):
-    """A capsule in the world.
+    """A capsule in world space.
 
     Parameters
     ----------
     p0, p1 : (3,) or (n, 3)
-        The centres of its end spheres. Equal ones make it a sphere.
+        The centres of its end spheres. Equal centres make a sphere.
     radius : float or (n,)
-        Above 0; a target may have 0 and is a segment then.
+        Above 0. A target may have radius 0 and is then a segment.
     """
 
     p0: ArrayLike
@@ -77,10 +77,10 @@ class CapsuleAt(NamedTuple):
 
 
 class TriangleAt(NamedTuple):
-    """A triangle; its normal faces those who see a, b, c counter-clockwise.
+    """A triangle; a, b, c run counter-clockwise seen from its front.
 
-    A degenerate one (cross product <= 1e-12 times the longest edge squared,
-    RULES 3) is never touched.
+    A degenerate triangle (cross product <= 1e-12 times the longest edge squared, RULES 3) is never
+    touched.
 
     Parameters
     ----------
@@ -145,9 +145,9 @@ class HullAt(NamedTuple):
     Parameters
     ----------
     triangles : (m, 3, 3)
-        Its closed surface, seen from outside counter-clockwise; the same for all rows.
+        Its closed surface, counter-clockwise seen from outside; the same for all rows.
     position : (3,) or (n, 3)
-        Where its origin is.
+        World position of its origin.
     rotation : (4,) or (n, 4)
         Quaternion x, y, z, w.
     """
@@ -159,12 +159,12 @@ class HullAt(NamedTuple):
 
 Target = TriangleAt | SphereAt | CapsuleAt | BoxAt | PlaneAt | HullAt
 
-# Which loop of the compiled module serves a target.
+# Index of the compiled loop for each kind of target.
 _TARGET_KINDS: tuple[type, ...] = (TriangleAt, SphereAt, CapsuleAt, BoxAt, PlaneAt, HullAt)
 
 
 class ClosestPoints(NamedTuple):
-    """Closest points of two figures, a the first and b the second one named."""
+    """Closest points of two shapes; a is the first argument and b the second."""
 
     distance: float
     point_a: Vector
@@ -194,7 +194,7 @@ class SweepHit(NamedTuple):
 
 
 class SweepHitMany(NamedTuple):
-    """First contacts, one per row; rows without one have NaN and False. See `SweepHit`."""
+    """First contacts, one per row; rows without a contact have NaN and False. See `SweepHit`."""
 
     hit: NDArray[np.bool_]  #: (n,)
     time: Array  #: (n,)
@@ -205,14 +205,14 @@ class SweepHitMany(NamedTuple):
 
 
 class Penetration(NamedTuple):
-    """The shortest way out: moving the capsule by direction * depth ends the overlap."""
+    """The shortest exit: moving the capsule by direction * depth ends the overlap."""
 
     direction: Vector
     depth: float
 
 
 class PenetrationMany(NamedTuple):
-    """Ways out, one per row; rows without overlap have False, 0 and 0. See `Penetration`."""
+    """Exits, one per row; rows without overlap have False, 0 and 0. See `Penetration`."""
 
     overlapping: NDArray[np.bool_]  #: (n,)
     direction: Array  #: (n, 3)
@@ -233,7 +233,7 @@ def _array(name: str, value: ArrayLike) -> Array:
 
 
 def _column(name: str, value: ArrayLike, width: int, many: bool) -> Array:
-    """Give value as (width,), or as (n, width) where many; width 1 stands for plain numbers."""
+    """Return value as (width,), or as (n, width) if many; width 1 means plain numbers."""
     array = _array(name, value)
     if width == 1:
         array = array[..., None]
@@ -260,7 +260,7 @@ def _unit(name: str, array: Array) -> Array:
 
 
 def _rows(columns: dict[str, Array]) -> Array:
-    """Put the columns side by side, those given once repeated: (n, sum of widths)."""
+    """Concatenate the columns to (n, sum of widths); columns given once are repeated."""
     n = 1
     size = ""
     for name, array in columns.items():
@@ -317,7 +317,10 @@ def segment_segment_many(p0: ArrayLike, p1: ArrayLike, q0: ArrayLike, q1: ArrayL
 
 
 def point_triangle(p: ArrayLike, a: ArrayLike, b: ArrayLike, c: ArrayLike) -> ClosestPoints:
-    """Closest points of the point p and the triangle abc (both sides, may be degenerate), all (3,)."""
+    """Closest points of the point p and the triangle abc, all (3,).
+
+    The triangle counts from both sides and may be degenerate.
+    """
     return _one_pair(_closest(2, False, p=p, a=a, b=b, c=c))
 
 
@@ -327,7 +330,10 @@ def point_triangle_many(p: ArrayLike, a: ArrayLike, b: ArrayLike, c: ArrayLike) 
 
 
 def segment_triangle(p0: ArrayLike, p1: ArrayLike, a: ArrayLike, b: ArrayLike, c: ArrayLike) -> ClosestPoints:
-    """Closest points of the segment p0 p1 and the triangle abc (both sides, may be degenerate), all (3,)."""
+    """Closest points of the segment p0 p1 and the triangle abc, all (3,).
+
+    The triangle counts from both sides and may be degenerate.
+    """
     return _one_pair(_closest(3, False, p0=p0, p1=p1, a=a, b=b, c=c))
 
 
@@ -339,7 +345,7 @@ def segment_triangle_many(
 
 
 def segment_box(p0: ArrayLike, p1: ArrayLike, half_extents: ArrayLike) -> ClosestPoints:
-    """Closest points of the segment p0 p1 and the solid box [-half_extents, half_extents], all (3,).
+    """Closest points of the segment p0 p1 and the box [-half_extents, half_extents], all (3,).
 
     A segment that enters the box has distance 0.
     """
@@ -357,7 +363,7 @@ _NO_SURFACE = np.empty((0, 3, 3))
 def _placed(
     capsule: CapsuleAt, motion: ArrayLike, target: Target, many: bool
 ) -> tuple[int, Array, Array]:
-    """Kind of the target, rows for the compiled loops, the hull's triangles."""
+    """Return the kind of the target, rows for the compiled loops, and the hull's triangles."""
     if not isinstance(capsule, CapsuleAt):
         raise TypeError(f"capsule: expected a CapsuleAt, got {type(capsule).__name__}")
     if not isinstance(target, _TARGET_KINDS):
@@ -402,35 +408,34 @@ def _swept(capsule: CapsuleAt, motion: ArrayLike, target: Target, cull: bool, ma
 
 
 def sweep(capsule: CapsuleAt, motion: ArrayLike, target: Target, *, cull: bool = False) -> SweepHit | None:
-    """Where a moving capsule first touches a target (RULES 3, 7.6).
+    """Find the first contact of a moving capsule with a target (RULES 3, 7.6).
 
     Parameters
     ----------
     capsule : CapsuleAt
-        The moving capsule where it starts.
+        The moving capsule at its start.
     motion : (3,)
-        The whole way it goes. Zero finds only an overlap.
+        The whole displacement. A zero motion finds only an overlap.
     target : TriangleAt, SphereAt, CapsuleAt, BoxAt, PlaneAt or HullAt
-        What it may meet.
+        The shape to hit.
     cull : bool
-        Treat a triangle as a character's move does (RULES 2, 3): ignore it when its
-        normal goes along with the motion and, where the capsule's axis is parallel
-        to the motion, when it lies behind the leading sphere by more than the
-        radius + 0.002. A plane is ignored when its normal goes along with the
-        motion. Otherwise a triangle is met from both sides.
+        Treat a triangle as a character's move does (RULES 2, 3): ignore it if its normal points
+        along the motion and, where the capsule's axis is parallel to the motion, if it is behind
+        the leading sphere by more than the radius + 0.002. Ignore a plane if its normal points
+        along the motion. Without ``cull``, a triangle counts from both sides.
 
     Returns
     -------
     SweepHit or None
-        None when nothing is touched. A pass by that dips below the surface by less
-        than 1e-12 of the radius is no touch.
+        None without a contact. A motion that passes less than 1e-12 of the radius below a surface
+        does not touch it.
 
     Notes
     -----
-    A triangle whose plane holds the motion as well as the capsule's axis, both
-    within 1e-9, can be overlapped but not run into (RULES 2). Of the faces of a hull
-    that are touched within 1e-3 of the first, the one most opposed to the motion
-    gives normal and point, the first one the distance (RULES 3).
+    A triangle whose plane contains both the motion and the capsule's axis, within 1e-9, can be
+    overlapped but not hit (RULES 2). Among the faces of a hull that are touched within 1e-3 of the
+    first one, the face most opposed to the motion decides normal and point, and the first face
+    decides the distance (RULES 3).
     """
     found = _swept(capsule, motion, target, cull, False)
     if not found.hit[0]:
@@ -453,14 +458,14 @@ def _pushed(capsule: CapsuleAt, target: Target, many: bool) -> PenetrationMany:
 
 
 def penetration(capsule: CapsuleAt, target: Target) -> Penetration | None:
-    """Find the shortest translation that takes a capsule out of a target; None when they do not overlap.
+    """Find the shortest translation of a capsule out of a target; None without an overlap.
 
     Parameters
     ----------
     capsule : CapsuleAt
     target : TriangleAt, SphereAt, CapsuleAt, BoxAt, PlaneAt or HullAt
-        A triangle is left towards the side on which the capsule's centre is
-        (RULES 7.5), from either side; exactly between them, towards its normal.
+        The exit from a triangle is to the side of the capsule's centre (RULES 7.5), from either
+        side. If the centre is in the plane, the exit is along the normal.
     """
     found = _pushed(capsule, target, False)
     if not found.overlapping[0]:
@@ -482,7 +487,7 @@ def _overlaps(capsule: CapsuleAt, target: Target, many: bool) -> NDArray[Any]:
 
 
 def overlap(capsule: CapsuleAt, target: Target) -> bool:
-    """Whether a capsule is closer to a target than touching; a triangle counts from both sides (RULES 7.6)."""
+    """Whether a capsule overlaps a target; a triangle counts from both sides (RULES 7.6)."""
     return bool(_overlaps(capsule, target, False)[0])
 
 

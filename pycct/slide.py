@@ -1,6 +1,6 @@
-"""What the sweep/slide controller tells, and its parts as functions (SLIDE 2 to 7).
+"""Records of the sweep/slide controller, and its parts as functions (SLIDE 2 to 7).
 
-`SweepSlideController` answers with the records: plain, immutable, named tuples.
+`SweepSlideController` returns the records, which are immutable named tuples.
 """
 
 from pycct.cube_world.controller import (

@@ -1,16 +1,4 @@
-"""The geometry toolbox: every formula of SWEEP, for one case or for many.
-
-Functions take a vector as three numbers or an array ``(n, 3)`` of them, and broadcast: what
-is given once serves all rows. One case gives floats and tuples, many give float64 arrays.
-Lengths are metres. All raise ``TypeError`` for what is no numbers and ``ValueError`` for a
-wrong shape, for numbers that are not finite and for sizes that make no sense; the message
-names the argument.
-
-A capsule is a `CapsuleAt`: the centres of its end spheres, ``p0`` below and ``p1`` above, and
-its radius. Its height is the distance between the two, everywhere in pycct; its *total*
-height adds the radius twice. Its feet here are its lowest point, as SWEEP 1.2 has it; the
-``foot_position`` of a `CharacterController` lies its contact offset lower.
-"""
+"""for a triangle without area."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -127,7 +115,7 @@ def _capsule(capsule: CapsuleAt) -> tuple[Array, Array, Array]:
 
 
 def _check_rows(**arrays: Array) -> None:
-    """All with the same number of rows, or with one."""
+    """Check that all arrays have the same number of rows, or one row."""
     rows = {name: a.shape[0] for name, a in arrays.items() if a.ndim == 2}
     if len(set(rows.values())) > 1:
         raise ValueError("the numbers of rows differ: " + ", ".join(f"{k} has {n}" for k, n in rows.items()))
@@ -143,7 +131,7 @@ def _norm(a: Array) -> Array:
 
 
 def _out(value: Any) -> Any:
-    """Tuples and floats for one case."""
+    """Return tuples and floats for one case."""
     array = np.asarray(value)
     if array.ndim == 0:
         return array.item()
@@ -227,7 +215,7 @@ def capsule_centre(capsule: CapsuleAt) -> Any:
 
 
 def capsule_direction(capsule: CapsuleAt) -> Any:
-    """Unit vector from p0 to p1; zero when the capsule is a sphere."""
+    """Unit vector from p0 to p1; zero if the capsule is a sphere."""
     p0, p1, _ = _capsule(capsule)
     return _out(_unit_or_zero(p1 - p0))
 
@@ -240,7 +228,7 @@ def _unit_or_zero(v: Array) -> Array:
 
 
 def capsule_feet(capsule: CapsuleAt, up: ArrayLike = Up) -> Any:
-    """The lowest point along ``up``, without a contact offset: what `capsule_from_feet` takes."""
+    """The lowest point along ``up``, without a contact offset: the input of `capsule_from_feet`."""
     p0, p1, r = _capsule(capsule)
     u = _units("up", up)
     low = np.where((_dot(p0, u) <= _dot(p1, u))[..., None], p0, p1)
@@ -267,7 +255,7 @@ def capsule_bounds(capsule: CapsuleAt) -> tuple[Any, Any]:
 def swept_bounds(
     capsule: CapsuleAt, direction: ArrayLike, distance: ArrayLike, inflation: ArrayLike | None = None
 ) -> tuple[Any, Any]:
-    """Box around a capsule's way (SWEEP 3.1).
+    """Box around the path of a capsule (SWEEP 3.1).
 
     Parameters
     ----------
@@ -295,7 +283,7 @@ def swept_bounds(
 # SWEEP 3.3 names STEP_DOWN_HEIGHT without a value: the default step offset of MOVE 1.1.
 STEP_DOWN_HEIGHT = 0.5
 WINDOW_EPSILON = 0.05
-# A direction this steep counts as going up or down.
+# A direction with at least this vertical part counts as up or down.
 STEEP = 0.5
 
 
@@ -309,9 +297,9 @@ def vertical_window(
 ) -> tuple[Any, Any]:
     """Heights (lo, hi) along ``up`` that a sweep can touch (SWEEP 3.3).
 
-    SWEEP grows the window by the motion only upwards, and by the step alone downwards, so that
-    a fast fall misses the floor; here it grows by the motion either way, and by the step on
-    top of it when the motion goes down.
+    SWEEP extends the window upwards by the motion and downwards by the step only, so a fast fall
+    misses the floor. This function extends it by the motion in both directions, and by the step as
+    well if the motion points down.
     """
     p0, p1, r = _capsule(capsule)
     u = _units("up", up)
@@ -327,7 +315,7 @@ def vertical_window(
 
 
 def filter_by_window(triangles: ArrayLike, window: tuple[float, float], up: ArrayLike = Up) -> NDArray[np.bool_]:
-    """Which triangles reach into a vertical window.
+    """Return which triangles reach into a vertical window.
 
     Parameters
     ----------
@@ -352,9 +340,9 @@ def filter_by_window(triangles: ArrayLike, window: tuple[float, float], up: Arra
 # ---------------------------------------------------------------- regions (SWEEP 6)
 
 def axis_parameter(capsule: CapsuleAt, point: ArrayLike) -> Any:
-    """Where a point lies along the axis: 0 at p0, 1 at p1, beyond them below 0 and above 1 (SWEEP 6.2.2).
+    """Parameter of a point on the axis.
 
-    0 for a sphere.
+    0 at p0, 1 at p1, outside of 0 to 1 beyond them (SWEEP 6.2.2).
     """
     p0, p1, _ = _capsule(capsule)
     p = _vectors("point", point)
@@ -367,8 +355,8 @@ def axis_parameter(capsule: CapsuleAt, point: ArrayLike) -> Any:
 def classify_region(capsule: CapsuleAt, point: ArrayLike) -> Any:
     """Region of a capsule by the contact point (SWEEP 6.2).
 
-    The caps reach one radius into the cylinder. Where the radius is more than half the axis
-    they meet, and SIDE is never returned: use `classify_parameter` for such capsules.
+    Each cap includes one radius of the cylinder. If the radius is more than half the axis, the caps
+    meet and SIDE is never returned; use `classify_parameter` for such capsules.
 
     Returns
     -------
@@ -378,7 +366,7 @@ def classify_region(capsule: CapsuleAt, point: ArrayLike) -> Any:
     length = _norm(p1 - p0)
     t = np.asarray(axis_parameter(capsule, point))
     threshold = np.divide(r, length, out=np.zeros(np.broadcast(r, length).shape), where=length > 0.0)
-    # In this order: near both ends it is the bottom (SWEEP 6.2.3).
+    # The order matters: a point near both ends is at the bottom (SWEEP 6.2.3).
     region = np.where(t < threshold, "bottom", np.where(t > 1.0 - threshold, "top", "side"))
     region = np.where(t > 1.0 + threshold, "top", region)
     region = np.where(length > 0.0, region, "sphere")
@@ -397,7 +385,7 @@ def classify_parameter(t: ArrayLike, bottom: float = BOTTOM_PARAMETER, top: floa
     t : float or (n,)
         As from `axis_parameter`.
     bottom, top : float
-        Shares of the axis up to and from which it is the bottom and the top.
+        Shares of the axis: the bottom ends at the first one, and the top starts at the second one.
 
     Returns
     -------
@@ -417,13 +405,13 @@ def _flip_where(normal: Array, wrong: NDArray[np.bool_]) -> Any:
 
 
 def orient_for_sweep(normal: ArrayLike, direction: ArrayLike) -> Any:
-    """A surface normal turned against the motion (SWEEP 7.1)."""
+    """A surface normal, flipped against the motion (SWEEP 7.1)."""
     n, d = _vectors("normal", normal), _vectors("direction", direction)
     return _flip_where(n, _dot(n, d) > 0.0)
 
 
 def orient_for_overlap(normal: ArrayLike, capsule: CapsuleAt, point: ArrayLike) -> Any:
-    """A surface normal turned from the geometry towards the capsule (SWEEP 7.2).
+    """A surface normal, flipped to point from the geometry to the capsule (SWEEP 7.2).
 
     Parameters
     ----------
@@ -434,9 +422,9 @@ def orient_for_overlap(normal: ArrayLike, capsule: CapsuleAt, point: ArrayLike) 
 
     Notes
     -----
-    SWEEP measures from the capsule's centre; near the end of a long axis that turns the normal
-    into the wall. Here it is the point of the axis nearest to ``point``. When that point is on
-    the axis, the normal stays.
+    SWEEP measures from the capsule's centre, which flips the normal into the wall near the end of a
+    long axis. This function measures from the point of the axis nearest to ``point``. If that point
+    is on the axis, the normal stays.
     """
     n, p = _vectors("normal", normal), _vectors("point", point)
     nearest = np.asarray(closest_on_segment(p, capsule.p0, capsule.p1))
@@ -444,13 +432,13 @@ def orient_for_overlap(normal: ArrayLike, capsule: CapsuleAt, point: ArrayLike) 
 
 
 def orient_for_ground(normal: ArrayLike, up: ArrayLike = Up) -> Any:
-    """A ground normal turned up (SWEEP 7.3); for ground only, see `orient_for_wall`."""
+    """A ground normal, flipped upwards (SWEEP 7.3); for ground only, see `orient_for_wall`."""
     n, u = _vectors("normal", normal), _vectors("up", up)
     return _flip_where(n, _dot(n, u) < 0.0)
 
 
 def orient_for_wall(normal: ArrayLike, direction: ArrayLike) -> Any:
-    """The normal of a wall or ceiling: turned against the motion, never upwards (SWEEP 7.4)."""
+    """A normal of a wall or ceiling, flipped against the motion, never upwards (SWEEP 7.4)."""
     return orient_for_sweep(normal, direction)
 
 
@@ -462,10 +450,10 @@ def sweep_contact_point(
     time: ArrayLike,
     target: TriangleAt | SphereAt | CapsuleAt | BoxAt | PlaneAt,
 ) -> Any:
-    """Where a capsule at the time of impact touches a target: the closest point on it.
+    """Contact point of a capsule at the time of impact: the closest point on the target.
 
-    SWEEP 8.1.2 derives it from the normal alone, with a cosine scaled by a length; along the
-    cylinder a normal does not tell where on the axis the contact is.
+    SWEEP 8.1.2 derives the point from the normal alone, with a cosine scaled by a length. Along the
+    cylinder, a normal does not determine the position of the contact on the axis.
 
     Parameters
     ----------
@@ -474,7 +462,7 @@ def sweep_contact_point(
     motion : (3,) or (n, 3)
         Whole displacement.
     time : float or (n,)
-        Share of it at impact, 0 to 1.
+        Share of the displacement at impact, 0 to 1.
     target : TriangleAt, SphereAt, CapsuleAt, BoxAt or PlaneAt
     """
     p0, p1, _ = _capsule(capsule)
@@ -516,14 +504,17 @@ def overlap_contact_point(closest_on_geometry: ArrayLike) -> Any:
 
 
 def penetration_depth(radius: ArrayLike, on_axis: ArrayLike, on_geometry: ArrayLike) -> Any:
-    """How deep a capsule enters, from the closest points; 0 when it does not (SWEEP 9.1)."""
+    """Penetration depth of a capsule, from the closest points.
+
+    0 without a penetration (SWEEP 9.1).
+    """
     r = _lengths("radius", radius, strict=True)
     gap = _norm(_vectors("on_geometry", on_geometry) - _vectors("on_axis", on_axis))
     return _out(np.maximum(r - gap, 0.0))
 
 
 def scale_depth(depth: ArrayLike, direction: ArrayLike, scale: ArrayLike) -> Any:
-    """A depth measured in the frame of scaled geometry, in the world (SWEEP 9.2).
+    """World depth of a depth that was measured in the frame of scaled geometry (SWEEP 9.2).
 
     Parameters
     ----------
@@ -536,8 +527,8 @@ def scale_depth(depth: ArrayLike, direction: ArrayLike, scale: ArrayLike) -> Any
 
     Notes
     -----
-    SWEEP multiplies by one factor, which fails for uneven and for negative scale: the world
-    length depends on the direction, and is never negative.
+    SWEEP multiplies by one factor, which fails for uneven and for negative scale: the world length
+    depends on the direction and is never negative.
     """
     d = _numbers("depth", depth)
     s = _numbers("scale", scale)
@@ -548,10 +539,12 @@ def scale_depth(depth: ArrayLike, direction: ArrayLike, scale: ArrayLike) -> Any
 # ---------------------------------------------------------------- frames (SWEEP 12)
 
 class Transform(NamedTuple):
-    """A scaled, turned and moved frame: world = position + rotation * (scale * local) (SWEEP 12).
+    """A scaled, rotated and translated frame (SWEEP 12).
 
-    Scale may be uneven and negative, never zero. A direction is carried along with the scale,
-    a normal against it (by the inverse transpose): with uneven scale they part.
+    world = position + rotation * (scale * local).
+
+    Scale may be uneven and negative, never zero. Directions follow the scale, and normals follow
+    its inverse transpose; with uneven scale both differ.
 
     Parameters
     ----------
@@ -585,7 +578,7 @@ class Transform(NamedTuple):
         return p, r, s
 
     def matrix(self) -> Array:
-        """The (4, 4) matrix that takes local column vectors to the world."""
+        """The (4, 4) matrix from local column vectors to world ones."""
         p, r, s = self._parts()
         m = np.eye(4)
         m[:3, :3] = r * s
@@ -593,12 +586,12 @@ class Transform(NamedTuple):
         return m
 
     def point_to_world(self, local: ArrayLike) -> Any:
-        """SWEEP 12.2."""
+        """World point of a local point (SWEEP 12.2)."""
         p, r, s = self._parts()
         return _out(_turn(r, _vectors("local", local) * s) + p)
 
     def point_to_local(self, world: ArrayLike) -> Any:
-        """SWEEP 12.1."""
+        """Local point of a world point (SWEEP 12.1)."""
         p, r, s = self._parts()
         return _out(_turn(r.T, _vectors("world", world) - p) / s)
 
@@ -613,7 +606,10 @@ class Transform(NamedTuple):
         return _out(_turn(r.T, _vectors("world", world)) / s)
 
     def normal_to_world(self, local: ArrayLike) -> Any:
-        """A unit normal, by the inverse transpose (SWEEP 12.4); outward stays outward when mirrored."""
+        """A unit normal, by the inverse transpose (SWEEP 12.4).
+
+        Outward stays outward in mirrors.
+        """
         _, r, s = self._parts()
         return _out(_unit_or_zero(_turn(r, _vectors("local", local) / s)))
 
@@ -628,13 +624,13 @@ def _turn(r: Array, v: Array) -> Array:
 
 
 def wow_to_world(v: ArrayLike) -> Any:
-    """From X north, Y west, Z up to X east, Y north, Z up; positions and directions (SWEEP 12.5)."""
+    """Convert X north, Y west, Z up to X east, Y north, Z up (SWEEP 12.5)."""
     a = _vectors("v", v)
     return _out(np.stack([-a[..., 1], a[..., 0], a[..., 2]], axis=-1))
 
 
 def world_to_wow(v: ArrayLike) -> Any:
-    """From X east, Y north, Z up to X north, Y west, Z up; positions and directions (SWEEP 12.5)."""
+    """Convert X east, Y north, Z up to X north, Y west, Z up (SWEEP 12.5)."""
     a = _vectors("v", v)
     return _out(np.stack([a[..., 1], -a[..., 0], a[..., 2]], axis=-1))
 
@@ -642,7 +638,10 @@ def world_to_wow(v: ArrayLike) -> Any:
 # ---------------------------------------------------------------- triangles (SWEEP appendix A)
 
 def closest_on_segment(point: ArrayLike, a: ArrayLike, b: ArrayLike) -> Any:
-    """SWEEP A.2; ``a`` when the segment has no length (which SWEEP compares with a squared one)."""
+    """Closest point on a segment (SWEEP A.2); ``a`` if the segment has no length.
+
+    SWEEP compares the length with a squared one.
+    """
     p, x, y = _vectors("point", point), _vectors("a", a), _vectors("b", b)
     _check_rows(point=p, a=x, b=y)
     if p.ndim == x.ndim == y.ndim == 1:
@@ -651,14 +650,14 @@ def closest_on_segment(point: ArrayLike, a: ArrayLike, b: ArrayLike) -> Any:
 
 
 def triangle_normal(a: ArrayLike, b: ArrayLike, c: ArrayLike, degenerate: ArrayLike = (0.0, 0.0, 0.0)) -> Any:
-    """Unit normal of a triangle, towards who sees a, b, c counter-clockwise (SWEEP A.3).
+    """Unit normal of a triangle; a, b, c run counter-clockwise seen from its front (SWEEP A.3).
 
     Parameters
     ----------
     a, b, c : (3,) or (n, 3)
     degenerate : (3,)
-        What to give for a triangle without area: its cross product is no longer than 1e-12
-        times its longest edge squared. SWEEP gives (0, 0, 1), which is a floor; zero is safer.
+        Result for a triangle without area, whose cross product is at most 1e-12 times its longest
+        edge squared. SWEEP returns (0, 0, 1), which is a floor; zero is safer.
     """
     x, y, z = _vectors("a", a), _vectors("b", b), _vectors("c", c)
     _check_rows(a=x, b=y, c=z)
@@ -669,9 +668,10 @@ def triangle_normal(a: ArrayLike, b: ArrayLike, c: ArrayLike, degenerate: ArrayL
 
 
 def point_in_triangle(point: ArrayLike, a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Any:
-    """Whether a point, taken along the triangle's normal, falls into it, edges included (SWEEP A.1).
+    """Whether the projection of a point along the normal is inside a triangle (SWEEP A.1).
 
-    False for a triangle without area, on which SWEEP divides by zero.
+    Edges are included. The result is False for a triangle without area, where SWEEP divides by
+    zero.
     """
     p, x, y, z = _vectors("point", point), _vectors("a", a), _vectors("b", b), _vectors("c", c)
     _check_rows(point=p, a=x, b=y, c=z)
@@ -686,7 +686,7 @@ def point_in_triangle(point: ArrayLike, a: ArrayLike, b: ArrayLike, c: ArrayLike
 
 
 def plane_distance(point: ArrayLike, a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Any:
-    """Signed distance of a point from a triangle's plane, positive in front (SWEEP A.4); 0 without area."""
+    """Signed distance of a point from a triangle's plane, positive in front (SWEEP A.4)."""
     p, x = _vectors("point", point), _vectors("a", a)
     return _out(_dot(p - x, np.asarray(triangle_normal(a, b, c))))
 
@@ -713,7 +713,10 @@ EPSILON_DOT = 1e-4
 
 
 def is_facing(a: ArrayLike, b: ArrayLike, tolerance: float = EPSILON_DOT) -> Any:
-    """Whether two unit vectors point against each other: their dot product is below 0 by more than rounding."""
+    """Whether two unit vectors oppose each other.
+
+    Their dot product is below 0 by more than rounding.
+    """
     return _out(_dot(_units("a", a), _units("b", b)) < -tolerance)
 
 
@@ -721,7 +724,7 @@ NEAR_PARALLEL = 0.999
 
 
 def is_parallel(a: ArrayLike, b: ArrayLike, tolerance: float = NEAR_PARALLEL) -> Any:
-    """Whether two directions are parallel, either way round."""
+    """Whether two directions are parallel, in either sense."""
     return _out(np.abs(_dot(_units("a", a), _units("b", b))) >= tolerance)
 
 
@@ -729,5 +732,5 @@ NEAR_PERPENDICULAR = 0.001
 
 
 def is_perpendicular(a: ArrayLike, b: ArrayLike, tolerance: float = NEAR_PERPENDICULAR) -> Any:
-    """Whether two directions are at right angles."""
+    """Whether two directions are perpendicular."""
     return _out(np.abs(_dot(_units("a", a), _units("b", b))) <= tolerance)

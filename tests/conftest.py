@@ -1,4 +1,4 @@
-"""Shared by all tests: which examples hypothesis takes, and the table of recordings at the end of a run."""
+"""Shared by all tests: the hypothesis profile, and the table of recordings at the end of a run."""
 
 import gc
 import os
@@ -9,14 +9,14 @@ from hypothesis import settings
 
 ROWS = {}
 
-# The same examples in every run, so that a change is judged by what it changes. PYCCT_EXPLORE=1 (make fuzz) looks for
-# new ones; what it finds becomes a test of its own.
+# Every run uses the same examples, so that only changes of the code change results. PYCCT_EXPLORE=1
+# (make fuzz) searches for new ones, which become tests of their own.
 settings.register_profile("repeat", derandomize=True, database=None)
 if os.environ.get("PYCCT_EXPLORE") != "1":
     settings.load_profile("repeat")
 
 
-# What takes minutes. First: a process that is left with one of them at the end has nobody to share its work with.
+# Tests of minutes run first, so that the last process does not end with one of them.
 LONGEST = ("test_three_minutes", "test_threads_move_while_others_change_the_world_for_a_minute",
            "test_controllers_leave_memory_flat")
 
@@ -32,7 +32,7 @@ def pytest_collection_finish(session):
 
 
 class Rows:
-    """Sends the score of a recording to the end of the run, from another process too."""
+    """Sends the score of a recording to the end of the run, also from another process."""
 
     def __init__(self, node):
         self.node = node

@@ -1,12 +1,11 @@
 """Compare one fixed run of 100,000 moves over all compilers and ways of calling.
 
-The program fails unless all runs have one hash.
-
-Builds go to build/determinism/NAME, the table to docs/determinism_table.md. The run is tests/support/hash_run.py.
+The program fails unless all runs have one hash. Builds go to build/determinism/NAME, and the table
+to docs/determinism_table.md. The run itself is tests/support/hash_run.py.
 
     python tools/determinism.py                    with this interpreter
-    python tools/determinism.py --qemu-root DIR    also aarch64: zig, qemu-user, and the Python of the
-                                                   same version in the Debian arm64 root DIR
+    python tools/determinism.py --qemu-root DIR    also aarch64: zig, qemu-user, and the Python of
+                                                   the same version in the Debian arm64 root DIR
                                                    (see wheels/README.md)
 """
 

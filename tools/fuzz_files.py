@@ -1,14 +1,16 @@
-"""Damaged level files and cooked scenes, one after the other: an error that names the file, or something to walk on.
+"""Load damaged level files and cooked scenes: each raises an error that names it, or is usable.
 
-    python tools/fuzz_files.py --minutes 10              every kind, by seeds, in processes of their own
-    python tools/fuzz_files.py --kind glb --seed 1234    that one again, here
+    python tools/fuzz_files.py --minutes 10              every kind, by seeds, in several processes
+    python tools/fuzz_files.py --kind glb --seed 1234    one file again, in this process
     python tools/fuzz_files.py --kind cooked --atheris --minutes 10
-                                                         guided by coverage, where atheris is installed
+                                                         guided by coverage (needs atheris)
 
-Whatever is no ValueError naming the file is told with kind and seed: other exceptions, crashes, hangs, memory without
-end. The file itself is kept in ``--out``. The same seed makes the same file as long as NumPy and trimesh are the same.
-Works on any build; on one with the address sanitizer what is read beside the file is told too. For atheris to see into
-the compiled modules they must be built by clang, with ``-fsanitize=fuzzer-no-link``.
+The program reports everything that is not a ValueError with the file name, with kind and seed:
+other exceptions, crashes, hangs, unbounded memory. It keeps the file in ``--out``. A seed makes the
+same file as long as NumPy and trimesh stay the same.
+
+Any build works. A build with the address sanitizer also reports reads outside of the file. Atheris
+needs compiled modules from clang with ``-fsanitize=fuzzer-no-link``.
 """
 
 import argparse
@@ -32,7 +34,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-# Not the source folder, which may have no compiled modules, or others than those that PYTHONPATH names.
+# The source folder may have no compiled modules, or others than those of PYTHONPATH.
 sys.path = [p for p in sys.path if Path(p or ".").resolve() != Path(__file__).resolve().parent]
 sys.path += [str(ROOT / "tests" / folder) for folder in ("support", "shapes", "properties")]
 
@@ -47,7 +49,7 @@ KINDS = ["cooked", *test_fuzz_files.KINDS, "draco", "png", "asc"]
 # The end of a file's name, where it is not that of its kind.
 ENDINGS = {"draco": "glb"}
 LONGEST = 30            # seconds for one file
-MEMORY = 6 << 30        # bytes for one process; the address sanitizer needs more than there is
+MEMORY = 6 << 30        # bytes for one process; the address sanitizer needs more address space
 SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "") or "asan" in os.environ.get("ASAN_OPTIONS", "")
 
 NUMBERS = [0, 1, -1, 2, 3, 4, 7, 12, 255, 256, 65535, 2**31 - 1, 2**31, 2**32 - 1, -2**31, 2**63, 1e9, 1e10, 0.5,
@@ -60,10 +62,10 @@ KEYS = ["mode", "byteStride", "byteOffset", "count", "bufferView", "sparse", "ma
         "EXT_mesh_gpu_instancing", "TRANSLATION", "ROTATION", "values", "componentType", "doubleSided", "scene"]
 
 
-# --- whole files ---------------------------------------------------------------------------------------------------
+# --- whole files ----------------------------------------------------------------------------------
 
 def cooked_files():
-    """Worlds of everything, of much and of nothing."""
+    """Return the bytes of scenes with all, many and no shapes."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "scene"
         found = []
@@ -80,7 +82,7 @@ def cooked_files():
 
 
 def binary_ply(order, quads):
-    """Two triangles or a quad, in either byte order."""
+    """Return a binary PLY: two triangles or a quad, in either byte order."""
     corners = np.array([(0, 0, 0), (4, 0, 0), (4, 4, 1), (0, 4, 1)], order + "f4")
     faces = [(0, 1, 2, 3)] if quads else [(0, 1, 2), (0, 2, 3)]
     rows = b"".join(struct.pack(f"{order}B{len(f)}i", len(f), *f) for f in faces)
@@ -248,7 +250,7 @@ def draco_tree(in_order):
 
 
 def packed(tree, blob):
-    """A GLB."""
+    """Return a GLB."""
     text = json.dumps(tree).encode()
     text += b" " * (-len(text) % 4)
     blob += bytes(-len(blob) % 4)
@@ -257,14 +259,14 @@ def packed(tree, blob):
 
 
 def written(tree, blob):
-    """A glTF with its bytes in it."""
+    """Return a glTF with embedded bytes."""
     if isinstance(tree.get("buffers"), list) and tree["buffers"] and isinstance(tree["buffers"][0], dict):
         tree["buffers"][0].setdefault("uri", "data:;base64," + base64.b64encode(blob).decode())
     return json.dumps(tree).encode()
 
 
 def whole(kind):
-    """Files of that kind that load."""
+    """Return valid files of a kind."""
     if kind == "cooked":
         return cooked_files()
     if kind == "draco":
@@ -283,10 +285,10 @@ def whole(kind):
     return [test_fuzz_files.whole(kind), *more[kind]]
 
 
-# --- damage --------------------------------------------------------------------------------------------------------
+# --- damage ---------------------------------------------------------------------------------------
 
 def sealed(raw):
-    """Put every checksum of a cooked file right, as far as its table makes sense."""
+    """Correct every checksum of a cooked file, as far as its table allows."""
     for k, s in enumerate(test_cooked.sections(raw)):
         if s["offset"] + s["bytes"] <= len(raw):
             part = bytes(raw[s["offset"]:s["offset"] + s["bytes"]])
@@ -295,7 +297,7 @@ def sealed(raw):
 
 
 def damaged_cooked(rng, raw):
-    """Numbers anywhere, most often behind right checksums, so that what is read is what is damaged."""
+    """Damage numbers anywhere, mostly with corrected checksums, which the reader passes."""
     table = [s for s in test_cooked.sections(raw) if s["bytes"] >= 8]
     if not table:
         return test_fuzz_files.damaged(rng, raw)
@@ -306,7 +308,7 @@ def damaged_cooked(rng, raw):
     for _ in range(rng.choice([1, 1, 1, 2, 3, 8])):
         s = rng.choice(table)
         if s["kind"] in records and rng.random() < 0.8:
-            # One number of one record.
+            # Damage one number of one record.
             kind = records[s["kind"]]
             rows = np.frombuffer(changed, kind, s["bytes"] // kind.itemsize, s["offset"])
             name = rng.choice(kind.names)
@@ -331,7 +333,7 @@ def damaged_cooked(rng, raw):
                     part[at] = rng.choice([0, 1, 2, 100, int(part[rng.randrange(len(part))]), np.iinfo(kind).max,
                                            np.iinfo(kind).min])
         else:
-            # One stretch over another.
+            # Copy one range over another.
             n = rng.randrange(1, min(200, s["bytes"]) + 1)
             here, there = (s["offset"] + rng.randrange(s["bytes"] - n + 1) for _ in "ab")
             changed[here:here + n] = changed[there:there + n]
@@ -339,7 +341,7 @@ def damaged_cooked(rng, raw):
 
 
 def places(tree):
-    """Every (container, key) of a tree."""
+    """Yield every (container, key) of a tree."""
     found = []
     stack = [tree]
     while stack:
@@ -352,7 +354,7 @@ def places(tree):
 
 
 def damaged_tree(rng, tree):
-    """Values changed, taken away, doubled and put where they do not belong; what refers to each other in circles."""
+    """Change, delete, duplicate and misplace values of a tree, and make reference cycles."""
     tree = json.loads(json.dumps(tree))
     for _ in range(rng.choice([1, 1, 1, 2, 3, 6])):
         where = places(tree)
@@ -373,7 +375,7 @@ def damaged_tree(rng, tree):
         elif what == 4 and isinstance(part, list):
             part.extend([part[key]] * rng.choice([1, 3, 40]))
         elif what == 5 and isinstance(tree.get("nodes"), list) and tree["nodes"]:
-            # Circles, and nodes of many parents.
+            # Cycles, and nodes with many parents.
             node = rng.choice(tree["nodes"])
             if isinstance(node, dict):
                 node["children"] = [rng.randrange(len(tree["nodes"]) + 1) for _ in range(rng.choice([1, 2, 4]))]
@@ -386,7 +388,7 @@ TOKEN = re.compile(rb"-?\d[\d.eE+-]*")
 
 
 def damaged_text(rng, data):
-    """Numbers of a text for others."""
+    """Replace numbers of a text."""
     found = list(TOKEN.finditer(data))
     if not found:
         return data
@@ -397,7 +399,7 @@ def damaged_text(rng, data):
 
 
 def damaged(kind, rng, files):
-    """A file like those, but not quite."""
+    """Return a damaged copy of one of the files."""
     data = rng.choice(files)
     if kind == "cooked":
         return damaged_cooked(rng, data)
@@ -420,10 +422,10 @@ def damaged(kind, rng, files):
     return data
 
 
-# --- use -----------------------------------------------------------------------------------------------------------
+# --- use ------------------------------------------------------------------------------------------
 
 def use_cooked(path, rng):
-    """Load, ask, move, change, save and load again; whether it passed for sound."""
+    """Load, query, move, change, save and load again; return whether the file loaded."""
     for verify in (True, False):
         try:
             scene = pycct.Scene.load(path, verify=verify)
@@ -453,7 +455,7 @@ def use_cooked(path, rng):
 
 
 def use_level(path, rng):
-    """Load and walk on it; whether it loaded."""
+    """Load and walk on the level; return whether it loaded."""
     options = dict(up=rng.choice([None, None, "x", "-y"]), scale=rng.choice([1.0, 1.0, 0.01]),
                    two_sided=rng.choice([None, None, True]), nodes=rng.choice([*[None] * 6, "*a*", ["UCX_*", "one"]]))
     loaded = test_fuzz_files.load(path, **options)
@@ -484,19 +486,19 @@ def use_terrain(path, rng):
 
 
 def use(kind, path, rng):
-    """Load the file and use what it gave; whether it gave something."""
+    """Load and use a file; return whether it loaded."""
     uses = {"cooked": use_cooked, "png": use_terrain, "asc": use_terrain}
     return uses.get(kind, use_level)(path, rng)
 
 
 def file_of(kind, seed, files):
-    """The damaged file of a seed, and the dice to use it with."""
+    """Return the damaged file of a seed, and the random generator for its use."""
     rng = random.Random(f"{kind} {seed}")
     return damaged(kind, rng, files), rng
 
 
 def prepare():
-    """No warnings, and an error where memory would run out."""
+    """Silence warnings and limit memory."""
     warnings.simplefilter("ignore")
     if not SANITIZED:
         try:
@@ -506,10 +508,10 @@ def prepare():
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
-# --- by seeds ------------------------------------------------------------------------------------------------------
+# --- by seeds -------------------------------------------------------------------------------------
 
 def work(kinds, first, step, until, out):
-    """One process: seeds until the time is over. Each is written down before it is tried."""
+    """Try seeds in one process until the time is over. Each seed is recorded before its trial."""
     prepare()
     files = {kind: whole(kind) for kind in kinds}
     done = dict.fromkeys(kinds, 0)
@@ -538,7 +540,7 @@ def work(kinds, first, step, until, out):
 
 
 def run(kinds, seconds, jobs, first, out):
-    """Processes that try seeds, and new ones for those that died; how many findings there are."""
+    """Run processes that try seeds, and replace those that died; return the number of findings."""
     out.mkdir(parents=True, exist_ok=True)
     print(f"seeds from {first}", flush=True)
     until = time.time() + seconds
@@ -553,7 +555,7 @@ def run(kinds, seconds, jobs, first, out):
         return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=os.environ), log
 
     def tell(kind, seed, what, text):
-        # Alike when the innermost lines are.
+        # Findings with the same innermost lines count as one.
         key = kind, tuple(re.findall(r'File "([^"]+)", line (\d+)', text)[-1:]), what.split(":")[0]
         findings.setdefault(key, []).append(seed)
         if len(findings[key]) == 1:
@@ -603,22 +605,25 @@ def run(kinds, seconds, jobs, first, out):
     return len(findings)
 
 
-# --- guided by coverage --------------------------------------------------------------------------------------------
+# --- guided by coverage ---------------------------------------------------------------------------
 
 def guided(kind, seconds, out):
-    """Let libFuzzer keep what reaches new code; what is found ends it, and the file is left in `out`."""
+    """Let libFuzzer search for new coverage.
+
+    It stops at the first finding and keeps the file in `out`.
+    """
     import atheris
 
     prepare()
     files = whole(kind)
-    # Some that are damaged already, so that it need not find every place by itself.
+    # Damaged files in the corpus shorten the search.
     files += [file_of(kind, seed, files)[0] for seed in range(200)]
     folder = tempfile.mkdtemp()
     path = Path(folder) / f"file.{ENDINGS.get(kind, kind)}"
 
     def one(data):
         if kind == "cooked":
-            # Otherwise next to nothing would come past the checksums.
+            # With random bytes almost no input would pass the checksums.
             try:
                 data = sealed(bytearray(data))
             except (ValueError, struct.error):
@@ -638,7 +643,7 @@ def guided(kind, seconds, out):
 
 
 def main():
-    """Read the command line."""
+    """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kind", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--minutes", type=float, default=3.0)

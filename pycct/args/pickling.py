@@ -1,16 +1,16 @@
-"""What the answers of moves and questions have in common."""
+"""Copying and pickling of the results of moves and queries."""
 
 from typing import Any
 
 
 def still_there(other: Any) -> Any:
-    """Who an answer tells of, for its copy: None when they have been removed since, or nobody was told of."""
+    """Return the object that a result refers to, or None if it is None or has been removed."""
     if other is None:
         return None
-    # A member of a crowd has its scene from there.
+    # A member of a crowd has no scene attribute; its crowd has.
     scene = getattr(other, "crowd", other).scene
     if scene is None:
         return None
-    # Characters have ids of their own.
+    # Characters and actors have separate ids.
     found = scene.character(other.id) if hasattr(type(other), "radius") else scene.actor(other.id)
     return other if found == other else None

@@ -1,4 +1,4 @@
-"""The bytes of saved characters: little-endian, versioned, checked."""
+"""Format of saved characters: little-endian, with version and checksum."""
 
 import struct
 import zlib
@@ -9,22 +9,23 @@ from pycct.runtime.version import RESULTS_VERSION
 
 MAGIC = b"pycctCC1"
 CROWD_MAGIC = b"pycctCW1"
-HEADER = struct.Struct("<8sIII")  # magic, results version, length of what follows, its CRC-32
+HEADER = struct.Struct("<8sIII")  # magic, results version, length and CRC-32 of the body
 PARAMS = struct.Struct("<10dii3?4I")
 STATE = struct.Struct("<39diI3q?iqi?q?")
 # Ids of a scene stay below this.
 LARGEST_ID = 2**62
 BODY = PARAMS.size + STATE.size
-# A crowd: order, rows of parameters, group of those to come, number of characters; their parameters, the rows; and of
-# each character id, row, group, flags and its STATE.
+# A crowd has a head (order, rows of parameters, next group, number of characters), the parameter
+# rows, and for each character its id, row, group, flags and STATE.
 CROWD_HEAD = struct.Struct("<iiiq")
 CROWD_EACH = struct.Struct("<qiiB")
 
 
-# Moving actors of a scene: how many; id, position, rotation, layer, behavior of each, in the order of ids.
+# Moving actors of a scene: their number, then id, position, rotation, layer and behavior of each,
+# in the order of ids.
 MOVING_HEAD = struct.Struct("<q")
 MOVING = struct.Struct("<q7dII")
-# Controllers: how many, and 1 when moving actors follow; id, parameters and state of each.
+# Controllers: their number, and 1 if moving actors follow; then id, parameters and state of each.
 TEAM_MAGIC = b"pycctCT1"
 TEAM_HEAD = struct.Struct("<qi")
 TEAM_ID = struct.Struct("<q")
@@ -33,27 +34,27 @@ WHATS = {MAGIC: "character", CROWD_MAGIC: "crowd", TEAM_MAGIC: "team of controll
 
 
 def split_moving(data: Any, scenes: int) -> list[list[tuple[Any, ...]]]:
-    """Rows of moving actors of each scene; ValueError when the bytes are not those of so many scenes."""
+    """Return the rows of moving actors of each scene; ValueError for another number of scenes."""
     parts, at = [], 0
     for _ in range(scenes):
         if len(data) - at < MOVING_HEAD.size:
-            raise ValueError("data is damaged: it makes no sense")
+            raise ValueError("data is damaged: invalid table of moving actors")
         (count,) = MOVING_HEAD.unpack_from(data, at)
         at += MOVING_HEAD.size
         if not 0 <= count <= (len(data) - at) // MOVING.size:
-            raise ValueError("data is damaged: it makes no sense")
+            raise ValueError("data is damaged: invalid table of moving actors")
         rows = list(MOVING.iter_unpack(data[at : at + count * MOVING.size]))
         if any(a[0] >= b[0] for a, b in pairwise(rows)):
-            raise ValueError("data is damaged: it makes no sense")
+            raise ValueError("data is damaged: invalid table of moving actors")
         parts.append(rows)
         at += count * MOVING.size
     if at != len(data):
-        raise ValueError("data is damaged: it makes no sense")
+        raise ValueError("data is damaged: invalid table of moving actors")
     return parts
 
 
 def seal_in_place(body: bytearray, magic: bytes) -> bytes:
-    """Fill in the header that the bytes have room for."""
+    """Fill in the header in the reserved bytes."""
     view = memoryview(body)[HEADER.size :]
     HEADER.pack_into(body, 0, magic, RESULTS_VERSION, len(view), zlib.crc32(view))
     view.release()
@@ -61,12 +62,12 @@ def seal_in_place(body: bytearray, magic: bytes) -> bytes:
 
 
 def seal(body: bytes | bytearray, magic: bytes = MAGIC) -> bytes:
-    """Put a header before the bytes of a character or crowd."""
+    """Return the body of a character or crowd with its header."""
     return HEADER.pack(magic, RESULTS_VERSION, len(body), zlib.crc32(body)) + body
 
 
 def unseal(data: Any, magic: bytes = MAGIC) -> memoryview:
-    """Take the header off; ValueError when it does not fit."""
+    """Check the header and return the body; ValueError if they do not match."""
     what = WHATS[magic]
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"data must be bytes from save(), not {type(data).__name__}")
@@ -76,19 +77,21 @@ def unseal(data: Any, magic: bytes = MAGIC) -> memoryview:
         raise ValueError(f"data is not a saved {what}")
     _, version, length, crc = HEADER.unpack_from(data)
     if version != RESULTS_VERSION:
-        raise ValueError(f"data is of results version {version}, this is {RESULTS_VERSION}: moves would differ")
+        raise ValueError(
+            f"data has results version {version}, but this pycct has {RESULTS_VERSION}: moves would differ"
+        )
     body = memoryview(data)[HEADER.size :]
     if length != len(body) or (magic == MAGIC and length != BODY) or zlib.crc32(body) != crc:
-        raise ValueError("data is damaged: length or checksum is wrong")
+        raise ValueError("data is damaged: wrong length or checksum")
     return body
 
 
 def pack(params: list[Any], state: list[Any]) -> bytes:
-    """Bytes of a character from its values."""
+    """Return the bytes of a character."""
     return seal(PARAMS.pack(*params) + STATE.pack(*state))
 
 
 def unpack(data: Any) -> tuple[list[Any], list[Any]]:
-    """Values of a character from its bytes; ValueError when they are not."""
+    """Return the parameters and state of saved bytes; ValueError if they are damaged."""
     body = unseal(data)
     return list(PARAMS.unpack_from(body)), list(STATE.unpack_from(body, PARAMS.size))

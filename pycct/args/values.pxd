@@ -1,11 +1,10 @@
 # cython: language_level=3
-"""From Python values to C structs, with errors that name the argument."""
+"""Conversion of Python arguments to C values. Errors name the argument."""
 from libc.stdint cimport uint32_t
 
 from pycct.geometry.vec cimport quat, vec3
 
-# A coordinate in a scene may not be larger than this, metres: beyond it, float64
-# itself resolves no better than a millimetre.
+# Largest coordinate of a scene, metres. Beyond it, float64 resolves no better than a millimetre.
 cdef double FARTHEST
 
 
@@ -13,15 +12,15 @@ cdef vec3 as_vec3(object value, str name) except *
 cdef double as_float(object value, str name) except? -1.0
 cdef double as_positive(object value, str name) except? -1.0
 cdef double as_not_negative(object value, str name) except? -1.0
-# A rotation (x, y, z, w): normalised when its length is within 1e-3 of 1, else refused.
+# A rotation (x, y, z, w), normalised; ValueError if its length differs from 1 by more than 1e-3.
 cdef quat as_quat(object value, str name) except *
 cdef vec3 as_unit(object value, str name) except *
 # A position within FARTHEST of the origin.
 cdef vec3 as_place(object value, str name) except *
 cdef uint32_t as_bits(object value, str name) except? 0
-# A contiguous float64 array of shape (n, columns), finite, copied; n >= least.
-cdef object as_table(object value, str name, int columns, int least)
-# repr of a value for an error message: at most 80 letters, whatever the value is.
+# A contiguous, finite float64 copy of shape (n, columns) with n >= min_rows.
+cdef object as_table(object value, str name, int columns, int min_rows)
+# repr of a value for an error message, at most 80 characters.
 cdef str short(object value)
 cdef tuple from_vec3(vec3 v)
 cdef tuple from_quat(quat q)

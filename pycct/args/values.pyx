@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""From Python values to C structs, with errors that name the argument."""
+"""Conversion of Python arguments to C values. Errors name the argument."""
 import numpy as np
 
 from libc.math cimport sqrt
@@ -8,17 +8,17 @@ from libc.stdint cimport uint32_t
 from pycct.geometry.types cimport STATUS_NO_MEMORY, STATUS_NOT_FINITE
 from pycct.geometry.vec cimport v3, v3_finite, v3_len, v3_max_abs
 
-# How far a quaternion's length may be from 1 and still be taken for one.
+# Largest deviation of a quaternion's length from 1.
 cdef double NEAR_UNIT = 1e-3
 cdef double FARTHEST = 1e12
-# Letters of a value in an error message.
+# Most characters of a value in an error message.
 cdef int LONGEST_VALUE = 80
 
 
 cdef str short(object value):
     cdef str text
     if isinstance(value, int) and value.bit_length() > 256:
-        # Python refuses to write out very long integers.
+        # Python does not convert very long integers to text.
         return f"an integer of {value.bit_length()} bits"
     try:
         text = repr(value)
@@ -32,10 +32,10 @@ cdef double as_float(object value, str name) except? -1.0:
     if type(value) is float:
         x = <double>value
     else:
-        # NumPy would drop a complex number's imaginary part with no more than a warning.
+        # NumPy drops the imaginary part of a complex number with only a warning.
         if isinstance(value, (str, bytes, bytearray, complex, np.complexfloating)):
             raise TypeError(f"{name} must be a number, not {type(value).__name__}")
-        # Older NumPy makes a number of an array that has one, with no more than a warning.
+        # Older NumPy converts a one-element array to a number with only a warning.
         if isinstance(value, np.ndarray) and value.ndim > 0:
             raise TypeError(f"{name} must be a number, not an array of shape {value.shape}")
         try:
@@ -98,7 +98,7 @@ cdef vec3 as_unit(object value, str name) except *:
     # Scaled first, so that huge and tiny vectors keep their direction.
     v = v3(v.x / m, v.y / m, v.z / m)
     m = v3_len(v)
-    # A vector that is a unit vector already keeps its bits.
+    # A unit vector keeps its bits.
     if m != 1.0:
         v = v3(v.x / m, v.y / m, v.z / m)
     return v
@@ -107,7 +107,7 @@ cdef vec3 as_unit(object value, str name) except *:
 cdef vec3 as_place(object value, str name) except *:
     cdef vec3 v = as_vec3(value, name)
     if v3_max_abs(v) > FARTHEST:
-        raise ValueError(f"{name} must lie within {FARTHEST:g} m of the origin, got {from_vec3(v)}")
+        raise ValueError(f"{name} must be within {FARTHEST:g} m of the origin, got {from_vec3(v)}")
     return v
 
 
@@ -141,7 +141,7 @@ cdef quat as_quat(object value, str name) except *:
     q.w = as_float(t[3], name)
     m = sqrt(q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w)
     if not (1.0 - NEAR_UNIT <= m <= 1.0 + NEAR_UNIT):
-        raise ValueError(f"{name} must be a unit quaternion, its length is {m}")
+        raise ValueError(f"{name} must be a unit quaternion, but its length is {m}")
     if m != 1.0:
         q.x /= m
         q.y /= m
@@ -150,9 +150,9 @@ cdef quat as_quat(object value, str name) except *:
     return q
 
 
-cdef object as_table(object value, str name, int columns, int least):
+cdef object as_table(object value, str name, int columns, int min_rows):
     try:
-        # A complex array would lose its imaginary part with no more than a warning.
+        # A complex array would lose its imaginary part with only a warning.
         if np.iscomplexobj(value):
             raise TypeError
         array = np.array(value, dtype=np.float64, order="C", copy=True)
@@ -164,8 +164,8 @@ cdef object as_table(object value, str name, int columns, int least):
         raise TypeError(f"{name} must be an array of real numbers of shape (n, {columns})")
     if array.ndim != 2 or array.shape[1] != columns:
         raise ValueError(f"{name} must have shape (n, {columns}), got {array.shape}")
-    if array.shape[0] < least:
-        raise ValueError(f"{name} must have at least {least} rows, got {array.shape[0]}")
+    if array.shape[0] < min_rows:
+        raise ValueError(f"{name} must have at least {min_rows} rows, got {array.shape[0]}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite")
     return array
@@ -180,7 +180,7 @@ cdef tuple from_quat(quat q):
 
 
 cdef int raise_status(int code) except -1:
-    """Turn a status into its exception: the one place that does."""
+    """Raise the exception of a negative status. No other function raises it."""
     if code >= 0:
         return 0
     if code == STATUS_NO_MEMORY:

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Rows of three numbers in somebody else's array. See the header."""
+"""Rows of three numbers in an array of the caller. See the header."""
 import numpy as np
 
 from libc.stdint cimport int64_t
@@ -74,7 +74,7 @@ cdef object as_ids(object value):
     if array.ndim > 1:
         raise ValueError(f"ids must be one integer or have shape (k,), got shape {array.shape}")
     if array.dtype.kind == "O" and array.size and all([type(n) is int for n in array.reshape(-1).tolist()]):
-        # Integers beyond 64 bits are nobody's ids.
+        # No object has an id beyond 64 bits.
         raise KeyError(next(n for n in array.reshape(-1).tolist() if not -2**63 <= n < 2**63))
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"ids must be integers, not {array.dtype}")

@@ -4,16 +4,16 @@ from pycct.character.move cimport move_controller, move_compact
 from pycct.geometry.types cimport STATUS_OK
 from pycct.geometry.vec cimport v3_len, v3_len2, v3_reject, v3_sub
 
-# Moves in a row without the wanted side motion before a character counts as stuck (MOVE 14.7).
+# Consecutive moves without the desired side motion after which a character is stuck (MOVE 14.7).
 cdef int STUCK_MOVES = 10
 # Metres.
 cdef double EPSILON_DISTANCE = 1e-6
-# Of squares: surely more than once and less than twice as long.
+# Ratio of squares: surely more than once and less than twice as long.
 cdef double PLAINLY = 3.9
 
 
 cdef inline void _watch(const controller_params* p, const move_frame* now, move_frame* next_) noexcept nogil:
-    """Count the moves that lead nowhere, and say what else looks wrong."""
+    """Count moves without progress, and record other warnings."""
     cdef vec3 moved, wanted
     cdef double bound
     cdef uint32_t wrong = 0
@@ -24,7 +24,7 @@ cdef inline void _watch(const controller_params* p, const move_frame* now, move_
         return
     next_.stuck_moves = 0
     moved = v3_sub(next_.state.position, now.state.position)
-    # Nearly all moves are plainly neither.
+    # Almost all moves are clearly fine.
     if (v3_len2(moved) <= PLAINLY * v3_len2(next_.asked)
             and v3_len2(v3_reject(moved, p.up)) > PLAINLY * EPSILON_DISTANCE * EPSILON_DISTANCE):
         return

@@ -1,5 +1,8 @@
 # cython: language_level=3
-"""What the parts of a move share: the job, moving candidates, what a contact leaves in the state."""
+"""Shared by the parts of a move.
+
+The job, moving candidates, and the contact that the state keeps.
+"""
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memset
@@ -26,17 +29,17 @@ from pycct.world.candidates cimport (
 )
 
 
-# A zeroed scratch, and its end.
+# Sets up and frees the scratch memory.
 cdef void scratch_init(move_scratch* s) noexcept nogil
 cdef void scratch_free(move_scratch* s) noexcept nogil
-# Removes the actor that follows the character from the groups after ``first``.
+# Removes the proxy of the character from the groups after ``first``.
 cdef void drop_proxy(candidates* c, int32_t first, int64_t proxy) noexcept nogil
 # Adds kinematic and dynamic actors, obstacles and other controllers in a box to the candidates.
 cdef int gather_moving(move_job* m, candidates* c, aabb box, const wall_rule* walls) noexcept nogil
 
 
 cdef inline bint has_fix(move_job* m, uint32_t bit) noexcept nogil:
-    """Whether a fix is on; called where that makes the difference, and noted."""
+    """Whether a fix is on. Callers ask where the fix makes a difference, which is recorded."""
     if not m.p.rules & bit:
         return False
     m.stats.fixes |= bit
@@ -44,7 +47,7 @@ cdef inline bint has_fix(move_job* m, uint32_t bit) noexcept nogil:
 
 
 cdef inline vec3 half_of(const controller_params* p) noexcept nogil:
-    """Half the box of a capsule that stands still, the contact offset around it included."""
+    """Half the box of a resting capsule with its contact offset."""
     cdef double k = p.radius + p.contact_offset
     return v3(k + fabs(p.up.x) * 0.5 * p.height, k + fabs(p.up.y) * 0.5 * p.height, k + fabs(p.up.z) * 0.5 * p.height)
 
@@ -80,7 +83,10 @@ cdef inline void begin_job(move_job* m, const controller_params* p, controller_s
 
 cdef inline vec3 face_met(const candidates* c, const world_hit* hit, const candidate_group* g,
                           vec3 way) noexcept nogil:
-    """The normal of the triangle that a motion met, on the side from which it came; of what has none the contact's."""
+    """The normal of the triangle that was hit, on the side of the motion.
+
+    Without a triangle the contact's.
+    """
     cdef vec3 n
     if hit.base.tri < 0:
         return hit.base.normal
@@ -90,7 +96,7 @@ cdef inline vec3 face_met(const candidates* c, const world_hit* hit, const candi
 
 cdef inline void set_ground(ground_contact* ground, const candidates* c, const world_hit* hit,
                             const candidate_group* g, const collider* item, vec3 face) noexcept nogil:
-    """Note what a character has below, among ``c``."""
+    """Record the ground of a character, from the candidates ``c``."""
     ground.touching = True
     ground.normal = hit.base.normal
     ground.point = hit.base.point

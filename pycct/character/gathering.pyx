@@ -35,7 +35,7 @@ cdef void scratch_free(move_scratch* s) noexcept nogil:
 
 
 cdef void drop_proxy(candidates* c, int32_t first, int64_t proxy) noexcept nogil:
-    """The actor that follows the character is never met by it."""
+    """The character never collides with its own proxy."""
     cdef int32_t i, n = first
     for i in range(first, c.n_groups):
         if c.groups[i].owner != OWNER_ACTOR or c.groups[i].id != proxy:
@@ -54,7 +54,7 @@ cdef int _gather_others(move_job* m, candidates* c, aabb box) noexcept nogil:
         return STATUS_OK
     n = shared_collect(m.world.others, box, &m.world.self, k.others, k.room_others)
     while n > k.room_others:
-        # Room for more: others may come by while the lock is open.
+        # Spare capacity: others may arrive while the lock is open.
         p = realloc(k.others, <size_t>(2 * <int64_t>n) * sizeof(character))
         if p == NULL:
             return STATUS_NO_MEMORY

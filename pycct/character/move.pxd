@@ -1,8 +1,8 @@
 # cython: language_level=3
 """One move: doSweepTest, moveCharacter, move.
 
-A move is a pure function of the controller's parameters and state, the world it
-sees and the displacement. It changes the state only when it ends well.
+A move is a pure function of the controller's parameters and state, of its surroundings and of the
+displacement. It changes the state only if it succeeds.
 """
 from pycct.character.move_types cimport (
     compact_cache,
@@ -18,22 +18,22 @@ from pycct.geometry.vec cimport aabb, vec3
 
 cdef decomposition decompose(vec3 displacement, vec3 up, double step_offset, bint standing_on_moving) noexcept nogil
 cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) noexcept nogil
-# The volume to look up for it; less where candidates are laid out anew for each move.
+# The volume of the candidate cache; smaller if candidates are expanded for each move.
 cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side, bint laid_out) noexcept nogil
 
-# Move; ``state`` is changed in place, and stays as it was when anything but STATUS_OK is returned.
+# Moves; ``state`` is changed in place, and stays unchanged unless STATUS_OK is returned.
 cdef int move_controller(const controller_params* p, controller_state* state, const move_world* world,
                          move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                          move_stats* stats) noexcept nogil
 
-# The same for one of many that share a scratch: ``kept`` takes the place of its cache,
-# and ends up as that of the scratch does. Zeroed memory is an empty one; the same bits as move_controller.
+# The same for characters that share scratch memory: ``kept`` replaces its cache. Zeroed memory is
+# an empty cache. The bits are those of move_controller.
 cdef int move_compact(const controller_params* p, controller_state* state, const move_world* world, compact_cache* kept,
                       move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                       move_stats* stats) noexcept nogil
 cdef void compact_cache_free(compact_cache* kept) noexcept nogil
 
-# Whether a move likely takes less than half a microsecond: all that it may meet is at hand, and that is little. With
-# world.brief it takes no longer, or ends early with STATUS_NOT_AT_HAND.
+# Whether a move likely takes less than half a microsecond: all candidates are cached, and they are
+# few. With world.cache_only it takes no longer, or ends early with STATUS_CACHE_MISS.
 cdef bint move_is_short(const controller_state* state, const move_world* world, const move_scratch* scratch,
                         vec3 displacement) noexcept nogil

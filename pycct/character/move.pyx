@@ -161,28 +161,30 @@ from pycct.world.candidates cimport (
 cdef int MAX_ITERATIONS = 10
 # Further iterations after the first DOWN collision with something to slide on (MOVE 7.2.3k).
 cdef int SLIDE_ITERATIONS = 9
-# The cached volume is the temporal box times this, across up and along it (MOVE 1.1 VOLUME_GROWTH and RULES 4 have 1.5:
-# what is at hand changes no result, and this saves a tenth of the time; characters go farther aside than up) ...
+# The cached volume is the temporal box times this factor, across up and along it. MOVE 1.1
+# VOLUME_GROWTH and RULES 4 have 1.5; the cache changes no result, and this factor saves a tenth of
+# the time. Characters move farther aside than up.
 cdef double VOLUME_GROWTH = 2.5
 cdef double VOLUME_GROWTH_UP = 1.7
-# ... where candidates are laid out anew for each move, and fewer are better (6 % less time for 10,000 characters) ...
+# A smaller factor if candidates are expanded for each move (6 % less time for 10,000 characters).
 cdef double LAID_OUT_GROWTH = 1.9
 cdef double LAID_OUT_GROWTH_UP = 1.6
-# ... shifted along the side motion by this share of the growth (RULES 4).
+# Shift along the side motion, as a share of the growth (RULES 4).
 cdef double VOLUME_SHIFT = 0.9
-# A pass stops when its direction turns by a right angle or more from where it set
-# out; the margin settles what float32 leaves to chance (RULES 5).
+# A pass ends if its direction turns by a right angle or more from its start. The margin decides
+# cases that are random in float32 (RULES 5).
 cdef double TURNED_BACK = 1e-6
-# Triangles whose normals rise more than this are left behind by all motions whose cosine with up is larger than that.
+# A motion whose cosine with up is larger than this moves away from all triangles whose normals rise
+# more.
 cdef double FACES_UP = 1e-3
 cdef double STRAIGHT2 = 1.0 - 2e-8
-# A motion of no less than this share of the coordinates (squared) is known to ten digits and more, wherever it is.
+# A motion of at least this share of the coordinates (squared) is accurate to ten digits.
 cdef double KNOWN2 = 1e-10
 # A contact normal that rises more than this turns a motion upwards.
 cdef double ALMOST_LEVEL = 1e-9
-# How many parts of the step offset FIX_LOWER_STEP tries.
+# Number of parts of the step offset in FIX_LOWER_STEP.
 cdef int STEP_PARTS = 8
-# Triangles and shapes at hand up to which a move is brief.
+# Largest number of cached triangles and shapes of a short move.
 cdef int32_t SHORT_MOVE = 5
 
 
@@ -209,7 +211,7 @@ cdef decomposition decompose(vec3 displacement, vec3 up, double step_offset, bin
 
 
 cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) noexcept nogil:
-    """All that a motion may touch (RULES 4)."""
+    """Bounds of everything that a motion may touch (RULES 4)."""
     cdef vec3 half = half_of(p)
     cdef vec3 end = v3_add(centre, direction)
     cdef vec3 low
@@ -221,7 +223,7 @@ cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) 
 
 
 cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side, bint laid_out) noexcept nogil:
-    """The box for which candidates are fetched, so that the next moves find them there (RULES 4)."""
+    """The box of the candidate cache, which serves the next moves too (RULES 4)."""
     cdef vec3 half = box_half(temporal)
     cdef double across = (LAID_OUT_GROWTH if laid_out else VOLUME_GROWTH) - 1.0
     cdef double up = (LAID_OUT_GROWTH_UP if laid_out else VOLUME_GROWTH_UP) - 1.0 - across
@@ -239,7 +241,7 @@ cdef inline bint _too_steep(const controller_params* p, vec3 normal) noexcept no
 
 
 cdef bint _steep_aside(move_job* m) noexcept nogil:
-    """Whether a triangle met aside is too steep to climb."""
+    """Whether a triangle aside is too steep to climb."""
     if m.s.marks & VALIDATE_TRIANGLE_SIDE:
         if _too_steep(m.p, m.s.side_normal):
             return True
@@ -251,7 +253,7 @@ cdef bint _steep_aside(move_job* m) noexcept nogil:
 
 
 cdef bint _steep_below(move_job* m, double bottom) noexcept nogil:
-    """Whether what was met below is too steep, and higher than a step."""
+    """Whether the ground is too steep, and higher than a step."""
     if (m.s.marks & VALIDATE_TRIANGLE_DOWN and m.s.touched_max - bottom > m.p.step_offset
             and _too_steep(m.p, m.s.down_normal)):
         return True
@@ -268,7 +270,7 @@ cdef bint _steep_below(move_job* m, double bottom) noexcept nogil:
 
 
 cdef void _count_steep_climb(move_job* m, double gained, bint jumps) noexcept nogil:
-    """FIX_STEEP_CLIMB: how far up the last moves went without anything walkable below."""
+    """FIX_STEEP_CLIMB: the climb of the last moves without walkable ground."""
     cdef controller_state* s = m.s
     cdef double c = v3_dot(s.ground.face_normal, m.p.up)
     if jumps or (s.ground.touching and not (s.ground.has_face and 0.0 <= c < m.p.slope_limit)):
@@ -280,7 +282,7 @@ cdef void _count_steep_climb(move_job* m, double gained, bint jumps) noexcept no
 
 
 cdef inline vec3 _level(move_job* m, vec3 displacement) noexcept nogil:
-    """FIX_ALMOST_LEVEL: a rise that only rounding made is none."""
+    """FIX_ALMOST_LEVEL: remove a rise that is only rounding."""
     return _without_rounding(m, displacement) if m.p.rules & FIX_ALMOST_LEVEL else displacement
 
 
@@ -289,13 +291,13 @@ cdef vec3 _without_rounding(move_job* m, vec3 displacement) noexcept nogil:
     rise = v3_dot(displacement, m.p.up)
     length = v3_len(displacement)
     if 0.0 < rise <= MOTION_SHARE * length and has_fix(m, FIX_ALMOST_LEVEL):
-        # A little more than the rise, for this is rounded too.
+        # Slightly more than the rise, because this sum is rounded too.
         return v3_madd(displacement, m.p.up, -2.0 * rise - COORDINATE_ROUNDING * length)
     return displacement
 
 
 cdef bint _is_lintel(move_job* m, const capsule_cast* cast, const world_hit* hit) noexcept nogil:
-    """Whether a capsule that the pass up had not lifted would miss what was hit aside."""
+    """Whether a capsule without the lift of the UP pass would miss the hit of the SIDE pass."""
     cdef candidates* near = &m.cache.near
     cdef candidates one
     cdef world_hit other
@@ -318,7 +320,7 @@ cdef inline bint _is_in(const aabb* room, vec3 p) noexcept nogil:
 
 
 cdef void _measure_room(const move_job* m, candidate_cache* c) noexcept nogil:
-    """Where the centre may go: a little less than the bounds allow, lest rounding make it more."""
+    """Compute the region of the centre, slightly smaller than the bounds to allow for rounding."""
     cdef vec3 half = v3_madd(m.half, m.half, MOTION_SHARE)
     half = v3_madd(half, v3_add(v3_abs(c.bounds.lo), v3_abs(c.bounds.hi)), COORDINATE_ROUNDING)
     c.half = m.half
@@ -328,7 +330,7 @@ cdef void _measure_room(const move_job* m, candidate_cache* c) noexcept nogil:
 
 
 cdef void _look_around(const move_job* m, candidate_cache* c) noexcept nogil:
-    """How high the candidates reach, and whether a motion straight up could meet any of them."""
+    """Compute the height of the candidates, and whether a motion straight up could hit any."""
     cdef int32_t i
     c.up = m.p.up
     c.top = NO_HIT
@@ -345,16 +347,19 @@ cdef void _look_around(const move_job* m, candidate_cache* c) noexcept nogil:
 
 
 cdef inline bint _has_looked_up(const move_job* m) noexcept nogil:
-    """Whether what is known of what lies above goes for the character's up."""
+    """Whether the data about candidates above is valid for the character's up direction."""
     return m.cache.up.x == m.p.up.x and m.cache.up.y == m.p.up.y and m.cache.up.z == m.p.up.z
 
 
 cdef inline bint _is_free(const move_job* m, vec3 way, double length2, vec3 target, bint rises) noexcept nogil:
-    """Whether a motion, seen at a glance, meets nothing: it keeps above all, or goes straight up from what faces up."""
+    """True if the motion provably hits nothing.
+
+    It stays above every candidate, or rises vertically from upward-facing triangles.
+    """
     cdef const candidate_cache* c = m.cache
     cdef double gain = v3_dot(way, m.p.up)
     cdef double least = v3_dot(target, m.p.up) - f_max(gain, 0.0)
-    # Where overlaps count, what is below must not even be touched.
+    # If overlaps count, the motion must not even touch candidates below.
     if (rises and c.open_above and gain > 0.0 and gain * gain >= STRAIGHT2 * length2
             and (not m.p.rules & FIX_BACK_FACES or least > c.top + m.above - m.p.contact_offset)):
         return True
@@ -362,23 +367,26 @@ cdef inline bint _is_free(const move_job* m, vec3 way, double length2, vec3 targ
 
 
 cdef inline void _set_back(const move_job* m) noexcept nogil:
-    """The position has changed by no motion: it may be outside of what the last one looked up."""
+    """The position changed without a motion, so it may be outside of the cached volume."""
     m.cache.roomy = False
 
 
 cdef inline bint _at_hand(const move_job* m, vec3 end) noexcept nogil:
-    """Whether all shapes that a motion may touch are there, as it began where they were, in a convex room."""
+    """Whether the cache contains everything that a motion may touch, in a convex region."""
     return not m.first_query and m.cache.roomy and _is_in(&m.cache.room, end)
 
 
 cdef inline bint _is_around(const candidate_cache* c, const move_world* world, vec3 centre, vec3 end) noexcept nogil:
-    """Whether what stands around a motion from its start, all that does not move, is there in a convex room."""
+    """Whether the cache contains all static candidates of a motion, in a convex region."""
     return (c.roomy and c.valid and c.fixed_version == world.fixed.version and c.mask == world.mask
             and world.others == NULL and _is_in(&c.room, centre) and _is_in(&c.room, end))
 
 
 cdef inline bint _is_still_around(const move_job* m, vec3 centre, vec3 end) noexcept nogil:
-    """The same when a move begins, and of what moves as well: after this, of a convex room, ends will do."""
+    """The same at the start of a move, also for moving candidates.
+
+    In a convex region the ends suffice.
+    """
     cdef const candidate_cache* c = m.cache
     return (c.moving_version == m.world.moving.version
             and c.half.x == m.half.x and c.half.y == m.half.y and c.half.z == m.half.z
@@ -386,7 +394,7 @@ cdef inline bint _is_still_around(const move_job* m, vec3 centre, vec3 end) noex
 
 
 cdef int _update_candidates(move_job* m, vec3 centre, vec3 end) noexcept nogil:
-    """Make sure that all shapes that a motion may touch are at hand (RULES 4, SWEEP 11)."""
+    """Make sure that the cache contains everything that a motion may touch (RULES 4, SWEEP 11)."""
     cdef candidate_cache* c = m.cache
     if m.first_query:
         if _is_still_around(m, centre, end):
@@ -418,7 +426,7 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
         return STATUS_OK
     if m.world.cache_only:
         return STATUS_CACHE_MISS
-    # What was hit is likely hit again.
+    # The last hit is likely to be hit again.
     before = candidates_hinted(&c.near, m.world.fixed,
                                c.fixed_tris if c.valid and c.fixed_version == m.world.fixed.version else 0)
     c.valid = False
@@ -462,7 +470,7 @@ cdef int _log_hit(hit_log* log, const hit_record* r) noexcept nogil:
 
 cdef int _trace(move_job* m, int32_t kind, int32_t sweep_pass, vec3 position, vec3 vector,
                 const hit_record* hit) noexcept nogil:
-    """Note an event, when somebody wants to know."""
+    """Trace an event, if requested."""
     cdef trace_log* log = m.world.trace
     cdef trace_event* e
     cdef void* p
@@ -489,7 +497,7 @@ cdef int _trace(move_job* m, int32_t kind, int32_t sweep_pass, vec3 position, ve
 
 cdef int _note_hit(move_job* m, const world_hit* hit, const collider* item, int sweep_pass, vec3 position, vec3 way,
                    double length) noexcept nogil:
-    """Write a hit down for those who want to know."""
+    """Log a hit, if requested."""
     cdef const candidate_group* g = &m.cache.near.groups[hit.group]
     cdef vec3 axis = v3_madd(position, way, hit.base.distance)
     cdef hit_record record
@@ -517,7 +525,7 @@ cdef int _note_hit(move_job* m, const world_hit* hit, const collider* item, int 
 
 
 cdef inline void _forget_touched(move_job* m) noexcept nogil:
-    """RULES 5: a pass that sets out forgets what the one before touched."""
+    """RULES 5: a pass that starts forgets the contacts of the one before."""
     m.s.marks &= ~<uint32_t>(VALIDATE_TRIANGLE_DOWN | TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
     m.s.touched_actor = m.s.touched_obstacle = m.s.touched_controller = -1
     m.moving_below = False
@@ -525,16 +533,16 @@ cdef inline void _forget_touched(move_job* m) noexcept nogil:
 
 cdef inline bint _is_clear(const move_job* m, vec3 direction, vec3 target, double min_distance,
                            bint rises) noexcept nogil:
-    """Whether a pass, all that it may touch being at hand, surely sets out and meets nothing."""
+    """Whether a pass surely starts and hits nothing, given complete candidates."""
     cdef double length2 = v3_len2(direction)
-    # Where rounding has a say in it, a motion is looked at closely; and one so long that the room is no measure.
+    # Motions near rounding, and those too long for the region, take the general path.
     return (length2 > 1.000001 * min_distance * min_distance and KNOWN2 * m.far * m.far < length2 <= m.far * m.far
             and _is_free(m, direction, length2, target, rises))
 
 
 cdef inline bint _try_unobstructed_pass(move_job* m, vec3 direction, double min_distance,
                                         int sweep_pass) noexcept nogil:
-    """Make a pass at once that meets nothing at a glance; False: it is for _sweep_test, and nothing is done yet."""
+    """Make an unobstructed pass directly; False: nothing is done, and _sweep_test must run."""
     cdef vec3 target = v3_add(m.s.position, direction)
     if (m.world.trace != NULL or not _at_hand(m, target) or not _has_looked_up(m)
             or not _is_clear(m, direction, target, min_distance, sweep_pass == PASS_UP)):
@@ -547,7 +555,7 @@ cdef inline bint _try_unobstructed_pass(move_job* m, vec3 direction, double min_
 
 cdef inline void _stand_on(move_job* m, const world_hit* hit, const candidate_group* g, const collider* item,
                            const triangle* t, vec3 face) noexcept nogil:
-    """Note what the pass down ended on."""
+    """Record the ground of the DOWN pass."""
     cdef controller_state* s = m.s
     cdef vec3 up = m.p.up
     cdef double h
@@ -586,15 +594,16 @@ cdef inline void _stand_on(move_job* m, const world_hit* hit, const candidate_gr
 
 cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double min_distance, int sweep_pass,
                       int* collisions) noexcept nogil:
-    """doSweepTest (MOVE 7.2, RULES 5): move along, slide where something is in the way.
+    """doSweepTest (MOVE 7.2, RULES 5): move along, and slide along obstacles.
 
-    Returns whether a motion was tried; m.status tells of a failure."""
+    Returns whether a motion was tried; m.status reports a failure.
+    """
     cdef controller_state* s = m.s
     cdef candidates* near = &m.cache.near
     cdef vec3 position = s.position, target, way, normal, p0, p1
     cdef double length, asked
     cdef bint moved = False, upright, sliding, struck
-    cdef bint on_steep = False, was_on_steep    # a too steep triangle turned this motion
+    cdef bint on_steep = False, was_on_steep    # a too steep triangle deflected this motion
     cdef int passed
     cdef capsule_cast cast
     cdef world_hit hit
@@ -742,7 +751,7 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
     if d.is_moving_up:
         s.marks |= IS_MOVING_UP
     m.side = d.side_vector
-    # One query for the whole move, the step included (MOVE 5.2).
+    # One query for the whole move, including the step (MOVE 5.2).
     m.status = _update_candidates(m, s.position, v3_add(s.position, displacement))
     if m.status != STATUS_OK:
         return 0
@@ -822,7 +831,7 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
         drop = f_max(0.0, gained) + fabs(rise)
         if drop < min_distance:
             min_distance = drop / MAX_ITERATIONS
-        # PhysX calls this motion down an UP pass; hits are reported as such.
+        # PhysX calls this motion down an UP pass, and hits are reported as such.
         _sweep_test(m, v3_scale(up, -drop), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
         if not p.rules & RULE_NORMALIZE_EXPERIMENT:
             s.marks &= ~<uint32_t>NORMALIZE_RESPONSE
@@ -838,7 +847,7 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
 
 
 cdef inline bint _is_plain(const move_job* m) noexcept nogil:
-    """Whether nobody asks, nothing moves, and nothing of RULES 9 differs: what _walks_on has room for."""
+    """Whether the fast path applies: no callbacks, nothing moves, no differences of RULES 9."""
     return (m.p.rules & ANY_RULE == 0 and m.p.climbing == CLIMBING_EASY and m.world.trace == NULL
             and m.world.others == NULL and m.world.moving.n == 0 and not m.world.filters
             and not m.world.asks_behavior)
@@ -849,10 +858,12 @@ cdef inline bint _is_too_far(const move_job* m, vec3 position) noexcept nogil:
 
 
 cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
-    """_move_character over ground that nothing near rises above: up and aside unhindered, then down onto the face on
-    which the last move has ended. The same bits, at half the cost.
+    """_move_character over ground that no candidate rises above.
 
-    False: it may be otherwise, and nothing is done yet."""
+    The character moves up and aside without contact, then down onto the face of the last move. The
+    result has the same bits, at half the cost. False: nothing is done, and the general path must
+    run.
+    """
     cdef controller_state* s = m.s
     cdef const controller_params* p = m.p
     cdef candidates* near = &m.cache.near
@@ -864,7 +875,7 @@ cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_dist
     cdef world_hit hit
     cdef const candidate_group* g
     cdef const triangle* t
-    # Most moves that are not of this kind end here, by what the last one had at hand.
+    # Most other moves end here, by the cache of the last move.
     if start_height + p.step_offset <= m.cache.top + m.above:
         return False
     d = _decompose(displacement, p.up, p.step_offset, False)
@@ -874,7 +885,7 @@ cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_dist
     lifted = v3_add(s.position, d.up_vector)
     beside = v3_add(lifted, d.side_vector)
     down = v3_madd(d.down_vector, p.up, -d.step_offset)
-    # None of it goes farther than this.
+    # No part of the move goes farther than this.
     reach = v3_madd(v3_add(v3_abs(d.side_vector), v3_abs(d.down_vector)), v3_abs(p.up), d.step_offset)
     if m.first_query and _is_still_around(m, v3_sub(s.position, reach), v3_add(s.position, reach)):
         m.first_query = False
@@ -899,7 +910,7 @@ cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_dist
     g = &near.groups[hit.group]
     t = &near.tris[hit.base.tri]
     bottom = start_height - (0.5 * p.height + p.radius)
-    # What slides goes on, and steep ground is no ground.
+    # Sliding ground and steep ground take the general path.
     if g.behavior & CAN_SLIDE or (p.slope_limit > 0.0 and _too_steep(p, t.n) and (p.rules & FIX_STEEP_CLIMB or f_max(
             v3_dot(t.a, p.up), f_max(v3_dot(t.b, p.up), v3_dot(t.c, p.up))) - bottom > p.step_offset)):
         return False
@@ -920,7 +931,7 @@ cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_dist
     if p.rules & FIX_STEEP_CLIMB:
         _count_steep_climb(m, v3_dot(v3_sub(s.position, start), p.up), False)
     if p.rules & FIX_BACK_FACES:
-        # Nothing was overlapped: it began above all.
+        # No overlap: the move started above all candidates.
         s.marks &= ~<uint32_t>PASSES_BACK_FACE
     s.platform_delta = v3(0.0, 0.0, 0.0)
     s.overlap = 0.0
@@ -931,9 +942,10 @@ cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_dist
 
 cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacement, double min_distance,
                      int flags) noexcept nogil:
-    """FIX_LOWER_STEP: moveCharacter again with eighths of the step offset, for a lintel stopped the lifted head.
+    """FIX_LOWER_STEP: moveCharacter again with eighths of the step offset, after a lintel.
 
-    What gets farthest aside counts, of equals the highest step. Returns collision flags."""
+    The farthest way aside wins; among equal ones the highest step. Returns collision flags.
+    """
     cdef hit_log* log = m.scratch.log
     cdef vec3 side = v3_unit(v3_reject(displacement, m.p.up))
     cdef double asked = v3_dot(displacement, side)
@@ -966,7 +978,7 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
 
 
 cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
-    """The ride, moveCharacter and what follows from it; returns collision flags."""
+    """The ride, moveCharacter and the walk experiment; returns collision flags."""
     cdef const controller_params* p = m.p
     cdef const move_world* world = m.world
     cdef vec3 start = m.s.position, carried, whole
@@ -989,7 +1001,7 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
     if m.status == STATUS_OK and m.lintel and not m.s.marks & HIT_NON_WALKABLE:
         flags = _lower_step(m, &before, displacement, min_distance, flags)
     if m.status == STATUS_OK and m.s.marks & HIT_NON_WALKABLE:
-        # Once more from where it stood after riding, as the walk experiment (MOVE 3.2.5, RULES 7.4).
+        # The move starts again after the ride, as the walk experiment (MOVE 3.2.5, RULES 7.4).
         m.s.marks |= WALK_EXPERIMENT
         m.s.position = carried
         _set_back(m)
@@ -1021,7 +1033,7 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
 
 
 cdef void _try_whole(move_job* m, vec3 displacement, double min_distance) noexcept nogil:
-    """_move_whole and what follows from it; the state stays as it was when m.status tells of a failure."""
+    """_move_whole and its consequences; the state stays unchanged if m.status reports a failure."""
     cdef controller_state* s = m.s
     cdef controller_state before = s[0]
     m.passing = (s.marks & PASSES_BACK_FACE) != 0
@@ -1036,7 +1048,7 @@ cdef void _try_whole(move_job* m, vec3 displacement, double min_distance) noexce
         return
     if (m.stats.iterations == 0 and not s.ground.touching
             and (s.touched_actor >= 0 or s.touched_obstacle >= 0 or s.touched_controller >= 0)):
-        # No pass set out: it stands where it stood.
+        # No pass started: the ground is unchanged.
         s.ground.touching = before.ground.touching
 
 
@@ -1085,7 +1097,7 @@ cdef int move_compact(const controller_params* p, controller_state* state, const
         c.top = NO_HIT
         c.fixed_version = kept.fixed_version
         c.timestamp = kept.timestamp
-        # Moving things are looked up in every move, unless there are none.
+        # Moving actors are looked up in every move, unless there are none.
         c.moving_version = world.moving.version if world.moving.n == 0 else 0
         c.mask = kept.mask
         c.fixed_groups = c.near.n_groups
@@ -1100,7 +1112,7 @@ cdef int move_compact(const controller_params* p, controller_state* state, const
         kept.near.whole = False
         if c.valid and p.invisible_wall_height <= 0.0:
             candidates_cut(&c.near, c.fixed_groups, c.fixed_tris)
-            # Without memory for it the next move gathers anew.
+            # Without memory for the cache the next move gathers again.
             candidates_keep(&c.near, world.fixed, &kept.near)
             kept.bounds = c.bounds
             kept.fixed_version = c.fixed_version

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The structs and enums of a move: parameters, state, world, scratch memory, results."""
+"""Structs and enums of a move: parameters, state, surroundings, scratch memory, results."""
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pycct.geometry.types cimport triangle
@@ -46,11 +46,11 @@ cdef enum state_mark:           # PhysX's STF flags
     WALK_EXPERIMENT = 32
     HIT_NON_WALKABLE = 64
     IS_MOVING_UP = 128
-    PASSES_BACK_FACE = 256      # not PhysX's: see FIX_BACK_FACES
-    CLIMBS_STEEP = 512          # ... and FIX_STEEP_CLIMB
+    PASSES_BACK_FACE = 256      # not from PhysX: see FIX_BACK_FACES
+    CLIMBS_STEEP = 512          # not from PhysX: see FIX_STEEP_CLIMB
 
 
-# Where the rule sets differ, one bit a row of RULES 9 ('document' sets it) ...
+# Differences of the rule sets, one bit for each row of RULES 9 ('document' sets it).
 cdef enum rule_bit:
     RULE_FORCE_SLIDE_HORIZONTAL = 1 << 0    # row 1
     RULE_SENSOR_DECIDES = 1 << 1            # row 2
@@ -68,17 +68,17 @@ cdef enum rule_bit:
     ANY_RULE = (1 << 16) - 1
 
 
-# ... and one bit a fix of 'robust', with the report that it answers. A fix that made
-# a difference is noted in move_stats.fixes; none noted: the move was PhysX's to the bit.
+# Fixes of 'robust', one bit each, with the reported fault. move_stats.fixes records the fixes that
+# made a difference; without any, the move has the bits of PhysX's rules.
 cdef enum fix_bit:
-    FIX_BACK_FACES = 1 << 16               # trapped behind a one-sided wall
-    FIX_OVERHANGS = 1 << 17                # steps up walls that lean over, if only by rounding
+    FIX_BACK_FACES = 1 << 16               # held behind a one-sided wall
+    FIX_OVERHANGS = 1 << 17                # climbs walls that lean over, even by rounding
     FIX_LOWER_STEP = 1 << 18               # the step offset lifts the head into lintels
     FIX_STEEP_ASIDE = 1 << 19              # climbs steep slopes without touching them from above
     FIX_MOVING_SLOPES = 1 << 20            # slopes of kinematic and dynamic bodies count as flat
-    FIX_STEP_IS_NO_JUMP = 1 << 21          # the step's way up reports ceilings
-    FIX_KEEP_RIDE = 1 << 22                # a lift is forgotten by who does not move
-    FIX_KINEMATIC_RECOVERY = 1 << 23       # things move into who stands in their way
+    FIX_STEP_IS_NO_JUMP = 1 << 21          # the lift of the step reports ceilings
+    FIX_KEEP_RIDE = 1 << 22                # a resting character loses its lift
+    FIX_KINEMATIC_RECOVERY = 1 << 23       # bodies move into characters in their way
     FIX_ALMOST_LEVEL = 1 << 24             # a rise by rounding cancels steps and slopes
     FIX_STEEP_CLIMB = 1 << 25              # climbs steep slopes of triangles smaller than a step
 
@@ -89,29 +89,29 @@ cdef struct controller_params:
     double height               # m, distance between the sphere centres, >= 0
     double contact_offset       # m, >= 0
     double step_offset          # m, >= 0
-    double slope_limit          # cosine; 0: slopes are not handled
+    double slope_limit          # cosine; 0: no slope limit
     double invisible_wall_height
     double max_jump_height
     int32_t climbing            # climbing_mode
     int32_t non_walkable        # non_walkable_mode
     bint overlap_recovery
     bint prevent_vertical_sliding
-    bint collide                # meets other controllers
+    bint collide                # collides with other controllers
     uint32_t layer
     uint32_t mask
     uint32_t rules              # rule_bit, fix_bit
-    uint32_t surface            # what others may do on it (behavior bits)
-    int64_t proxy               # id of the actor that follows it, which it never meets; -1: none
+    uint32_t surface            # riding and sliding of others on it (behavior bits)
+    int64_t proxy               # id of its proxy actor, which it never collides with; -1: none
 
 
-# What the last DOWN pass found below.
+# Ground of the last DOWN pass.
 cdef struct ground_contact:
     bint touching
     vec3 normal                 # contact normal
     vec3 point
     int32_t owner               # owner_kind
     int64_t id                  # of the actor, controller or obstacle
-    int32_t triangle            # as the user numbered it, -1: none
+    int32_t triangle            # in the order of the user's triangles, -1: none
     bint has_data
     int64_t data
     bint has_face               # a triangle's normal decides whether it is walkable
@@ -121,23 +121,23 @@ cdef struct ground_contact:
 
 cdef struct controller_state:
     vec3 position               # centre of the capsule
-    vec3 velocity               # what was really travelled / dt
+    vec3 velocity               # motion / dt
     int32_t flags               # collision_flag bits of the last move
     uint32_t marks              # state_mark bits
-    int64_t touched_actor       # what the last pass down ended on, -1: nothing
+    int64_t touched_actor       # ground of the last DOWN pass, -1: none
     int64_t touched_obstacle
     int64_t touched_controller
     vec3 touched_point          # in the world
     vec3 touched_local          # in the frame of the shape or obstacle
-    vec3 platform_delta         # how far that carried the character in the last move
-    vec3 separation             # to be added to the next displacement (RULES 8)
+    vec3 platform_delta         # motion by the platform in the last move
+    vec3 separation             # added to the next displacement (RULES 8)
     vec3 down_normal            # of the triangle below (MOVE contactNormalDownPass)
     vec3 side_normal            # of the triangle aside (MOVE contactNormalSidePass)
     double touched_min          # lowest and highest point of the triangle below, along up
     double touched_max
     double contact_height       # along up, of the last contact of any pass
-    double overlap              # depth left after overlap recovery, m
-    double steep_climb          # how far it has come up on too steep triangles, m: see FIX_STEEP_CLIMB
+    double overlap              # depth that remains after recovery, m
+    double steep_climb          # climb on too steep triangles so far, m: see FIX_STEEP_CLIMB
     ground_contact ground
 
 
@@ -145,16 +145,16 @@ cdef struct hit_record:
     int32_t owner               # owner_kind
     int32_t sweep_pass
     int64_t id
-    bint dynamic                # a dynamic body: yours to push
+    bint dynamic                # a dynamic body, which the game may push
     int32_t triangle
     bint has_data
     int64_t data
     vec3 position
     vec3 normal
     vec3 direction
-    double length               # of the motion that was left, m
-    double distance             # at which it was hit, m
-    double along                # place on the axis, 0 bottom to 1 top (SWEEP 6.3)
+    double length               # of the remaining motion, m
+    double distance             # distance to the hit, m
+    double along                # position on the axis, 0 bottom to 1 top (SWEEP 6.3)
 
 
 cdef struct hit_log:
@@ -172,26 +172,26 @@ cdef struct move_stats:
     uint32_t fixes              # fix_bits that made a difference
 
 
-# Candidates kept from move to move. A cache never changes a result.
+# Candidates that are kept between moves. A cache never changes a result.
 cdef struct candidate_cache:
     candidates near
     bint valid
     aabb bounds
     uint64_t fixed_version
-    uint64_t timestamp          # of the scene whose static part it holds
+    uint64_t timestamp          # of the scene whose static part it contains
     uint64_t moving_version
     uint32_t mask
-    bint roomy                  # ``room`` counts: where the centre of a character may be, half the size
-    vec3 half                   # of whose box this is, without new candidates
+    bint roomy                  # ``room`` is valid: region of the character's centre whose box of half size
+    vec3 half                   # ``half`` needs no new candidates
     aabb room
-    bint open_above             # nothing here can be met on the way straight up,
-    vec3 up                     # which is this
-    double top                  # along which nothing here reaches higher; huge: not known
-    int32_t fixed_groups        # how many of the candidates are static
+    bint open_above             # no candidate can be hit on the way straight up,
+    vec3 up                     # for this up direction
+    double top                  # height of the highest candidate along it; huge: unknown
+    int32_t fixed_groups        # number of static groups
     int32_t fixed_tris
 
 
-# The same by number, for a character that shares its scratch with others.
+# The same by index, for a character that shares scratch memory with others.
 cdef struct compact_cache:
     compact_candidates near
     int32_t[4] hints
@@ -201,16 +201,16 @@ cdef struct compact_cache:
     uint32_t mask
 
 
-# One a controller, or one a thread of a crowd (see move_kept).
+# One for each controller, or one for each thread of a crowd (see move_compact).
 cdef struct move_scratch:
     candidate_cache cache
-    candidate_cache* cache_override       # not NULL: used instead
-    bint expand_each_move               # the cache is laid out anew for each move
-    candidates around           # for overlap recovery and the ray down
-    hit_log* log                # where hits are written down, its owner's
+    candidate_cache* cache_override       # not NULL: replaces the cache
+    bint expand_each_move               # the cache is expanded for each move
+    candidates around           # for recovery and the ground probe
+    hit_log* log                # receives the hits; belongs to its owner
     character* others           # near controllers
     int32_t room_others
-    callback_answers book            # what callbacks said during this move
+    callback_answers book            # results of callbacks during this move
 
 
 # MOVE 2.4
@@ -223,26 +223,26 @@ cdef struct decomposition:
     bint has_side_movement
 
 
-# What a traced move did, for explanations.
+# Events of a traced move, for explanations.
 cdef enum trace_kind:
-    TRACE_RIDE = 0              # vector: how far it was carried
-    TRACE_PASS = 1              # a pass sets out; vector: its motion
-    TRACE_FREE = 2              # nothing in the way; vector: the motion made
+    TRACE_RIDE = 0              # vector: motion by the platform
+    TRACE_PASS = 1              # a pass starts; vector: its motion
+    TRACE_FREE = 2              # no contact; vector: the motion
     TRACE_HIT = 3               # record: index in the hit log, -1 for the sensor
     TRACE_OVERLAP = 4           # overlap recovery; vector: the correction
-    TRACE_DONE = 5              # what is left is too short
-    TRACE_TURNED_BACK = 6       # the response points back
-    TRACE_OUT_OF_TURNS = 7      # iterations used up
+    TRACE_DONE = 5              # the remaining motion is too short
+    TRACE_TURNED_BACK = 6       # the response points backwards
+    TRACE_OUT_OF_TURNS = 7      # iteration limit
     TRACE_TOO_STEEP_BELOW = 8   # the triangle below is not walkable
-    TRACE_TOO_STEEP_ASIDE = 9   # the triangle aside is not, and the contact is higher than the step
-    TRACE_EXPERIMENT = 10       # the move is made again as the walk experiment; vector: its displacement
+    TRACE_TOO_STEEP_ASIDE = 9   # the triangle aside is not walkable, and the contact is higher than the step
+    TRACE_EXPERIMENT = 10       # the move starts again as the walk experiment; vector: its displacement
 
 
 cdef struct trace_event:
     int32_t kind
     int32_t sweep_pass
     int32_t record
-    vec3 position               # where the character was
+    vec3 position               # position of the character
     vec3 vector
     hit_record hit              # for TRACE_HIT
 
@@ -254,33 +254,33 @@ cdef struct trace_log:
 
 
 cdef enum:
-    STATUS_CACHE_MISS = 2      # no error: of a move_world that is brief; start again with one that is not
-    STATUS_TOO_FAR = 3          # ... of one with a farthest place
+    STATUS_CACHE_MISS = 2      # no error: with cache_only; start again without it
+    STATUS_TOO_FAR = 3          # no error: with a farthest position
 
 
-# What surrounds one move.
+# Surroundings of one move.
 cdef struct move_world:
     const broadphase_layer* fixed
     const broadphase_layer* moving
-    shared_grid* others         # NULL: meets no controllers
-    character self              # how they see this one
+    shared_grid* others         # NULL: does not collide with controllers
+    character self              # the character as others see it
     uint32_t mask               # layers to see in this move
-    bint filters                # ask the book who may be met
-    bint asks_behavior          # ask the book what may be done there
-    trace_log* trace            # NULL: nobody wants to know
-    bint silent                 # nobody wants the hits
-    bint cache_only                  # look nothing up: rather end with STATUS_NOT_AT_HAND
-    double farthest             # where no component of a position may lie beyond: rather STATUS_TOO_FAR; 0: anywhere
+    bint filters                # the answers decide about collisions
+    bint asks_behavior          # the answers decide about riding and sliding
+    trace_log* trace            # NULL: no trace
+    bint silent                 # hits are not requested
+    bint cache_only                  # make no lookup; end with STATUS_CACHE_MISS instead
+    double farthest             # largest component of a position, else STATUS_TOO_FAR; 0: no limit
 
 
-# Bit of Behavior (pycct/_enums.py).
+# Bits of Behavior (pycct/runtime/enums.py).
 cdef enum behavior_bit:
     CAN_RIDE = 1
     CAN_SLIDE = 2
     USER_DEFINED_RIDE = 4
 
 
-# Everything that one move reads and writes.
+# All data of one move.
 cdef struct move_job:
     const controller_params* p
     controller_state* s
@@ -291,22 +291,22 @@ cdef struct move_job:
     wall_rule walls
     vec3 half_axis              # from the centre to the upper sphere
     vec3 side                   # side motion of this moveCharacter, or zero
-    bint first_query            # of this move: moving things must be looked up anew
-    vec3 half                   # of the box of the capsule, with its contact offset
-    double far                  # as far from the origin as it begins, and more than it is large, m
-    double above                # what keeps its centre so far above something, along up, is out of its reach
+    bint first_query            # true before the first query of this move, which must look up moving actors
+    vec3 half                   # half the box of the capsule, with its contact offset
+    double far                  # distance of the start from the origin, plus the size, m
+    double above                # a centre this far above a candidate, along up, is out of its reach
     bint standing_on_moving
     int status
     double step                 # the step offset of this moveCharacter
-    double lifted               # by the pass up, m
-    # What the fixes look at.
-    bint passing                # the move began inside one-sided triangles, come from behind
+    double lifted               # lift of the UP pass, m
+    # Data of the fixes.
+    bint passing                # the move started inside one-sided triangles, coming from behind
     int passed                  # passed_bits of its sweeps
-    bint lintel                 # a lower capsule would miss what the pass aside met
-    double raised               # how far too steep triangles turned the pass aside upwards, m
-    bint moving_below           # a moving body's triangle was met below: its normal and top
+    bint lintel                 # a lower capsule would miss the hit of the SIDE pass
+    double raised               # height that too steep triangles added to the SIDE pass, m
+    bint moving_below           # a triangle of a moving body is below: its normal and top
     vec3 below_normal
     double below_max
-    bint moving_aside           # ... aside
+    bint moving_aside           # a triangle of a moving body is aside
     vec3 aside_normal
-    bint carried                # it stood on a moving thing when the move began
+    bint carried                # it stood on a moving platform at the start of the move

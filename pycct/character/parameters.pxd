@@ -1,5 +1,8 @@
 # cython: language_level=3
-"""What CharacterController, Crowd and move_many share: parameters, the beginning, shift and bytes of a state."""
+"""Shared by CharacterController, Crowd and move_many.
+
+Parameters, and creation, shift and bytes of a state.
+"""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from pycct.character.move_types cimport (
@@ -12,11 +15,11 @@ from pycct.spatial.character_grid cimport character
 from pycct.scene.scene cimport Scene, Snapshot
 from pycct.geometry.vec cimport vec3
 
-# A shorter time would make the velocity overflow, seconds.
+# A shorter dt would make the velocity overflow, seconds.
 cdef double SHORTEST
-# Overlapping characters part no faster than this, m/s (RULES 8).
+# Largest speed of a separation, m/s (RULES 8).
 cdef double SEPARATION_SPEED
-# A remainder of rounding is no gap to the ground, metres.
+# A smaller gap to the ground is rounding, metres.
 cdef double SMALLEST_GAP
 
 
@@ -35,30 +38,31 @@ cdef void state_bytes(cursor* c, controller_state* s) noexcept nogil
 
 cdef bint as_bool(object value, str name) except -1
 cdef double as_time(object value) except? -1.0
-# Sets one parameter by its name in Python; parameters_check tells whether they fit together.
+# Sets one parameter by its Python name; parameters_check checks that they fit together.
 cdef int parameter_set(controller_params* p, str name, object value) except -1
 cdef object parameter_get(const controller_params* p, str name)
 cdef int parameters_check(const controller_params* p) except -1
-# Mix a word into a hash: one-to-one in each argument, so that a change of one word always shows (the finaliser of
-# splitmix64).
+# Mix a word into a hash: one-to-one in each argument, so that a change of one word always shows
+# (the finaliser of splitmix64).
 cdef uint64_t mix64(uint64_t h, uint64_t x) noexcept nogil
 # Hash of the saved bytes of parameters.
 cdef uint64_t parameters_hash(const controller_params* p, uint64_t version) noexcept nogil
-# Hash of a character: of its id, its group, its world, its parameters (by their hash) and the saved bytes of its state.
+# Hash of a character: of its id, its group, its world, its parameters (by their hash) and the saved
+# bytes of its state.
 cdef uint64_t character_hash(uint64_t parameters, int64_t id, int32_t group, int32_t home,
                              const controller_state* s) noexcept nogil
-# Bytes may be anything: ValueError when no controller can have these.
+# Checks parameters from bytes: ValueError if no controller can have them.
 cdef int parameters_loaded(controller_params* p) except -1
 cdef bint state_makes_sense(const controller_state* s) noexcept nogil
 
-# The state of a character that has just appeared.
+# The state of a new character.
 cdef void state_forget(controller_state* st, vec3 position) noexcept nogil
-# The same state in coordinates whose origin has moved by the offset.
+# The same state in coordinates whose origin is shifted by the offset.
 cdef void state_shift(controller_state* s, vec3 offset, vec3 up) noexcept nogil
 cdef double foot_below(const controller_params* p) noexcept nogil
 cdef character character_of(const controller_params* p, vec3 position, int64_t id, int32_t group) noexcept nogil
 cdef bint is_walkable(const controller_params* p, const ground_contact* g) noexcept nogil
-# How far the character must go down to stand on what was found, 0: it cannot or need not (MOVE 12.2).
+# Way down to the ground that was found, 0: the character cannot or need not move (MOVE 12.2).
 cdef double gap_to_close(const controller_params* p, const ground_contact* found) noexcept nogil
 # Go down by that gap onto what was found.
 cdef void snapped(controller_state* s, const controller_params* p, const ground_contact* found,

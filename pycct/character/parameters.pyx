@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What CharacterController, Crowd and move_many share. See the header."""
+"""Shared by CharacterController, Crowd and move_many. See the header."""
 from typing import NamedTuple
 
 from libc.math cimport sqrt
@@ -149,7 +149,7 @@ cdef object parameter_get(const controller_params* p, str name):
 
 
 cdef int parameters_check(const controller_params* p) except -1:
-    """What must hold between parameters."""
+    """Check the conditions between parameters."""
     cdef double size = f_max(f_max(p.radius, p.height), f_max(p.contact_offset, p.invisible_wall_height))
     if f_max(size, p.max_jump_height) > FARTHEST:
         raise ValueError(f"radius, height, contact_offset, invisible_wall_height and max_jump_height "
@@ -230,7 +230,7 @@ cdef void state_bytes(cursor* c, controller_state* s) noexcept nogil:
     cdef ground_contact none
     cdef ground_contact* g = &s.ground
     if not c.loads and not g.touching:
-        # Equal characters have equal bytes, whatever they stood on before.
+        # Equal characters have equal bytes, whatever their history.
         memset(&none, 0, sizeof(ground_contact))
         none.id = none.triangle = -1
         g = &none
@@ -273,7 +273,7 @@ cdef uint64_t mix64(uint64_t h, uint64_t x) noexcept nogil:
 
 
 cdef inline uint64_t _mix_bytes(uint64_t h, const uint8_t* at, const uint8_t* end) noexcept nogil:
-    """Mix bytes in, eight at a time; zeros follow the last."""
+    """Mix bytes into a hash, eight at a time, padded with zeros."""
     cdef uint64_t word
     cdef int k
     while at + 8 <= end:
@@ -308,7 +308,7 @@ cdef uint64_t character_hash(uint64_t parameters, int64_t id, int32_t group, int
 
 
 cdef int parameters_loaded(controller_params* p) except -1:
-    """As the constructor checks them."""
+    """The checks of the constructor."""
     p.radius = as_positive(p.radius, "data: radius")
     p.height = as_not_negative(p.height, "data: height")
     p.contact_offset = as_not_negative(p.contact_offset, "data: contact_offset")
@@ -324,7 +324,7 @@ cdef int parameters_loaded(controller_params* p) except -1:
 cdef bint state_makes_sense(const controller_state* s) noexcept nogil:
     cdef const ground_contact* g = &s.ground
     cdef vec3 rest = v3_scale(s.position, 0.0)
-    # 0 * x is 0 for all that is finite.
+    # 0 * x is 0 for every finite x.
     rest.x += s.touched_min * 0.0 + s.touched_max * 0.0 + s.contact_height * 0.0 + s.overlap * 0.0
     rest.x += g.distance * 0.0 + s.steep_climb * 0.0
     return (v3_finite(rest) and v3_finite(s.velocity) and v3_finite(s.touched_point) and v3_finite(s.touched_local)
@@ -352,12 +352,12 @@ cdef void state_shift(controller_state* s, vec3 offset, vec3 up) noexcept nogil:
 
 
 cdef double foot_below(const controller_params* p) noexcept nogil:
-    """Half the whole height plus the contact offset, as PhysX has it (RULES 1)."""
+    """Half the whole height plus the contact offset, as in PhysX (RULES 1)."""
     return 0.5 * p.height + p.radius + p.contact_offset
 
 
 cdef character character_of(const controller_params* p, vec3 position, int64_t id, int32_t group) noexcept nogil:
-    """How others see it."""
+    """The character as others see it."""
     cdef character c
     cdef vec3 half = v3_scale(p.up, 0.5 * p.height)
     c.id = id
@@ -403,16 +403,16 @@ cdef tuple z_to(vec3 up):
 
 
 class Contacts(NamedTuple):
-    """Where a character touches one thing: one of the answers of `CharacterController.contacts`.
+    """Contact of a character with one object: an element of `CharacterController.contacts`.
 
     Attributes
     ----------
     other : Actor, Obstacle, CharacterController or CrowdMember
-        What is touched.
+        The touched object.
     triangle : int or None
-        Of a mesh or heightfield, as you numbered it.
+        Index in the mesh or heightfield, in the order of your triangles.
     manifold : ContactManifold
-        Points on the other, normal towards the character.
+        Points on the other object, normal towards the character.
     """
 
     other: object
@@ -421,7 +421,7 @@ class Contacts(NamedTuple):
 
 
 cdef object _true_shape(object shape, const collider* item):
-    """A solid shape with the scale of its actor in it."""
+    """A solid shape with the scale of its actor."""
     cdef vec3 k = item.scale
     if item.plain:
         return shape
@@ -438,7 +438,7 @@ cdef double contact_reach(const controller_params* p, object max_distance) excep
     cdef double reach = 1.01 * p.contact_offset + 1e-6
     if max_distance is not None:
         reach = as_not_negative(max_distance, "max_distance")
-        # Farther than that it would be a question about the level, not about contacts.
+        # A larger distance would not be a query about contacts.
         if reach > p.height + 2.0 * p.radius:
             raise ValueError(f"max_distance must not exceed the character's height "
                              f"{p.height + 2.0 * p.radius}, got {reach}")
@@ -446,9 +446,9 @@ cdef double contact_reach(const controller_params* p, object max_distance) excep
 
 
 cdef object _plane_contacts(const controller_params* p, vec3 position, vec3 normal, double offset, double reach):
-    """Contacts with a half space, or None: those with the upper face of a box of which nothing else is near."""
+    """Contacts with a half space, or None: those with the upper face of an endless box."""
     cdef double size = p.height + 2.0 * p.radius + reach, large = 8.0 * size
-    # Seen from the character, and no deeper than its size: both only shift what is found.
+    # Relative to the character, and no deeper than its size; both only shift the result.
     cdef double level = offset - v3_dot(normal, position)
     cdef double deeper = f_max(level - size, 0.0)
     cdef vec3 point
@@ -486,7 +486,7 @@ cdef list contacts_around(Scene scene, Snapshot snap, const controller_params* p
         elif g.owner == OWNER_CONTROLLER:
             found.append(((g.owner, g.id, -1), other))
             shapes.append(other.shape)
-            # Where it was seen: a crowd may be on its way.
+            # The pose of the query: a crowd may move meanwhile.
             poses.append((from_vec3(v3_scale(v3_add(g.q0, g.q1), 0.5)), z_to(as_vec3(other.up, "up"))))
         elif g.kind == GROUP_TRIANGLES and not g.closed:
             for k in range(g.first, g.first + g.count):

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Overlap recovery: moving a character out of what it overlaps."""
+"""Overlap recovery: moving a character out of overlapping shapes."""
 from pycct.character.move_types cimport (
     RULE_RECOVER_USER_GEOMETRY,
     controller_params,
@@ -15,22 +15,22 @@ from pycct.world.candidates cimport RECOVER_USER
 
 
 cdef enum:
-    # Bodies that overlap recovery moves out of, one bit per body_kind (MOVE 9.3).
+    # Bodies that recovery moves out of, one bit for each body_kind (MOVE 9.3).
     RECOVERS = (1 << BODY_STATIC) | (1 << BODY_KINEMATIC)
 
 
 cdef inline int recovered_kinds(const controller_params* p) noexcept nogil:
-    """The kinds of things that overlap recovery moves out of, as bits."""
+    """The kinds of bodies that recovery moves out of, as bits."""
     if not p.overlap_recovery:
         return 0
     return RECOVERS | (1 << RECOVER_USER) if p.rules & RULE_RECOVER_USER_GEOMETRY else RECOVERS
 
 
-# Candidates that recovery may have to leave, into scratch.around; no cache is used.
+# Fills scratch.around with the candidates of recovery, without a cache.
 cdef int gather_around(move_job* m, vec3 position, double radius) noexcept nogil
 # Overlap recovery (RULES 7.5, MOVE 9); changes the position.
 cdef int recover(move_job* m, vec3* position) noexcept nogil
-# FIX_KINEMATIC_RECOVERY: leaves kinematic bodies that the move ends inside of.
+# FIX_KINEMATIC_RECOVERY: moves out of kinematic bodies in which the move ends.
 cdef int recover_kinematic(move_job* m) noexcept nogil
 # Overlap recovery with a radius grown by ``margin`` (RULES 7.5), on request.
 cdef int unstick(const controller_params* p, controller_state* state, const move_world* world, move_scratch* scratch,

@@ -32,17 +32,17 @@ from pycct.world.candidates cimport (
 )
 
 
-# Corrections of one overlap recovery (RULES 7.5).
+# Corrections of one recovery (RULES 7.5).
 cdef int MAX_RECOVERIES = 4
 
 
 cdef inline aabb _surroundings(const move_job* m, vec3 position, double radius) noexcept nogil:
-    """Where there may be something to leave: a mesh takes several pushes, so it is twice the radius."""
+    """Bounds of possible overlaps: a mesh takes several pushes, so twice the radius."""
     return box_grow(capsule_bounds(v3_sub(position, m.half_axis), v3_add(position, m.half_axis), radius), radius)
 
 
 cdef int gather_around(move_job* m, vec3 position, double radius) noexcept nogil:
-    """All that recovery may have to leave: looked up anew, so that no cache has a say."""
+    """Look up all candidates of recovery again, independent of any cache."""
     cdef candidates* c = &m.scratch.around
     cdef aabb box = _surroundings(m, position, radius)
     cdef int status
@@ -56,7 +56,7 @@ cdef int gather_around(move_job* m, vec3 position, double radius) noexcept nogil
 
 
 cdef int _recover_at_once(move_job* m, vec3* position) noexcept nogil:
-    """One sum over all overlaps (RULES 9 row 5, MOVE 9.2), in the order of their geometry."""
+    """One sum over all overlaps (RULES 9 row 5, MOVE 9.2), ordered by their geometry."""
     cdef candidates* c = &m.scratch.around
     cdef vec3 p0 = v3_sub(position[0], m.half_axis), p1 = v3_add(position[0], m.half_axis)
     cdef vec3 total = v3(0.0, 0.0, 0.0)
@@ -98,7 +98,7 @@ cdef int _recover_at_once(move_job* m, vec3* position) noexcept nogil:
 
 
 cdef int recover(move_job* m, vec3* position) noexcept nogil:
-    """Overlap recovery: out of what is overlapped deepest, up to four times (RULES 7.5)."""
+    """Recovery: out of the deepest overlap, up to four times (RULES 7.5)."""
     cdef candidates* c = &m.scratch.around
     cdef double radius = m.p.radius + m.p.contact_offset
     cdef vec3 p0, p1
@@ -125,7 +125,7 @@ cdef int recover(move_job* m, vec3* position) noexcept nogil:
                 return STATUS_OK
             position[0] = v3_madd(position[0], push.dir, push.depth)
             m.stats.recoveries += 1
-    # What is left: more than nothing means that the character is crushed.
+    # Any remaining depth means that the character is crushed.
     status = gather_around(m, position[0], radius)
     if status != STATUS_OK:
         return status
@@ -139,7 +139,7 @@ cdef int recover(move_job* m, vec3* position) noexcept nogil:
 
 
 cdef int recover_kinematic(move_job* m) noexcept nogil:
-    """FIX_KINEMATIC_RECOVERY: out of kinematic bodies that the move ends inside of."""
+    """FIX_KINEMATIC_RECOVERY: out of kinematic bodies in which the move ends."""
     cdef candidates* c = &m.scratch.around
     cdef int32_t group
     cdef push_out push

@@ -1,9 +1,9 @@
 # cython: language_level=3
-"""What becomes of a motion after a collision. See the header."""
+"""Collision responses. See the header."""
 from pycct.args.values cimport as_not_negative, as_unit, as_vec3, from_vec3
 from pycct.geometry.vec cimport v3, v3_cross, v3_dot, v3_len, v3_madd, v3_reject, v3_scale, v3_sub, v3_unit
 
-# A cross product of unit normals shorter than this: parallel planes (MOVE 1.2 EPSILON_NORMAL).
+# A shorter cross product of unit normals means parallel planes (MOVE 1.2 EPSILON_NORMAL).
 cdef double EPSILON_NORMAL = 1e-5
 
 
@@ -32,15 +32,15 @@ cdef vec3 crease_response(vec3 motion, vec3 first, vec3 second) noexcept nogil:
     if m < EPSILON_NORMAL:
         return v3(0.0, 0.0, 0.0)
     crease = v3_scale(crease, 1.0 / m)
-    # Its sign does not matter: the projection turns it with the motion.
+    # The sign of the crease does not matter: the projection follows the motion.
     return v3_scale(crease, v3_dot(motion, crease))
 
 
 def slide(motion, normal):
-    """The motion without its part into or out of a plane (MOVE 8.3).
+    """Return a motion without its part along the normal of a plane (MOVE 8.3).
 
-    No rule set uses it in a move: PhysX reflects and splits (MOVE 8.2), which keeps the
-    length of the reflected direction's tangent instead.
+    No rule set uses it in a move: PhysX reflects and splits (MOVE 8.2), which keeps the length of
+    the reflected direction's tangent instead.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ def slide(motion, normal):
 
 
 def slide_crease(motion, first, second):
-    """The motion along the line in which two planes meet (MOVE 8.4).
+    """Return a motion along the crease of two planes (MOVE 8.4).
 
-    No rule set uses it in a move: PhysX meets one plane after the other.
+    No rule set uses it in a move: PhysX handles one plane after the other.
 
     Parameters
     ----------
@@ -71,26 +71,26 @@ def slide_crease(motion, first, second):
     Returns
     -------
     tuple of float
-        Zero when the planes are parallel: the way is blocked (MOVE 14.3).
+        Zero for parallel planes, which block the way (MOVE 14.3).
     """
     return from_vec3(crease_response(as_vec3(motion, "motion"), as_unit(first, "first"), as_unit(second, "second")))
 
 
 def respond(target, position, direction, normal, bump=0.0, friction=1.0, normalize=False):
-    """The new target of a motion after a collision, as moves compute it (MOVE 8.2).
+    """Return the new target of a motion after a collision, as moves compute it (MOVE 8.2).
 
     Parameters
     ----------
     target, position : (3,) floats
-        Where the motion was to end and where it was stopped, metres.
+        Original end of the motion, and the position of the collision, metres.
     direction : (3,) floats
-        Of the motion, any length but zero.
+        Direction of the motion, any length but zero.
     normal : (3,) floats
-        Of what was hit, any length but zero.
+        Normal of the surface, any length but zero.
     bump, friction : float
-        How much of the bounce and of the slide to keep, >= 0; moves use 0 and 1.
+        Factors of the bounce and of the slide, >= 0; moves use 0 and 1.
     normalize : bool
-        Give both parts unit length first.
+        Normalise both parts first.
 
     Returns
     -------

@@ -4,7 +4,8 @@ from pycct.character.move_types cimport move_job
 from pycct.geometry.vec cimport vec3
 
 
-# Carries the character with what it stands on (RULES 7.2 and 7.3, MOVE 13); the displacement left to make.
+# Moves the character with its platform (RULES 7.2 and 7.3, MOVE 13); returns the remaining
+# displacement.
 cdef vec3 ride(move_job* m, vec3 displacement) noexcept nogil
-# FIX_KEEP_RIDE: goes on standing on a moving thing that the DOWN pass just missed.
+# FIX_KEEP_RIDE: keeps a moving platform that the DOWN pass just missed.
 cdef int keep_ride(move_job* m) noexcept nogil

@@ -48,14 +48,14 @@ from pycct.world.candidates cimport (
 )
 
 
-# Gap within which FIX_KEEP_RIDE takes the character to stand: this many contact
-# offsets, but at least this share of the radius.
+# Largest gap that FIX_KEEP_RIDE counts as standing: this many contact offsets, but at least this
+# share of the radius.
 cdef double STANDING_GAP = 2.0
 cdef double STANDING_SHARE = 1e-3
 
 
 cdef const collider* _find(const broadphase_layer* part, int64_t id) noexcept nogil:
-    """The item of that id; items stand in the order of ids."""
+    """The item with that id; items are sorted by id."""
     cdef int32_t lo = 0, hi = part.n - 1, mid
     while lo <= hi:
         mid = (lo + hi) >> 1
@@ -69,7 +69,10 @@ cdef const collider* _find(const broadphase_layer* part, int64_t id) noexcept no
 
 
 cdef bint _still_there(move_job* m, const collider* item) noexcept nogil:
-    """Whether a remembered thing may still be met; may set m.status to STATUS_NEED_ANSWER."""
+    """Whether the character can still collide with its platform.
+
+    May set m.status to STATUS_NEED_ANSWER.
+    """
     cdef uint32_t value
     if item == NULL or not item.layer & m.world.mask:
         return False
@@ -82,7 +85,7 @@ cdef bint _still_there(move_job* m, const collider* item) noexcept nogil:
 
 
 cdef const collider* _look_below(move_job* m) noexcept nogil:
-    """What stands below the centre, no farther than half the height: moving things only (RULES 7.2)."""
+    """The moving body below the centre, within half the height (RULES 7.2)."""
     cdef candidates* c = &m.scratch.around
     cdef controller_state* s = m.s
     cdef vec3 down = v3_scale(m.p.up, -1.0)
@@ -113,7 +116,7 @@ cdef const collider* _look_below(move_job* m) noexcept nogil:
 
 
 cdef vec3 ride(move_job* m, vec3 displacement) noexcept nogil:
-    """Be carried by what one stands on (RULES 7.2 and 7.3, MOVE 13); the displacement that is left to make."""
+    """Move with the platform (RULES 7.2 and 7.3, MOVE 13); return the remaining displacement."""
     cdef controller_state* s = m.s
     cdef const collider* item = NULL
     cdef vec3 now, delta, along
@@ -172,7 +175,7 @@ cdef vec3 ride(move_job* m, vec3 displacement) noexcept nogil:
 
 
 cdef int keep_ride(move_job* m) noexcept nogil:
-    """FIX_KEEP_RIDE: go on standing on a moving thing that the pass down just missed."""
+    """FIX_KEEP_RIDE: keep a moving platform that the DOWN pass just missed."""
     cdef candidates* c = &m.scratch.around
     cdef controller_state* s = m.s
     cdef vec3 down = v3_scale(m.p.up, -1.0)

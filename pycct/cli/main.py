@@ -1,7 +1,7 @@
 """Command line: ``python -m pycct COMMAND``.
 
-A command is a module of this package with ``add_parser(subparsers)``, which adds its options, and ``run(args)``, which
-returns the exit code. Only the module of the command asked for is imported.
+A command is a module of this package with ``add_parser(subparsers)``, which adds its options, and
+``run(args)``, which returns the exit code. Only the module of the requested command is imported.
 """
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pycct import __version__
 COMMANDS = {
     "demo": ("pycct.cli.demo.main", "walk 64 characters through a level; picture, numbers, summary"),
     "microtests": ("pycct.cli.microtests", "run the sweep/slide controller's microtests T01 to T10"),
-    "info": ("pycct.cli.info", "what level files hold, and what looks wrong about them"),
-    "walk": ("pycct.cli.walk", "walk a character over a level file; says why it stopped"),
+    "info": ("pycct.cli.info", "print the contents of level files, and suspected mistakes"),
+    "walk": ("pycct.cli.walk", "walk a character over a level file; print why it stopped"),
     "replay": ("pycct.cli.replay", "replay, verify, explain and shrink a recording"),
-    "raycast": ("pycct.cli.raycast", "what a ray meets in a level file"),
+    "raycast": ("pycct.cli.raycast", "cast a ray into a level file"),
     "net": ("pycct.cli.net", "simulate a server, its players and the network"),
     "shards": ("pycct.cli.shards", "run one world in several processes and compare the hashes"),
 }
@@ -31,22 +31,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Arguments; those of the process unless given.
+        Arguments; the default is the arguments of the process.
 
     Returns
     -------
     int
-        Exit code: 0 when the command did its work, 1 when what it was given makes no sense,
-        2 for bad usage; `walk` ends with 3 when the character was stopped.
+        Exit code: 0 for success, 1 for input that makes no sense, 2 for wrong usage. `walk` returns
+        3 if the character was stopped.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(prog="python -m pycct", description="Kinematic character controller.")
     parser.add_argument("--version", action="version", version=f"pycct {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    wanted = next((a for a in arguments if not a.startswith("-")), None)
+    requested = next((a for a in arguments if not a.startswith("-")), None)
     modules = {}
     for name, (module, summary) in COMMANDS.items():
-        if name == wanted:
+        if name == requested:
             modules[name] = importlib.import_module(module)
             modules[name].add_parser(subparsers)
         else:
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(modules[args.command].run(args))
     except BrokenPipeError:
-        # Whoever read the output has had enough.
+        # The reader of the output has closed it.
         sys.stderr.close()
         return 1
     except ValueError as e:

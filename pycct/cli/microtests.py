@@ -19,7 +19,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run, print the table, write evidence; 1 when a test fails, 2 when the arguments are wrong."""
+    """Run, print the table, write evidence; return 1 if a test fails, 2 for wrong arguments."""
     try:
         outcomes = run_microtests(args.ids or None)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What the commands over a user's level file share."""
+"""Options that the commands for level files share."""
 from __future__ import annotations
 
 import argparse
@@ -11,12 +11,12 @@ from pycct.levels import AXES, LevelReport, load_level
 
 
 def takes_negative_numbers(parser: argparse.ArgumentParser) -> None:
-    """Let ``--start -1,2,3`` be a value; argparse takes it for an option otherwise."""
+    """Make ``--start -1,2,3`` a value; argparse would take it for an option."""
     parser._negative_number_matcher = re.compile(r"^-(\d|\.\d)")
 
 
 def vector(text: str) -> tuple[float, float, float]:
-    """Three numbers with commas between them."""
+    """Parse three numbers with commas between them."""
     try:
         x, y, z = (float(part) for part in text.split(","))
     except ValueError:
@@ -27,7 +27,7 @@ def vector(text: str) -> tuple[float, float, float]:
 
 
 def positive(text: str) -> float:
-    """A finite number above 0."""
+    """Parse a finite number above 0."""
     try:
         value = float(text)
     except ValueError:
@@ -38,7 +38,7 @@ def positive(text: str) -> float:
 
 
 def add_level(parser: argparse.ArgumentParser, several: bool = False) -> None:
-    """Add the options that say how to read a level, or several."""
+    """Add the options for reading one or several levels."""
     kinds = "an .obj, .ply, .stl, .gltf or .glb file"
     if several:
         parser.add_argument("levels", type=Path, metavar="LEVEL", nargs="+", help=f"{kinds}, or a cooked scene")
@@ -47,13 +47,13 @@ def add_level(parser: argparse.ArgumentParser, several: bool = False) -> None:
     parser.add_argument("--up", choices=list(AXES), help="the file's axis that points up; default: y for glTF, else z")
     parser.add_argument("--scale", type=positive, default=1.0, help="metres in a unit of the file; default: 1")
     parser.add_argument("--two-sided", action=argparse.BooleanOptionalAction,
-                        help="triangles are met from both sides; default: as the file says")
+                        help="triangles are solid from both sides; default: as in the file")
     parser.add_argument("--nodes", action="append", metavar="PATTERN",
-                        help="read only nodes (objects) with such a name, like '*-col'; may be given several times")
+                        help="read only nodes (objects) with such a name, like '*-col'; repeatable")
 
 
 def read_level(args: argparse.Namespace, path: Path | None = None) -> tuple[Mesh, LevelReport] | None:
-    """The level of the arguments, or None when it cannot be read; then why is on stderr."""
+    """Return the level of the arguments, or None after an error on stderr."""
     try:
         return load_level(path or args.level, up=args.up, scale=args.scale, two_sided=args.two_sided, nodes=args.nodes)
     except (OSError, ValueError, ImportError) as e:

@@ -1,4 +1,4 @@
-"""A progress bar on standard error, silent where nobody looks."""
+"""A progress bar on standard error, only on terminals."""
 from __future__ import annotations
 
 import sys
@@ -9,7 +9,7 @@ from typing import TextIO
 __all__ = ["Progress"]
 
 WIDTH = 32
-INTERVAL = 0.1  # seconds between two drawings
+INTERVAL = 0.1  # seconds between two updates
 
 
 class Progress:
@@ -22,7 +22,7 @@ class Progress:
     label : str
         Text before the bar.
     stream : text stream, optional
-        Where to draw; standard error unless given. Nothing is drawn when it is no terminal.
+        Stream to draw on; the default is standard error. Only terminals show the bar.
     """
 
     def __init__(self, total: int, label: str, stream: TextIO | None = None) -> None:
@@ -34,7 +34,7 @@ class Progress:
         self.drawn = float("-inf")
 
     def update(self, done: int) -> None:
-        """Say how many steps are done."""
+        """Show the number of completed steps."""
         now = time.monotonic()
         if not self.shown or (now - self.drawn < INTERVAL and done < self.total):
             return

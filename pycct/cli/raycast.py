@@ -1,4 +1,4 @@
-"""``python -m pycct raycast``: what a ray meets in a level file."""
+"""``python -m pycct raycast``: cast a ray into a level file."""
 from __future__ import annotations
 
 import argparse
@@ -14,23 +14,23 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the options of this command."""
     parser = subparsers.add_parser(
         "raycast",
-        help="what a ray meets in a level file",
+        help="cast a ray into a level file",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Casts one ray through a level and prints the distance, point, normal, slope and triangle it\n"
-        "meets first. Triangles are met from their front. Coordinates are metres, z up, after --up and --scale.",
+        description="Casts one ray into a level and prints the distance, point, normal, slope and triangle of the\n"
+        "first hit. Triangles are solid from their front. Coordinates are metres, z up, after --up and --scale.",
         epilog="examples:\n  python -m pycct raycast dungeon.obj --up y --origin 10,5,20\n"
         "  python -m pycct raycast town.glb --origin 0,0,1.7 --direction 1,0,0 --distance 50",
     )
     takes_negative_numbers(parser)
     add_level(parser)
-    parser.add_argument("--origin", type=vector, required=True, metavar="X,Y,Z", help="where the ray starts")
+    parser.add_argument("--origin", type=vector, required=True, metavar="X,Y,Z", help="start of the ray")
     parser.add_argument("--direction", type=vector, default=(0.0, 0.0, -1.0), metavar="X,Y,Z",
                         help="any length but zero; default: straight down")
-    parser.add_argument("--distance", type=positive, default=1000.0, metavar="M", help="how far; default: 1000")
+    parser.add_argument("--distance", type=positive, default=1000.0, metavar="M", help="length; default: 1000")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what the ray meets.
+    """Print the hit of the ray.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     Returns
     -------
     int
-        Exit code: 0, or 1 when the file cannot be read.
+        Exit code: 0, or 1 if the file cannot be read.
     """
     if not any(args.direction):
         print("pycct: --direction must not be 0,0,0")

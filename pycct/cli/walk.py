@@ -1,4 +1,4 @@
-"""``python -m pycct walk``: a character walks over a level file, and says why it stopped."""
+"""``python -m pycct walk``: walk a character over a level file and print why it stopped."""
 from __future__ import annotations
 
 import argparse
@@ -17,24 +17,24 @@ Vector = tuple[float, float, float]
 
 DT = 1.0 / 60.0
 GRAVITY = 9.81
-# This near to the goal, seen from above, the walk is over, metres.
+# Horizontal distance to the goal at which the walk ends, metres.
 ARRIVED = 0.1
-# A character that comes no nearer to its goal by this share of what it should walk in
-# PATIENCE seconds has stopped.
+# A character has stopped if, in PATIENCE seconds, it comes nearer to its goal by less than this
+# share of its speed.
 PROGRESS = 0.05
 PATIENCE = 1.0
 
 
 class Walk(NamedTuple):
-    """What became of a walk.
+    """Result of a walk.
 
     Attributes
     ----------
     arrived : bool
     reason : str
-        Why it ended, in words.
+        Why the walk ended.
     path : list of (3,)
-        Where the feet were, step by step.
+        Foot positions, step by step.
     """
 
     arrived: bool
@@ -46,20 +46,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the options of this command."""
     parser = subparsers.add_parser(
         "walk",
-        help="walk a character over a level file; says why it stopped",
+        help="walk a character over a level file; print why it stopped",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Puts a character on its feet at --start, lets it fall to the ground and walk straight towards\n"
-        "--towards, and says in words why it stopped: arrived, wall, slope, step, ceiling, drop.\n"
+        description="Places the feet of a character at --start, lets it fall to the ground and walk straight\n"
+        "--towards a goal, and prints why it stopped: arrived, wall, slope, step, ceiling, drop.\n"
         "Coordinates are metres, z up, after --up and --scale.",
         epilog="examples:\n  python -m pycct walk dungeon.obj --up y --start 20,-5,10 --towards 25,-5,10\n"
         "  python -m pycct walk town.glb --start 0,0,1 --towards 30,0,0 --plot walk.png --rules document",
     )
     takes_negative_numbers(parser)
     add_level(parser)
-    parser.add_argument("--start", type=vector, required=True, metavar="X,Y,Z", help="where its feet start")
+    parser.add_argument("--start", type=vector, required=True, metavar="X,Y,Z", help="start of the feet")
     parser.add_argument("--towards", type=vector, required=True, metavar="X,Y,Z",
-                        help="where it walks to; its height does not matter")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the way, from above and from the side "
+                        help="goal; its height does not matter")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the path from above and from the side "
                                                                   "(needs matplotlib)")
     parser.add_argument("--rules", choices=("physx", "document", "robust"), default="physx",
                         help="default: %(default)s")
@@ -68,10 +68,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
                         help="distance of the sphere centres; default: %(default)s")
     parser.add_argument("--step-offset", type=positive, default=0.5, metavar="M", help="default: %(default)s")
     parser.add_argument("--slope", type=positive, default=45.0, metavar="DEGREES",
-                        help="steepest slope it walks on; default: %(default)s")
+                        help="steepest walkable slope; default: %(default)s")
     parser.add_argument("--speed", type=positive, default=4.0, metavar="M/S", help="default: %(default)s")
     parser.add_argument("--seconds", type=positive, default=60.0, metavar="S",
-                        help="gives up after this long; default: %(default)s")
+                        help="longest duration; default: %(default)s")
 
 
 def _slope(normal: Sequence[float]) -> float:
@@ -83,35 +83,36 @@ def _place(v: Sequence[float]) -> str:
 
 
 def _why_stuck(scene: Scene, hero: CharacterController, heading: Vector, slope: float) -> str:
-    """What stands in the way, from the hits of the last move and a look around."""
+    """Return the obstacle as text, from the hits of the last move and the surroundings."""
     hits = [h for h in hero.hits if h.pass_ in (Pass.SIDE, Pass.SENSOR)]
     hits = [h for h in hits if h.normal[0] * heading[0] + h.normal[1] * heading[1] < -1e-3] or hits
     if not hits:
         if hero.collision_flags & CollisionFlags.UP:
-            return "stopped: something above it holds it down"
+            return "stopped: a shape above holds it down"
         if hero.state.sliding:
-            return f"stopped: the ground is steeper than {slope:g} degrees, it slides back"
-        return "stopped: it wants to go on, but nothing that it met tells why"
+            return f"stopped: the ground is steeper than {slope:g} degrees, and it slides back"
+        return "stopped: no hit of the last move explains why"
     hit = hits[0]
     where = f"triangle {hit.triangle} at {_place(hit.position)}"
     feet = hero.foot_position[2]
     angle = _slope(hit.normal)
     if slope < angle < 89.0:
-        return f"stopped by a slope: {where} rises at {angle:.1f} degrees, it walks on {slope:g} at most"
+        return f"stopped by a slope: {where} rises at {angle:.1f} degrees, but {slope:g} is the limit"
     if angle > 91.0:
-        return f"stopped by something that leans over it: {where}, {hit.position[2] - feet:.2f} m above its feet"
+        return f"stopped by an overhang: {where}, {hit.position[2] - feet:.2f} m above its feet"
     top = _top_of_step(scene, hero, heading)
-    # Level with the feet: the ray fell through to the floor, inside of what is taller.
+    # A hit level with the feet means that the ray started inside of a taller obstacle and found the
+    # floor.
     if top is not None and top > feet + hero.contact_offset:
         rise = top - feet
         if rise > hero.step_offset:
-            return f"stopped by a step: {where} is {rise:.2f} m high, its step offset is {hero.step_offset:g} m"
-        return f"stopped by a step of {rise:.2f} m: {where}; there is no room to stand on it"
+            return f"stopped by a step: {where} is {rise:.2f} m high, but the step offset is {hero.step_offset:g} m"
+        return f"stopped by a step of {rise:.2f} m: {where}; its top has no space to stand"
     return f"stopped by a wall: {where}"
 
 
 def _top_of_step(scene: Scene, hero: CharacterController, heading: Vector) -> float | None:
-    """Height of what is just ahead, when it can be stood on from knee to head height."""
+    """Height of the obstacle ahead, if its top is between foot and head height and walkable."""
     total = hero.height + 2.0 * hero.radius
     ahead = 1.05 * hero.radius + hero.contact_offset
     x, y, z = hero.foot_position
@@ -143,11 +144,11 @@ def walk(
     rules, radius, height, step_offset
         As for `CharacterController`.
     slope : float
-        Steepest slope it walks on, degrees.
+        Steepest walkable slope, degrees.
     speed : float
         Metres a second.
     seconds : float
-        Gives up after this long.
+        Longest duration.
 
     Returns
     -------
@@ -167,41 +168,41 @@ def walk(
     if inside and inside[0].depth > 0.5 * radius:
         return Walk(False, f"cannot start: {_place(start)} is inside the level, {inside[0].depth:.2f} m deep", path)
     fall = 0.0
-    begun = False
+    started = False
     nearest, patience = math.inf, 0.0
     for step in range(int(seconds / DT)):
         x, y, z = hero.foot_position
         dx, dy = towards[0] - x, towards[1] - y
         left = math.hypot(dx, dy)
-        # In the air above the goal is not there.
-        if begun and left <= ARRIVED and hero.hit_down:
+        # A character in the air above the goal has not arrived.
+        if started and left <= ARRIVED and hero.hit_down:
             return Walk(True, f"arrived at {_place((x, y, z))} after {step * DT:.1f} s", path)
         if z < floor - 10.0:
             return Walk(False, _why_fell(path), path)
         fall += GRAVITY * DT
-        stride = min(speed * DT, left) if begun else 0.0
+        stride = min(speed * DT, left) if started else 0.0
         heading = (dx / left, dy / left, 0.0) if left > 0.0 else (0.0, 0.0, 0.0)
         flags = hero.move((heading[0] * stride, heading[1] * stride, -fall * DT), DT)
         path.append(hero.foot_position)
         if flags & CollisionFlags.DOWN:
             fall = 0.0
-            if not begun:
-                begun = True
+            if not started:
+                started = True
                 continue
-        if not begun:
+        if not started:
             continue
-        gone = math.hypot(towards[0] - hero.foot_position[0], towards[1] - hero.foot_position[1])
-        if gone < nearest - PROGRESS * speed * DT * PATIENCE or not hero.hit_down:
-            nearest, patience = min(nearest, gone), 0.0
+        remaining = math.hypot(towards[0] - hero.foot_position[0], towards[1] - hero.foot_position[1])
+        if remaining < nearest - PROGRESS * speed * DT * PATIENCE or not hero.hit_down:
+            nearest, patience = min(nearest, remaining), 0.0
         else:
             patience += DT
             if patience >= PATIENCE:
-                return Walk(False, _why_stuck(scene, hero, heading, slope) + f"; {gone:.2f} m are left", path)
+                return Walk(False, _why_stuck(scene, hero, heading, slope) + f"; {remaining:.2f} m remain", path)
     return Walk(False, f"gave up after {seconds:g} s at {_place(hero.foot_position)}", path)
 
 
 def _why_fell(path: list[Vector]) -> str:
-    """Where the last fall began."""
+    """Return the place where the last fall started."""
     k = len(path) - 1
     while k > 0 and path[k - 1][2] - path[k][2] > 1e-6:
         k -= 1
@@ -211,7 +212,7 @@ def _why_fell(path: list[Vector]) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Walk and tell.
+    """Walk and print the result.
 
     Parameters
     ----------
@@ -221,7 +222,7 @@ def run(args: argparse.Namespace) -> int:
     Returns
     -------
     int
-        Exit code: 0 when it arrived, 1 when the file cannot be read, 3 when it stopped on the way.
+        Exit code: 0 if the character arrived, 1 if the file cannot be read, 3 if it stopped before.
     """
     level = read_level(args)
     if level is None:
@@ -247,23 +248,23 @@ def run(args: argparse.Namespace) -> int:
         except (OSError, ValueError) as e:
             print(f"pycct: cannot write {args.plot}: {e}", file=sys.stderr)
             return 1
-        print(f"way drawn in {args.plot}")
+        print(f"path drawn in {args.plot}")
     return 0 if result.arrived else 3
 
 
 def _plot(file: Path, mesh: Mesh, result: Walk, towards: Vector) -> None:
-    """The way from above and from the side, over the triangles around it."""
+    """Draw the path from above and from the side, over the triangles around it."""
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
-    way = np.array(result.path)
-    lo, hi = np.minimum(way.min(0), towards) - 3.0, np.maximum(way.max(0), towards) + 3.0
+    track_points = np.array(result.path)
+    lo, hi = np.minimum(track_points.min(0), towards) - 3.0, np.maximum(track_points.max(0), towards) + 3.0
     corners = mesh.vertices[mesh.triangles]
     near = ((corners.max(1) >= lo) & (corners.min(1) <= hi)).all(1)
     corners = corners[near]
-    along = np.array([towards[0] - way[0, 0], towards[1] - way[0, 1]])
+    along = np.array([towards[0] - track_points[0, 0], towards[1] - track_points[0, 1]])
     length = float(np.hypot(*along))
     along = along / length if length > 0.0 else np.array([1.0, 0.0])
     figure = Figure(figsize=(9, 9), layout="constrained")
@@ -272,14 +273,14 @@ def _plot(file: Path, mesh: Mesh, result: Walk, towards: Vector) -> None:
 
     def project(points: np.ndarray, from_side: bool) -> np.ndarray:
         if from_side:
-            return np.stack([(points[..., :2] - way[0, :2]) @ along, points[..., 2]], -1)
+            return np.stack([(points[..., :2] - track_points[0, :2]) @ along, points[..., 2]], -1)
         return points[..., :2]
 
-    for axes, from_side, names in ((above, False, ("x", "y")), (side, True, ("along the way", "z"))):
+    for axes, from_side, names in ((above, False, ("x", "y")), (side, True, ("along the path", "z"))):
         flat = project(corners, from_side)
         lines = np.concatenate([flat, flat[:, :1]], 1)
         axes.add_collection(LineCollection(list(lines), colors="0.8", linewidths=0.4))
-        track = project(way, from_side)
+        track = project(track_points, from_side)
         axes.plot(track[:, 0], track[:, 1], color="tab:blue")
         axes.plot(*track[0], "o", color="tab:green", label="start")
         axes.plot(*track[-1], "s", color="tab:red", label="end")

@@ -13,10 +13,10 @@ from pycct.geometry.vec cimport (
     v3_len, v3_len2, v3_lerp, v3_lex, v3_madd, v3_max_abs, v3_neg, v3_scale, v3_sub, vec3,
 )
 
-# Of the scale of the pair. Closer than this, the direction between the closest points has
-# lost its digits and the faces decide instead.
+# Share of the scale of the pair. At a smaller distance, the direction between the closest points
+# has lost its digits, and the faces decide instead.
 cdef double TOUCHING = 1e-10
-# Of the scale. An axis must be better by this to replace an earlier one: faces before edges,
+# Share of the scale. An axis must be better by this to replace an earlier one: faces before edges,
 # A before B, and equal faces always in the same order.
 cdef double TIE = 1e-10
 cdef int MAX_ITERATIONS = 100
@@ -88,7 +88,7 @@ cdef vec3 _on_triangle(vec3 a, vec3 b, vec3 c, double* l) noexcept nogil:
 
 
 cdef inline bint _origin_inside(const vec3* w) noexcept nogil:
-    """The tetrahedron has volume and holds the origin."""
+    """Whether the tetrahedron has volume and contains the origin."""
     cdef vec3 ab = v3_sub(w[1], w[0]), ac = v3_sub(w[2], w[0]), ad = v3_sub(w[3], w[0])
     cdef double volume = v3_dot(v3_cross(ab, ac), ad)
     cdef double d = -v3_dot(v3_cross(ab, ac), w[0])
@@ -103,7 +103,7 @@ cdef inline bint _origin_inside(const vec3* w) noexcept nogil:
 
 
 cdef vec3 _reduce(simplex* s, bint* inside) noexcept nogil:
-    """Nearest point of the simplex to the origin; drops the corners it does not need."""
+    """Nearest point of the simplex to the origin; drops the unused corners."""
     cdef vec3 v, best_v
     cdef double[4] l
     cdef double[3] k
@@ -216,7 +216,10 @@ cdef void _from_simplex(const polytope* a, const polytope* b, const simplex* s, 
 
 
 cdef void _sharpen(const polytope* a, const polytope* b, vec3 v, core_pair* out) noexcept nogil:
-    """Distance and direction; a face gives the direction more digits than two near points do."""
+    """Distance and direction.
+
+    A face defines the direction with more digits than two near points.
+    """
     cdef double m = sqrt(v3_len2(v))
     cdef vec3 n
     out.distance = m
@@ -233,7 +236,7 @@ cdef void _sharpen(const polytope* a, const polytope* b, vec3 v, core_pair* out)
             n = v3_neg(n)
     else:
         return
-    # The tables call nearly coplanar triangles one face: only then do the two differ.
+    # The tables merge nearly coplanar triangles into one face: only then do the two differ.
     if v3_dot(n, out.n) > 1.0 - 1e-12:
         out.n = n
 
@@ -252,13 +255,13 @@ cdef struct best_axis:
 cdef struct axis_work:
     vec3[MAX_FACES] normal
     double[MAX_FACES] offset
-    double[MAX_FACES] centre_depth  # of the other one's centre below the face
-    int32_t[MAX_FACES] deepest      # a vertex of the other one far below, -1: not looked up
+    double[MAX_FACES] centre_depth  # depth of the other one's centre below the face
+    int32_t[MAX_FACES] deepest      # a vertex of the other one far below, -1: unknown
     double[MAX_FACES] depth         # how far
 
 
 cdef inline double _width(const polytope* a, const polytope* b, vec3 n) noexcept nogil:
-    """How far A must move along n to leave B."""
+    """Distance that A must move along n to leave B."""
     return (v3_dot(vertex_at(b, support(b, n)), n)
             - v3_dot(vertex_at(a, support(a, v3_neg(n))), n))
 
@@ -282,16 +285,16 @@ cdef void _face_axes(const polytope* p, const polytope* q, bint p_is_a, double t
         if depth < least - tie:
             least = depth
             first = i
-    # The face that q's centre is nearest to comes first: it is often the answer, and always a good bound.
+    # The face nearest to q's centre comes first: it is often the result, and always a good bound.
     for i in range(-1, p.n_faces):
         k = first if i < 0 else i
         f = order[k] if p.boxlike else k
         m = work.normal[f]
         d = work.offset[f]
-        # A point of q that lies deep enough below the face settles it.
+        # A point of q that is deep enough below the face decides it.
         if i == first or work.centre_depth[f] >= best.depth or d - v3_dot(m, probe) >= best.depth:
             continue
-        # So does the vertex that is deepest below a neighbour: it is nearly this face's own.
+        # So does the deepest vertex below a neighbour, which is nearly this face's own.
         if not p.flat and not p.boxlike:
             for e in range(p.h.face_start[f], p.h.face_start[f + 1]):
                 g = p.h.edge_faces[2 * p.h.face_edges[e]] + p.h.edge_faces[2 * p.h.face_edges[e] + 1] - f
@@ -320,8 +323,8 @@ cdef int32_t _edges_worth_trying(const polytope* p, const polytope* q, const axi
                                  int32_t* out) noexcept nogil:
     """Edges of p whose axes can beat the best depth.
 
-    Along the arc of axes that an edge stands for, the depth is at least that of any
-    one point of q below the edge; that is smallest at an end of the arc, on a face.
+    Along the arc of axes of an edge, the depth is at least that of any point of q below the edge.
+    That depth is smallest at an end of the arc, on a face.
     """
     cdef int32_t e, left, right, n = 0
     for e in range(p.n_edges):
@@ -344,7 +347,7 @@ cdef void _edge_axes(const polytope* a, const polytope* b, double scale, best_ax
                      const axis_work* wb) noexcept nogil:
     cdef int32_t[MAX_EDGES] ea
     cdef int32_t[MAX_EDGES] eb
-    # Of B's edges: direction, and the normals of the faces beside it.
+    # Directions of B's edges, and the normals of their faces.
     cdef vec3[MAX_EDGES] dbs
     cdef vec3[MAX_EDGES] nbl
     cdef vec3[MAX_EDGES] nbr
@@ -355,7 +358,7 @@ cdef void _edge_axes(const polytope* a, const polytope* b, double scale, best_ax
     cdef int up, down
     na = _edges_worth_trying(a, b, wa, best.depth, ea)
     nb = _edges_worth_trying(b, a, wb, best.depth, eb)
-    # A looser test only lets more axes in; each is measured in full before it counts.
+    # A looser test only admits more axes; each is measured exactly before it counts.
     slack = 1e-12 * scale
     for j in range(nb):
         edge_ends(b, eb[j], &u, &v)
@@ -375,8 +378,8 @@ cdef void _edge_axes(const polytope* a, const polytope* b, double scale, best_ax
         nar = wa.normal[ar] if ar >= 0 else zero
         for j in range(nb):
             db = dbs[j]
-            # da x db is an outward axis of both edges when it lies between the normals of the
-            # faces beside each; here that is a matter of signs. One branch for all of them.
+            # da x db is an outward axis of both edges if it is between the normals of the faces
+            # beside each; signs decide that here, with one branch for all of them.
             left = v3_dot(nal, db)
             right = v3_dot(nar, db)
             up = (left >= -slack) & (right <= slack)
@@ -396,7 +399,7 @@ cdef void _edge_axes(const polytope* a, const polytope* b, double scale, best_ax
             n = v3_scale(n, sign / sqrt(m))
             edge_ends(b, eb[j], &u, &v)
             pb = vertex_at(b, u)
-            # n looks out of A here; along it, B's edge lies below A's by the depth.
+            # n points out of A here; along it, B's edge is below A's by the depth.
             depth = v3_dot(n, v3_sub(pa, pb))
             if depth >= best.depth - tie:
                 continue
@@ -411,7 +414,7 @@ cdef void _edge_axes(const polytope* a, const polytope* b, double scale, best_ax
 
 
 cdef int32_t _unique_support(const polytope* p, vec3 d, double tolerance) noexcept nogil:
-    """The vertex farthest along d, or -1 when others are as far within tolerance."""
+    """The vertex farthest along d, or -1 if others are as far within tolerance."""
     cdef int32_t i, k = support(p, d)
     cdef double least = v3_dot(vertex_at(p, k), d) - tolerance
     for i in range(p.n):
@@ -529,7 +532,7 @@ cdef int _boxes(const polytope* a, const polytope* b, double limit, best_axis* b
                          v3(r[0][j], r[1][j], r[2][j]))
             v = v3_scale(v, 1.0 / v3_len(v))
             v = v3_neg(v) if v3_dot(v, b.centre) > 0.0 else v
-            # In full along the rounded axis, so that rounding can only make it deeper.
+            # Exactly along the rounded axis, so that rounding can only make it deeper.
             if d >= 0.0 or len2 < 1e-6:
                 depth = _width(a, b, v)
             if -depth > apart:
@@ -548,7 +551,7 @@ cdef int _boxes(const polytope* a, const polytope* b, double limit, best_axis* b
 
 
 cdef void _witnesses(const polytope* a, const polytope* b, const best_axis* axis, core_pair* out) noexcept nogil:
-    """Points and features that go with the axis of least depth."""
+    """Points and features of the axis of least depth."""
     cdef best_axis best = axis[0]
     cdef double scale = _pair_scale(a, b), gap
     cdef int32_t k, u, v, x, y
@@ -560,7 +563,7 @@ cdef void _witnesses(const polytope* a, const polytope* b, const best_axis* axis
     if best.edge_a >= 0:
         edge_ends(a, best.edge_a, &u, &v)
         edge_ends(b, best.edge_b, &x, &y)
-        # Moved apart along the axis the two edges are the nearest features.
+        # Moved apart along the axis, the two edges are the nearest features.
         shift = v3_scale(best.n, -(best.depth + scale))
         pair = segment_segment(vertex_at(a, u), vertex_at(a, v), v3_add(vertex_at(b, x), shift),
                                v3_add(vertex_at(b, y), shift))
@@ -568,7 +571,8 @@ cdef void _witnesses(const polytope* a, const polytope* b, const best_axis* axis
         out.on_b = v3_sub(pair.on_b, shift)
         out.feature_a = FEATURE_EDGE | best.edge_a
         out.feature_b = FEATURE_EDGE | best.edge_b
-        # Nearly parallel edges need not be nearest where their lines are: then it is as with edges on faces.
+        # Nearly parallel edges need not be nearest where their lines are; then the general case
+        # applies.
         if v3_max_abs(v3_madd(v3_sub(out.on_a, out.on_b), best.n, best.depth)) <= 1e-8 * scale:
             return
     elif best.face_a >= 0:
@@ -587,7 +591,7 @@ cdef void _witnesses(const polytope* a, const polytope* b, const best_axis* axis
             out.on_a = vertex_at(a, k)
             out.on_b = v3_madd(out.on_a, best.n, best.depth)
             return
-    # An edge or face lies flat on the face: part the two a little and ask for the nearest points.
+    # An edge or face is flat on the face: separate both slightly and find the nearest points.
     gap = 0.001 * scale
     shift = v3_scale(best.n, -(best.depth + gap))
     if _gjk(a, b, shift, 1e300, &s, &closest) == 1:
@@ -615,7 +619,7 @@ cdef void _witnesses(const polytope* a, const polytope* b, const best_axis* axis
 # ---------------------------------------------------------------- points and segments
 
 cdef vec3 _axis_of_touching_lines(vec3 da, vec3 db, vec3 towards_a) noexcept nogil:
-    """Direction that parts two segments that meet: at right angles to both."""
+    """Direction that separates two crossing segments: perpendicular to both."""
     cdef vec3 n = v3_cross(da, db)
     cdef double m = v3_len2(n)
     if m > 1e-20 * v3_len2(da) * v3_len2(db):
@@ -625,19 +629,25 @@ cdef vec3 _axis_of_touching_lines(vec3 da, vec3 db, vec3 towards_a) noexcept nog
 
 
 cdef inline bint _surely_apart(double v2, vec3 da, vec3 db) noexcept nogil:
-    """Whether two points at the squared distance v2 on segments of these directions are no touch: a quick test."""
+    """Whether two points at the squared distance v2 on such segments surely do not touch.
+
+    A quick test.
+    """
     return v2 > 8.0 * TOUCHING * TOUCHING * (v3_len2(da) + v3_len2(db)) and v2 > 1e-280
 
 
 cdef inline void _from_nearest(closest_pair p, vec3 a0, vec3 a1, vec3 b0, vec3 b1, core_pair* out) noexcept nogil:
-    """Distance, direction and features of two segments or points that are nearest at p; s and t of a point are 0."""
+    """Distance, direction and features of two segments or points nearest at p.
+
+    s and t of a point are 0.
+    """
     cdef vec3 v = v3_sub(p.on_a, p.on_b)
     cdef double v2 = v3_len2(v)
     cdef double m = sqrt(v2)
     out.on_a = p.on_a
     out.on_b = p.on_b
     out.distance = m
-    # Vertex 0 or 1 at the ends, the edge between them; no branch for what no one can guess.
+    # Vertex 0 or 1 at the ends, the edge between them; no unpredictable branch.
     out.feature_a = ((p.s > 0.0) & (p.s < 1.0)) * FEATURE_EDGE | FEATURE_VERTEX | (p.s == 1.0)
     out.feature_b = ((p.t > 0.0) & (p.t < 1.0)) * FEATURE_EDGE | FEATURE_VERTEX | (p.t == 1.0)
     if _surely_apart(v2, v3_sub(a1, a0), v3_sub(b1, b0)):
@@ -655,7 +665,7 @@ cdef vec3 _direction_of_near(vec3 v, double m, vec3 a0, vec3 a1, vec3 b0, vec3 b
 
 cdef inline closest_pair _nearest(vec3 a0, vec3 a1, int32_t na, vec3 b0, vec3 b1, int32_t nb) noexcept nogil:
     cdef closest_pair p
-    # A point needs no more than its projection; two points not even that.
+    # A point needs only its projection; two points not even that.
     p.s = 0.0 if na == 1 else point_segment_parameter(b0, a0, a1)
     p.t = 0.0 if nb == 1 else point_segment_parameter(a0, b0, b1)
     p.on_a = a0 if na == 1 else v3_lerp(a0, a1, p.s)
@@ -794,7 +804,7 @@ cdef inline void _round_in_order(const convex_shape* a, const pose* pa, const co
     cdef closest_pair p
     cdef vec3 a0, a1, b0, b1, t
     cdef int32_t na = 2, nb = 2
-    # Seen from A's centre, axes of the world.
+    # Relative to A's centre, with axes of the world.
     t = v3_sub(pb.position, pa.position)
     if a.kind == SHAPE_SPHERE:
         a0 = a1 = v3(0.0, 0.0, 0.0)
@@ -828,7 +838,7 @@ cdef inline void _round_in_order(const convex_shape* a, const pose* pa, const co
 cdef void round_distance(const convex_shape* a, const pose* pa, const convex_shape* b, const pose* pb,
                          distance_result* out) noexcept nogil:
     cdef bint swapped = swapped_order(a, pa, b, pb)
-    # One call with the pointers exchanged, so that the code above is here once.
+    # One call with exchanged pointers, so that the code above exists once.
     _round_in_order(b if swapped else a, pb if swapped else pa, a if swapped else b, pa if swapped else pb, out)
     if swapped:
         swap_result(out)

@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""Convex hulls of points, with the tables that collision needs.
+"""Convex hulls of points, with the tables for collisions.
 
-`hull_data` (in `_types`) is what kernels see. `HullTables` owns the memory; whoever
-keeps a copy of `data` keeps the object alive.
+`hull_data` (in `pycct.geometry.types`) is the kernels' view. `HullTables` owns the memory; users of
+a copy of `data` must keep the object alive.
 """
 from libc.stdint cimport int32_t
 
@@ -34,8 +34,8 @@ cdef class HullTables:
 
 # Raises ValueError that names `points`.
 cdef HullTables build_hull(object points)
-# For files: what makes the same tables again, to the bit, without building the hull: dimension, vertices (n, 3),
-# planes (faces, 4), corners of each face (faces + 1), vertex of each corner, extent.
+# For files: the data of the same tables, to the bit, without building the hull: dimension, vertices
+# (n, 3), planes (faces, 4), corners of each face (faces + 1), vertex of each corner, extent.
 cdef tuple hull_record(HullTables tables)
-# Raises ValueError when the record is not that of a closed hull.
+# Raises ValueError if the record is not that of a closed hull.
 cdef HullTables hull_again(int dimension, object vertices, object planes, object starts, object corners, double extent)

@@ -1,9 +1,9 @@
-"""Convex hulls: exact where it decides the shape, tolerant where faces are merged.
+"""Convex hulls: exact decisions about the shape, tolerant merging of faces.
 
-The points are moved and scaled to whole numbers below 2^52, on which the side of a
-plane is decided without error (in float64 where its error bound allows, else in
-integers). Quickhull on them gives a closed, convex triangulation whatever the
-input. Then triangles that lie in one plane within TOLERANCE become one face.
+The points are shifted and scaled to whole numbers below 2^52, so that the side of a plane is
+decided without error (in float64 where its error bound allows, else in integers). Quickhull then
+builds a closed, convex triangulation for any input. Afterwards, triangles that lie in one plane
+within TOLERANCE become one face.
 """
 cimport cython
 from libc.math cimport fabs, floor, frexp, ldexp, sqrt
@@ -16,17 +16,18 @@ import numpy as np
 from pycct.convex.outline cimport as_points, outline_build, outline_item
 from pycct.geometry.vec cimport v3, v3_cross, v3_dot, v3_len, v3_load, v3_scale, v3_sub, vec3
 
-# Of the diagonal. Coordinates rounded to float32 move by up to 2^-24 of the largest one, and
-# the fourth corner of a square by up to four times that out of the plane of the other three:
-# 1e-7 merges such faces. It is also below anything a character can feel (1 mm on 10 km).
+# Share of the diagonal. Coordinates rounded to float32 move by up to 2^-24 of the largest one, and
+# the fourth corner of a square by up to four times that out of the plane of the other three: 1e-7
+# merges such faces. It is also below the resolution of any character (1 mm on 10 km).
 TOLERANCE = 1e-7
-# ... but no more than this share of how thick a solid is, lest its faces bound nothing.
+# Upper limit of the tolerance, as a share of the solid's thickness, so that faces still bound it.
 THIN = 1e-3
-# Points that may take part before faces are merged; more cannot end below 255 in practice.
+# Most points before faces are merged. Hulls with more points never end below 255 vertices in
+# practice.
 cdef int32_t MAX_WORK = 2048
 
 
-# Stands for the points of tables that are filled afterwards.
+# Placeholder for the points of tables that are filled afterwards.
 cdef object EMPTY = object()
 
 
@@ -64,7 +65,7 @@ cdef class _Work:
         return v3_load(self.p + 3 * i)
 
     cdef int side(self, int32_t a, int32_t b, int32_t c, int32_t d) except -2:
-        """1: d lies in front of the triangle abc, 0: in its plane, -1: behind; exact."""
+        """1: d is in front of the triangle abc, 0: in its plane, -1: behind; exact."""
         cdef vec3 o = self.point(a)
         cdef vec3 u = v3_sub(self.point(b), o)
         cdef vec3 v = v3_sub(self.point(c), o)
@@ -116,7 +117,7 @@ cdef class _Work:
         return v3_dot(self.faces[f].n, v3_sub(self.point(p), self.point(self.faces[f].v[0])))
 
     cdef void hand_out(self, int32_t p, int32_t* faces, int32_t count) noexcept:
-        """Put the point on the list of the face it lies farthest in front of, or drop it."""
+        """Add the point to the list of the face that it is farthest in front of, or drop it."""
         cdef int32_t k, best = -1
         cdef double d, best_d = self.tolerance
         for k in range(count):
@@ -254,7 +255,8 @@ cdef int _quickhull(_Work w, int32_t a, int32_t b, int32_t c, int32_t d) except 
                 return 0
             p = w.faces[best].far_point
             if w.side(w.faces[best].v[0], w.faces[best].v[1], w.faces[best].v[2], p) <= 0:
-                # Only a sliver's badly rounded normal can say so: nothing to gain from it.
+                # Only a sliver with a badly rounded normal gets here; it gains nothing from the
+                # point.
                 w.faces[best].head = w.faces[best].far_point = -1
                 continue
             added += 1
@@ -266,7 +268,7 @@ cdef int _quickhull(_Work w, int32_t a, int32_t b, int32_t c, int32_t d) except 
 
 
 cdef list _alive(_Work w):
-    """Faces, the largest first; equal ones by their vertices."""
+    """Faces, the largest first; equal ones are ordered by their vertices."""
     cdef int32_t f
     out = []
     for f in range(w.n_faces):
@@ -297,7 +299,7 @@ cdef double _off_line(_Work w, int32_t a, int32_t b, int32_t p) noexcept:
 
 
 cdef object _merge(_Work w, list order, double tolerance):
-    """Faces as [(seed, loop of vertices)], or None when merging so coarsely gives no convex face."""
+    """Faces as [(seed, loop of vertices)], or None if a merged face is not convex."""
     cdef int32_t f, g, i, region = 0, seed
     cdef vec3 n, u
     for f in order:
@@ -345,7 +347,7 @@ cdef object _merge(_Work w, list order, double tolerance):
             return None             # a hole
         loops.append(loop)
 
-    # A vertex between only two faces lies on their common edge; it goes when it is in line.
+    # A vertex of only two faces lies on their common edge; it is removed if it is in line.
     keep = {v for v, count in around.items() if count > 2}
     for loop in loops:
         if sum(v in keep for v in loop) < 3:
@@ -409,7 +411,7 @@ cdef object _faces_of_polygon(_Work w, int32_t a, int32_t b, int32_t c):
     if count > HULL_MAX_VERTICES:
         raise ValueError("points have more than 255 hull vertices")
     loop = [out[i] for i in range(count)]
-    # A start that was only almost a corner ends up on an edge.
+    # The start may be almost in line and then ends on an edge.
     changed = True
     while changed and len(loop) > 3:
         changed = False
@@ -422,7 +424,7 @@ cdef object _faces_of_polygon(_Work w, int32_t a, int32_t b, int32_t c):
 
 
 cdef object _whole_numbers(double[:, ::1] points, _Work w):
-    """Fill w.p; returns the exponent of the scale."""
+    """Fill w.p; return the exponent of the scale."""
     cdef Py_ssize_t i
     cdef int k, e
     cdef double lo[3]
@@ -448,7 +450,7 @@ cdef object _whole_numbers(double[:, ::1] points, _Work w):
 
 
 cdef object _hull_faces(double[:, ::1] points):
-    """(dimension, faces as [(unit normal, loop of point indices)], point indices when there are no faces)."""
+    """(dimension, faces as [(unit normal, loop)], point indices if there are no faces)."""
     cdef _Work w = _Work()
     cdef int32_t a, b, c, d
     cdef double reach, off
@@ -489,7 +491,7 @@ cdef double _diagonal(const double* p, Py_ssize_t n) noexcept:
 
 @cython.final
 cdef class HullTables:
-    """Convex hull of points: vertices, edges, faces and who meets whom.
+    """Convex hull of points: vertices, edges, faces and their neighbours.
 
     Parameters
     ----------
@@ -499,14 +501,14 @@ cdef class HullTables:
     Raises
     ------
     ValueError
-        When `points` is empty, not (n, 3), not finite, or has more than 255 corners.
+        If `points` is empty, not (n, 3), not finite, or has more than 255 corners.
 
     Notes
     -----
-    The same points in another order, or some of them twice, give the same tables to
-    the bit. Corners are given points, unchanged, in lexicographic order. Points
-    within 1e-7 of the diagonal of one plane share a face, and no point lies in
-    front of any face. Immutable; safe to share between threads.
+    The same points in another order, or with duplicates, return the same tables to the bit. Corners
+    are input points, unchanged, in lexicographic order. Points within 1e-7 of the diagonal of one
+    plane share a face, and no point is in front of any face. Immutable; safe to share between
+    threads.
     """
 
     def __cinit__(self, points):
@@ -533,7 +535,7 @@ cdef class HullTables:
         return _tables_of_record, hull_record(self)
 
     cdef int _fill(self, double[:, ::1] points, int dimension, list faces, list rest, object extent) except -1:
-        """A face is (normal, loop) or (plane, loop); the extent is that of the points when there is none."""
+        """A face is (normal, loop) or (plane, loop); the default extent is that of the points."""
         used = sorted({v for _, loop in faces for v in loop} | set(rest))
         number = {v: k for k, v in enumerate(used)}
         turned = []
@@ -681,7 +683,9 @@ cdef class HullTables:
 
     @property
     def edge_faces(self):
-        """Faces of each edge, first the one that runs it forwards, (n, 2) int32, a copy; -1 on a segment."""
+        """Faces of each edge, first the one that runs it forwards, (n, 2) int32, a copy; -1 on a
+        segment.
+        """
         return _ints(self.data.edge_faces, self.data.n_edges, 2)
 
     @property
@@ -706,7 +710,9 @@ cdef class HullTables:
 
     @property
     def outlines(self):
-        """Corners of the hull flattened along x, y and z, counter-clockwise around that axis: three tuples."""
+        """Corners of the hull flattened along x, y and z, counter-clockwise around that axis: three
+        tuples.
+        """
         return tuple(_rows(self.extra.outline_start, self.extra.outline_vertices, 3))
 
 
@@ -724,7 +730,7 @@ cdef tuple hull_record(HullTables tables):
 cdef HullTables hull_again(int dimension, object vertices, object planes, object starts, object corners, double extent):
     cdef HullTables tables = HullTables.__new__(HullTables, EMPTY)
     cdef Py_ssize_t n
-    # A record may be anybody's: nothing of it is believed.
+    # A record is untrusted, and all of it is checked.
     vertices = np.ascontiguousarray(vertices, np.float64)
     planes = np.ascontiguousarray(planes, np.float64)
     starts = np.ascontiguousarray(starts, np.int32)
@@ -737,7 +743,8 @@ cdef HullTables hull_again(int dimension, object vertices, object planes, object
     loops = [corners[a:b].tolist() for a, b in zip(bounds, bounds[1:])] if bounds[0] == 0 else []
     sides = [side for loop in loops for side in zip(loop, loop[1:] + loop[:1])]
     if not (
-        # Solids and polygons are closed: each edge is run once either way, and no corner is left over.
+        # Solids and polygons are closed: each edge is used once in each direction, and no corner is
+        # left over.
         sum(map(len, loops)) == len(corners) and len(loops) == len(planes)
         and all(len(set(loop)) == len(loop) >= 3 for loop in loops)
         and len(set(sides)) == len(sides) and {(v, u) for u, v in sides} == set(sides)
@@ -753,7 +760,7 @@ cdef HullTables hull_again(int dimension, object vertices, object planes, object
 
 
 def _tables_of_record(dimension, vertices, planes, starts, corners, extent):
-    """Pickled HullTables: made again from their corners alone they could have other faces."""
+    """Pickled HullTables, because hulls of their corners alone could have other faces."""
     return hull_again(dimension, vertices, planes, starts, corners, extent)
 
 

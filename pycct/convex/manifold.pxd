@@ -11,7 +11,7 @@ cdef enum:
     MAX_CONTACTS = 32
 
 
-# One normal for all; each point lies on B, and point + distance * normal lies on A.
+# One normal for all; each point is on B, and point + distance * normal is on A.
 cdef struct manifold:
     vec3 normal                         # unit, from B towards A
     int32_t count
@@ -19,11 +19,11 @@ cdef struct manifold:
     double[MAX_CONTACTS] distances      # along the normal, < 0: penetrating
 
 
-# Contacts of the polytopes in their common frame; core as core_distance gave it.
+# Contacts of the polytopes in their common frame; core is the result of core_distance.
 cdef void build_manifold(const polytope* a, const polytope* b, const core_pair* core, manifold* out) noexcept nogil
-# Locations move from B to A, the normal turns.
+# Points move from B to A, and the normal is reversed.
 cdef void flip_manifold(manifold* m) noexcept nogil
-# The whole, in world space: False when farther apart than max_distance (nothing set). `nearest`
-# may be NULL.
+# The whole computation, in world space: False if farther apart than max_distance (nothing set).
+# `nearest` may be NULL.
 cdef bint shape_contacts(const convex_shape* a, const pose* pa, const convex_shape* b, const pose* pb,
                          double max_distance, manifold* out, distance_result* nearest) noexcept nogil

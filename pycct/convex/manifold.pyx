@@ -1,10 +1,9 @@
 """Contact manifolds between two convex shapes. See the header.
 
-All pairs are one scheme: the face of each that looks most against the other is
-taken along the normal, the edges of one are clipped against the sides of the
-other, and corners that project onto the other's face are added. A segment (capsule
-axis, hull of dimension 1) is clipped as a single edge; points and pairs of segments
-have one contact, the closest pair.
+All pairs use one scheme: the face of each shape most opposed to the other along the normal, the
+edges of one face clipped against the sides of the other, and the corners that project onto the
+other's face. A segment (capsule axis, hull of dimension 1) is clipped as a single edge. Points and
+pairs of segments have one contact, the closest pair.
 """
 from libc.math cimport sqrt
 from libc.stdint cimport int32_t
@@ -21,15 +20,16 @@ from pycct.geometry.vec cimport (
     v3_sub, vec3,
 )
 
-# A face is of no use when the normal lies nearly in it: less than 3 degrees (CONTACT).
+# A face is unusable if the normal is nearly in it: less than 3 degrees (CONTACT).
 cdef double NEARLY_PARALLEL = 0.05
-# The closest pair is added when no contact comes as near as it, within this (m; CONTACT), or
-# this part of the scale for shapes below a metre: else the smallest would lose it.
+# The closest pair is added if no contact is as near, within this (m; CONTACT), or this share of the
+# scale for shapes below a metre; otherwise the smallest ones would lose it.
 cdef double CLOSE_ENOUGH = 1e-4
-# Of the scale: on a side plane still counts as inside. Where a corner is nearest to an edge the two
-# meet exactly in the projection, so this decides often, and must not decide by rounding.
+# Share of the scale: a point on a side plane counts as inside. If a corner is nearest to an edge,
+# both meet exactly in the projection, so this decides often and must not depend on rounding.
 cdef double ON_EDGE = 1e-9
-# Of the scale: contacts this near are one; edges that cross at a flat angle spread ON_EDGE that far.
+# Share of the scale: contacts this near are one; edges that cross at a flat angle spread ON_EDGE
+# that far.
 cdef double SAME_POINT = 1e-7
 cdef enum:
     MAX_CORNERS = HULL_MAX_VERTICES + 1
@@ -38,7 +38,7 @@ cdef enum:
 
 cdef struct contact_work:
     int32_t n
-    double[3 * MAX_WORK] points     # on B, packed as the outline builder wants them
+    double[3 * MAX_WORK] points     # on B, in the layout of the outline builder
     double[MAX_WORK] distances
 
 
@@ -49,8 +49,8 @@ cdef struct face_sides:
     vec3 normal
     double offset
     double facing       # cosine between its normal and the direction to the other shape
-    # By _raise: corners, and the planes that stand on the sides along the direction.
-    vec3[MAX_CORNERS + 1] corner    # the first once more at the end
+    # By _raise: corners, and the planes on the sides along the direction.
+    vec3[MAX_CORNERS + 1] corner    # the first one again at the end
     vec3[MAX_CORNERS] side          # outward
     double[MAX_CORNERS] length      # of side
 
@@ -65,7 +65,7 @@ cdef inline void _add(contact_work* w, vec3 point, double distance) noexcept nog
 
 
 cdef void _find(face_sides* s, const polytope* p, vec3 direction, int32_t feature) noexcept nogil:
-    """The face at the feature that looks most along the direction, and its corners."""
+    """The face at the feature most opposed to the other shape, and its corners."""
     cdef int32_t k
     s.p = p
     s.face = best_face_at(p, direction, feature)
@@ -82,7 +82,7 @@ cdef void _raise(face_sides* s, vec3 direction) noexcept nogil:
     """Planes on the sides of the face, for _clip and _projects_inside."""
     cdef int32_t k
     for k in range(s.size):
-        # Outward, since corners run counter-clockwise around the face's normal.
+        # Outward, because corners run counter-clockwise around the face's normal.
         s.side[k] = v3_cross(v3_sub(s.corner[k + 1], s.corner[k]), direction)
         s.length[k] = v3_len(s.side[k])
 
@@ -117,7 +117,7 @@ cdef bint _clip(const face_sides* s, vec3 p, vec3 q, double tolerance, double* e
 
 
 cdef bint _projects_inside(const face_sides* s, vec3 p, double tolerance) noexcept nogil:
-    """p falls into the raised face, and not onto its rim (the other face's edges find that one)."""
+    """Whether p is inside the raised face; the other face's edges find points on its rim."""
     cdef int32_t k
     for k in range(s.size):
         if v3_dot(s.side[k], v3_sub(p, s.corner[k])) > -tolerance * s.length[k]:
@@ -126,7 +126,7 @@ cdef bint _projects_inside(const face_sides* s, vec3 p, double tolerance) noexce
 
 
 cdef double _axis_to_surface(vec3 s0, vec3 s1, double radius, vec3 p, vec3 direction) noexcept nogil:
-    """From a point of a capsule's axis along a direction to the capsule's surface."""
+    """Distance from a point of a capsule's axis along a direction to the capsule's surface."""
     cdef vec3 d = v3_sub(s1, s0), m
     cdef double length, k, sin2, t, s, b, c
     if radius <= 0.0:
@@ -193,7 +193,7 @@ cdef void _face_face(const polytope* a, const polytope* b, const core_pair* core
                 if _projects_inside(&fa, p, tolerance):
                     _add(w, p, _height(&fa, p))
     elif fa.facing >= NEARLY_PARALLEL:
-        # Roles reversed: B's face stands on edge, its edges are clipped against A's face.
+        # Reversed roles: B's face is perpendicular, so its edges are clipped against A's face.
         for k in range(fb.size):
             p = fb.corner[k]
             q = fb.corner[k + 1]
@@ -234,7 +234,7 @@ cdef inline void _keep(manifold* m, const contact_work* w, int32_t i) noexcept n
 
 cdef void _keep_best(manifold* m, const contact_work* w, int32_t room, int32_t deepest,
                      double tolerance) noexcept nogil:
-    """More contacts than there is room for: the largest outline, and the deepest one."""
+    """Too many contacts: keep the largest outline, and the deepest one."""
     cdef int32_t[MAX_CONTACTS + 2] chosen
     cdef outline_item[MAX_WORK] scratch
     cdef int32_t i, k, count

@@ -1,9 +1,8 @@
 # cython: language_level=3
-"""The expanding polygon: the outline of points in a plane, best corners first.
+"""The expanding polygon: outline of points in a plane, best corners first.
 
-Starts from two points that lie far apart and keeps adding the point that lies
-farthest outside, so that a builder that runs out of room has spent its corners on
-the largest outline.
+The builder starts from two distant points and repeatedly adds the point that is farthest outside. A
+builder that reaches its capacity therefore contains the corners of the largest outline.
 """
 from libc.stdint cimport int32_t
 
@@ -16,10 +15,9 @@ cdef struct outline_item:
     double distance     # outside of that edge
 
 
-# Corners of the outline of n points seen along the unit `normal`, counter-clockwise,
-# as indices in `out` (room for `capacity` >= 2); returns their number. A point no
-# more than `tolerance` outside an edge is dropped. Ties go to the lexicographically
-# smaller point. `scratch` has room for n items. n >= 1.
+# Corners of the outline of n points seen along the unit `normal`, counter-clockwise, as indices in
+# `out` (capacity >= 2); returns their number. Points at most `tolerance` outside an edge are
+# dropped. The lexicographically smaller point wins ties. `scratch` has room for n items. n >= 1.
 cdef int32_t outline_build(const double* points, int32_t n, vec3 normal, int32_t capacity, double tolerance,
                            int32_t* out, outline_item* scratch) noexcept nogil
 # A fresh (n, 3) float64 array from any (n, 3) numbers; ValueError names `points`.

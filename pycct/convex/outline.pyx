@@ -27,14 +27,14 @@ cdef int32_t outline_build(const double* points, int32_t n, vec3 normal, int32_t
     cdef double d, d2, best_d
     cdef vec3 p, a, b, n_0, n_1, first
 
-    # Distances are measured in the plane: the part along the normal is left out.
+    # Distances are measured in the plane, without the part along the normal.
     best = 0
     for i in range(1, n):
         if v3_lex(v3_load(points + 3 * i), v3_load(points + 3 * best)) < 0:
             best = i
     first = v3_load(points + 3 * best)
     for k in range(2):
-        # Farthest from the reference; then that point becomes the reference.
+        # The farthest point from the reference becomes the next reference.
         best = 0
         best_d = -1.0
         for i in range(n):
@@ -101,39 +101,38 @@ cdef int32_t outline_build(const double* points, int32_t n, vec3 normal, int32_t
 
 
 def expanding_polygon(points, normal, capacity=255):
-    """Corners of the largest outline that a limited number of points can keep.
+    """Return the corners of the largest outline with a limited number of points.
 
-    The points are looked at along `normal`. The builder starts with two points far
-    apart and adds, again and again, the one that lies farthest outside of the
-    polygon so far. Points inside, and points on an edge, are never returned.
+    The points are seen along `normal`. The builder starts with two distant points and repeatedly
+    adds the one that is farthest outside of the polygon so far. It never returns points inside or
+    on an edge.
 
     Parameters
     ----------
     points : array_like, shape (n, 3)
         Points (m); their height along `normal` does not matter.
     normal : sequence of 3 floats
-        Direction to look along; any length but 0.
+        Direction of the view; any length but 0.
     capacity : int, default 255
         Most corners to return, at least 2.
 
     Returns
     -------
     numpy.ndarray of int32, shape (k,)
-        Indices into `points`, counter-clockwise around `normal`; k <= `capacity`.
-        One index when all points coincide (seen along `normal`), two when they
-        lie on a line.
+        Indices into `points`, counter-clockwise around `normal`; k <= `capacity`. One index if all
+        points coincide (seen along `normal`), two if they are in one line.
 
     Raises
     ------
     ValueError
-        When `points` is empty or not (n, 3), a number is not finite, `normal` is
-        zero or `capacity` is below 2.
+        If `points` is empty or not (n, 3), a number is not finite, `normal` is zero or `capacity`
+        is below 2.
 
     Notes
     -----
-    The result does not depend on the order of the points: ties go to the
-    lexicographically smaller one. Points no more than 1e-12 of the extent outside of an edge
-    count as on it. CONTACT, 'Capsule vs Convex'.
+    The result does not depend on the order of the points: the lexicographically smaller one wins
+    ties. Points at most 1e-12 of the extent outside of an edge count as on it. CONTACT, 'Capsule vs
+    Convex'.
     """
     cdef double[:, ::1] view = as_points(points)
     cdef int32_t n = <int32_t>view.shape[0]

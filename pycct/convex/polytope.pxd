@@ -1,10 +1,9 @@
 # cython: language_level=3
-"""The five convex shapes as one: a polytope grown by a radius, put into a common frame.
+"""The five convex shapes as one: a polytope inflated by a radius, in a common frame.
 
-A sphere is a point, a capsule a segment; a box is the scaled unit cube; a hull that
-is scaled by zero along an axis is the outline seen along that axis. Everything the
-distance and manifold code asks of a shape (corners, faces, edges, their numbers) it
-asks here.
+A sphere is a point, a capsule a segment, and a box the scaled unit cube. A hull that is scaled by
+zero along an axis is the outline seen along that axis. The distance and manifold code reads
+corners, faces, edges and their numbers from this struct.
 """
 from libc.stdint cimport int32_t
 
@@ -20,7 +19,7 @@ cdef struct convex_shape:
     vec3 a                      # capsule: sphere centre; triangle: corner; box: half extents; hull: scale
     vec3 b
     vec3 c
-    const hull_data* hull       # hull only; kept alive by whoever made the struct
+    const hull_data* hull       # hull only; its owner keeps it alive
     const hull_extra* extra
 
 
@@ -29,7 +28,7 @@ cdef struct pose:
     quat rotation
 
 
-# Shapes from values, for callers without shape objects. Large coordinates belong into the pose.
+# Shapes from values, for callers without shape objects. Large coordinates belong in the pose.
 cdef inline convex_shape convex_capsule(vec3 p0, vec3 p1, double radius) noexcept nogil:
     cdef convex_shape s
     s.kind = SHAPE_CAPSULE
@@ -49,7 +48,7 @@ cdef inline convex_shape convex_triangle(vec3 a, vec3 b, vec3 c) noexcept nogil:
     return s
 
 
-# Feature codes: the top two of 16 bits say what, the rest which one.
+# Feature codes: the top two of 16 bits are the kind, the rest the number.
 cdef enum:
     FEATURE_VERTEX = 0
     FEATURE_EDGE = 0x4000
@@ -57,19 +56,19 @@ cdef enum:
     FEATURE_INDEX = 0x3FFF
 
 
-# A face normal is computed when it is first asked for.
+# A face normal is computed on first use.
 cdef struct polytope:
     int32_t kind
     int32_t n                   # vertices
     int32_t n_faces
     int32_t n_edges
     bint flat                   # its vertices are the corners of one polygon (or a segment, a point)
-    bint mirrored               # tables run the other way round
+    bint mirrored               # tables have the opposite orientation
     bint boxlike                # unit cube tables
-    bint scaled                 # by anything but 1
+    bint scaled                 # by another factor than 1
     const hull_data* h          # not flat
     const hull_extra* extra
-    vec3 inverse_scale          # takes normals of the tables along
+    vec3 inverse_scale          # for normals of the tables
     mat3 rotation               # into the common frame
     bint turned                 # rotation is not the identity
     vec3 origin                 # of the shape in the common frame
@@ -84,7 +83,8 @@ cdef struct polytope:
     int32_t[HULL_MAX_VERTICES + 1] ids      # flat: number of each vertex in its shape
 
 
-# Fill p. rotation/position take the shape into the common frame; turned = False: they are the identity.
+# Fill p. rotation/position take the shape into the common frame; turned = False: they are the
+# identity.
 cdef void polytope_load(polytope* p, const convex_shape* s, mat3 rotation, vec3 position, bint turned) noexcept nogil
 
 cdef inline vec3 vertex_at(const polytope* p, int32_t i) noexcept nogil:
@@ -95,7 +95,8 @@ cdef inline vec3 vertex_at(const polytope* p, int32_t i) noexcept nogil:
     return r
 
 
-# Vertex farthest along d; of equal ones the first. By eights: without a branch for each vertex, in vector registers.
+# Vertex farthest along d; of equal ones the first. By eights: without a branch for each vertex, in
+# vector registers.
 cdef inline int32_t support(const polytope* p, vec3 d) noexcept nogil:
     cdef int32_t i, k, n, best = 0
     cdef double v, m
@@ -172,13 +173,14 @@ cdef inline void edge_sides(const polytope* p, int32_t e, int32_t* left, int32_t
         right[0] = p.h.edge_faces[2 * e + 1]
 
 
-# The face whose normal is nearest to the direction, among all / among those at the given
-# feature. Ties: boxes y, then z, then x; else the lower number. -1 when there are none.
+# The face whose normal is nearest to the direction, among all / among those at the given feature.
+# Ties: boxes y, then z, then x; else the lower number. -1 without faces.
 cdef int32_t best_face(const polytope* p, vec3 direction) noexcept nogil
 cdef int32_t best_face_at(const polytope* p, vec3 direction, int32_t feature) noexcept nogil
-# Feature code (with indices of the polytope) of the smallest feature that holds the given 1 to 3 vertices.
+# Feature code (with indices of the polytope) of the smallest feature with the given 1 to 3
+# vertices.
 cdef int32_t feature_of(const polytope* p, const int32_t* vertices, int32_t count) noexcept nogil
-# The same code with the numbers of the shape as the user sees them.
+# The same code with the user's numbers of the shape.
 cdef int32_t public_feature(const polytope* p, int32_t feature) noexcept nogil
-# Outward unit normal of a feature; zero when it has none (a point, the inside of a segment).
+# Outward unit normal of a feature; zero without one (a point, the inside of a segment).
 cdef vec3 feature_normal(const polytope* p, int32_t feature) noexcept nogil

@@ -19,7 +19,7 @@ cdef enum:
     CAST_EDGES = 768
 
 
-# A polytope (without its radius) ready to be cast: what is asked of it again and again.
+# A polytope (without its radius) prepared for casts.
 cdef struct cast_body:
     const polytope* p
     int32_t n_faces

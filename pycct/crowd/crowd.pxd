@@ -12,34 +12,34 @@ from pycct.scene.worlds cimport Worlds
 
 cdef class Crowd:
     cdef object __weakref__
-    cdef readonly Scene scene           # None when its members live in several
-    cdef readonly Worlds worlds         # None when they live in one
+    cdef readonly Scene scene           # None if its members belong to several scenes
+    cdef readonly Worlds worlds         # None if its members belong to one scene
     cdef tuple scenes_
     cdef crowd_data c
     cdef bint sequential
     cdef dict known             # bytes of parameters -> row of the table
     cdef int32_t n_rows
     cdef int32_t room_rows
-    cdef controller_params usual        # of characters to come
+    cdef controller_params usual        # for characters that are added later
     cdef int32_t usual_group
     cdef crowd_thread* threads
     cdef int n_threads
-    cdef PyObject** neighbours  # those of each scene; references that the garbage collector does not clear
+    cdef PyObject** neighbours  # grid of each scene; references that the garbage collector does not clear
     cdef object ids_            # (n,) int64
     cdef object positions_      # (n, 3)
-    cdef double* places_at      # its memory
+    cdef double* places_at      # memory of positions_
     cdef object flags_          # (n,) uint8
     cdef object costs_          # (n,) STATS, or None
     cdef bint unrecorded        # the last move did not record its hits
-    cdef dict shown             # name -> array that is kept up to date, since somebody has it
-    cdef bint has_places        # shown["_places"], for questions of any thread, has been filled in
-    cdef dict views             # name -> the same, read-only
-    cdef object journal_        # who is told of changes before they take effect, or None
-    # 1: somebody's; 2: and what questions of other threads read is being changed; 3: its listener is told, and may
-    # read; 4: it reads.
+    cdef dict shown             # name -> array that moves keep up to date, once it has been requested
+    cdef bint has_places        # shown["_places"], for queries of any thread, has been filled in
+    cdef dict views             # name -> read-only view of the same array
+    cdef object journal_        # receives changes before they take effect, or None
+    # 1: in use; 2: also changing the data that queries of other threads read; 3: its listener runs
+    # and may read; 4: it reads.
     cdef int busy
-    cdef unsigned long owner    # whose
-    cdef int readers            # questions that read now
+    cdef unsigned long owner    # thread that uses the crowd
+    cdef int readers            # number of queries that read now
     cdef int enter(self, bint reads=*) except -1
     cdef int tell(self, str name, dict arguments) except -1
     cdef int alone(self) except -1

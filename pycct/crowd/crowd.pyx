@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The Crowd around its step: arguments, parameters, arrays, bytes."""
+"""Crowd: arguments, parameters, arrays and bytes around the step."""
 import copy
 
 import numpy as np
@@ -93,27 +93,28 @@ if HITS.itemsize != sizeof(hit_row) or GROUND.itemsize != sizeof(ground_row) or 
     raise ImportError("pycct: the records of crowds are laid out otherwise than the compiled modules have them")
 
 cdef dict ORDERS = {"simultaneous": False, "sequential": True}
-# CharacterController has the same.
+# The defaults of CharacterController.
 cdef dict DEFAULTS = {
     "radius": 0.4, "height": 1.0, "up": (0.0, 0.0, 1.0), "step_offset": 0.5, "contact_offset": 0.01,
     "slope_limit": 0.707, "climbing_mode": "easy", "non_walkable_mode": "prevent_climbing", "rules": "physx",
     "overlap_recovery": True, "prevent_vertical_sliding": False, "invisible_wall_height": 0.0, "max_jump_height": 0.0,
     "layer": 1, "mask": 0xFFFFFFFF, "collide": False, "surface": Behavior.NONE,
 }
-# Arrays that are made when somebody wants them: (columns, type).
+# Arrays that are created on request: (columns, type).
 cdef dict SHOWN = {
     "foot_positions": (3, np.float64), "velocities": (3, np.float64), "ground_normals": (3, np.float64),
     "grounded": (1, bool), "standing_on": (1, np.int64), "_places": (3, np.float64),
 }
-# Displacements and positions below this seldom lead beyond FARTHEST: only far platforms and recoveries do.
+# Displacements and positions below this rarely lead beyond FARTHEST; only far platforms and
+# recovery can.
 cdef double NEAR = 1e11
 # Bytes of a saved crowd: order, rows of the table, usual group, number of characters ...
 cdef int SAVE_HEAD = saves.CROWD_HEAD.size
-# Added to the order when the world of each member follows at the end.
+# Added to the order if the world of each member follows at the end.
 cdef int SAVES_HOMES = 2
-# ... and when poses of moving actors follow at the very end.
+# Added to the order if poses of moving actors follow at the very end.
 cdef int SAVES_MOVING = 4
-# ... and, of each character, id, row, group, flags.
+# Bytes of each character: id, row, group, flags.
 cdef int SAVE_EACH = saves.CROWD_EACH.size
 
 
@@ -126,7 +127,7 @@ cdef int64_t _as_group(object value) except -1:
 
 
 cdef list _each(object value, str name, Py_ssize_t n):
-    """One value for each of n, or None when it is one for all."""
+    """Return one value for each of n, or None for one common value."""
     if isinstance(value, np.ndarray):
         if value.ndim == (1 if name == "up" else 0):
             return None
@@ -141,7 +142,7 @@ cdef list _each(object value, str name, Py_ssize_t n):
 
 @cython.final
 cdef class CrowdMember:
-    """A character of a crowd, as hits, filters and contacts of others tell it.
+    """One character of a crowd, in hits, filters and contacts.
 
     Attributes
     ----------
@@ -151,8 +152,8 @@ cdef class CrowdMember:
 
     Notes
     -----
-    Thread safety: ``position``, ``velocity``, ``collision_flags`` and ``pose`` raise
-    RuntimeError while another thread moves the crowd.
+    Thread safety: ``position``, ``velocity``, ``collision_flags`` and ``pose`` raise RuntimeError
+    while another thread moves the crowd.
     """
 
     cdef readonly Crowd crowd
@@ -163,7 +164,7 @@ cdef class CrowdMember:
 
     @property
     def index(self):
-        """Where it stands in the crowd's arrays; -1 when it has been removed."""
+        """Index in the arrays of the crowd; -1 once it has been removed."""
         if self.crowd is None:
             raise RuntimeError("a CrowdMember is made by Crowd.member")
         return self.crowd.find(self.id)
@@ -194,7 +195,7 @@ cdef class CrowdMember:
 
     @property
     def velocity(self):
-        """What the last move really travelled / dt, m/s."""
+        """Motion of the last move / dt, m/s."""
         return from_vec3(self.state().velocity)
 
     @property
@@ -214,44 +215,44 @@ cdef class CrowdMember:
 
     @property
     def layer(self):
-        """Bit set: the layer on which others see it."""
+        """Bit set: the layer on which others see the character."""
         return self.params().layer
 
     @property
     def mask(self):
-        """Bit set: the layers that it sees."""
+        """Bit set: the layers that the character sees."""
         return self.params().mask
 
     @property
     def group(self):
-        """Characters of different groups never meet."""
+        """Characters of different groups never collide."""
         cdef int64_t i = self._here()
         return self.crowd.c.groups[i]
 
     @property
     def world(self):
-        """Index of the world that it lives in; 0 when its crowd has one scene."""
+        """Index of the character's world; 0 for a crowd of one scene."""
         cdef int64_t i = self._here()
         return 0 if self.crowd.c.homes == NULL else self.crowd.c.homes[i]
 
     @property
     def scene(self):
-        """The scene that it lives in."""
+        """The scene of the character."""
         return self.crowd.scenes_[self.world]
 
     @property
     def surface(self):
-        """What other characters may do on it (Behavior)."""
+        """Riding and sliding of other characters on this one (Behavior)."""
         return Behavior(self.params().surface)
 
     @property
     def user_data(self):
-        """None, so that a callback need not ask what ``other`` is: keep what is yours by id."""
+        """None, so that callbacks can read it from any object; store your own data by id."""
         return None
 
     @property
     def collision_flags(self):
-        """Where the last move collided (CollisionFlags)."""
+        """Collision flags of the last move (CollisionFlags)."""
         return CollisionFlags(self.state().flags)
 
     @property
@@ -262,7 +263,7 @@ cdef class CrowdMember:
 
     @property
     def pose(self):
-        """(position, rotation) that puts ``shape`` where it is."""
+        """(position, rotation): the pose of ``shape`` at the character."""
         return from_vec3(self.state().position), z_to(self.params().up)
 
     def __eq__(self, other):
@@ -277,7 +278,7 @@ cdef class CrowdMember:
         return self
 
     def __reduce__(self):
-        # By its place: a crowd that is copied within its scene has other ids.
+        # By index: a crowd that is copied within its scene has other ids.
         i = -1 if self.crowd is None else self.crowd.find(self.id)
         if i < 0:
             raise TypeError(f"character {self.id} has been removed from its crowd: it cannot be pickled or copied")
@@ -288,65 +289,67 @@ cdef class CrowdMember:
 
 
 def _member_at(Crowd crowd not None, index):
-    """A pickled or copied CrowdMember."""
+    """Return a pickled or copied CrowdMember."""
     if not 0 <= index < crowd.c.n:
         raise ValueError(f"state is damaged: the crowd has no character {index}")
     return crowd._member_of(crowd.c.ids[index])
 
 
 cdef class Crowd:
-    """Characters of one scene, moved together: the same function as `CharacterController.move`, many at a time.
+    """Characters that move together, by the same function as `CharacterController.move`.
 
     Parameters
     ----------
     scene : Scene or Worlds
-        The world, or many: then each member meets only what is in its own.
+        One scene, or many: then each member collides only with objects of its own.
     positions : (n, 3) array of floats
         Centres of the capsules, metres.
     order : {'simultaneous', 'sequential'}
-        For characters that collide. 'simultaneous': each sees the others where they were when
-        the step began, and those that then overlap are pushed apart, half the overlap each, in
-        their next move (RULES 8). 'sequential': one after another in the order of their ids,
-        each sees the others where they are, as in PhysX and as single controllers do.
+        For colliding characters. 'simultaneous': each collides with the others at their positions
+        of the start of the step. The next move separates pairs that overlap afterwards, by half the
+        overlap each (RULES 8). 'sequential': the characters move one after another in the order of
+        their ids, and each collides with the current positions of the others, as in PhysX and with
+        single controllers.
     group : int or (n,) of them, 0 to 2**31 - 1
-        Characters of different groups never meet: thousands of separate worlds in one scene.
-        Single controllers are of group 0.
+        Characters of different groups never collide: thousands of separate worlds in one scene.
+        Single controllers belong to group 0.
     world : int or (n,) of them
-        Index of the world that each member lives in.
-    radius, height, up, step_offset, contact_offset, slope_limit, climbing_mode, non_walkable_mode, rules, \
-overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_height, layer, mask, collide, surface
+        Index of the world of each member.
+    radius, height, up, step_offset, contact_offset, slope_limit, climbing_mode, \
+non_walkable_mode, rules, overlap_recovery, prevent_vertical_sliding, \
+invisible_wall_height, max_jump_height, layer, mask, collide, surface
         As for `CharacterController`: one value, or a list, tuple or array of one per character
         (``up``: (3,) or (n, 3)).
 
     Attributes
     ----------
     scene : Scene or None
-        None when the members live in many worlds.
+        None if the members belong to many worlds.
     worlds : Worlds or None
-        None when the members live in one scene.
+        None if the members belong to one scene.
 
     Notes
     -----
-    A crowd takes no callbacks (``filter``, ``behavior``, ``on_hit``): Python is never entered
-    during a move. Layers and masks say who meets what, ``behavior`` of actors what may be done
-    on them, and ``record_hits`` tells what was hit.
+    A crowd has no callbacks (``filter``, ``behavior``, ``on_hit``), so no Python code runs during a
+    move. Layers, masks and the ``behavior`` of actors replace them, and ``record_hits`` stores the
+    hits.
 
-    Without colliding characters, or else with ``order="sequential"``, a crowd moves to the bit as n
-    single controllers do, made and moved in the same order. In any order the bits are the same
-    for any number of threads.
+    Without colliding characters, or with ``order="sequential"``, a crowd returns the bits of n
+    single controllers that are created and moved in the same order. In any order the bits are the
+    same for any number of threads.
 
-    Colliding characters and single controllers with ``collide=True`` of the same scene meet, as
-    do characters of several crowds: during a move the others stand where they were when it
-    began ('simultaneous') or are where they are ('sequential').
+    Colliding characters collide with single controllers with ``collide=True`` of the same scene,
+    and with characters of other crowds. A move uses their positions of its start ('simultaneous')
+    or their current ones ('sequential').
 
-    ``positions``, ``flags`` and the other arrays are views that the next move overwrites; copy
-    what you want to keep. After `add`, `remove` and `restore` there are new ones.
+    ``positions``, ``flags`` and the other arrays are views that the next move overwrites, so copy
+    what you keep. `add`, `remove` and `restore` create new ones.
 
-    Equal characters share their parameters, scratch memory belongs to threads, and caches of
-    crowds of more than 2,000 keep numbers instead of triangles: less than 1 KiB a character.
+    Equal characters share their parameters, threads own the scratch memory, and caches of crowds of
+    more than 2,000 store indices instead of triangles: less than 1 KiB a character.
 
-    Thread safety: a crowd belongs to one thread at a time; a second one that uses it meanwhile
-    gets RuntimeError. Moves release the GIL; the threads of ``threads=n`` never need it.
+    Thread safety: a crowd belongs to one thread at a time; a second thread gets RuntimeError. Moves
+    release the GIL, and the threads of ``threads=n`` never need it.
 
     Examples
     --------
@@ -374,7 +377,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
     def __dealloc__(self):
         cdef int k
-        # In a reference cycle the collector has cleared self.scene by now.
+        # In a reference cycle the collector has cleared self.scene already.
         self.move_out()
         for k in range(self.n_threads):
             thread_free(&self.threads[k])
@@ -382,7 +385,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         crowd_free(&self.c)
 
     cdef int settle_in(self) except -1:
-        """Worlds for the scenes that the crowd has, each with a reference to the scene's neighbours."""
+        """Create the worlds of the crowd's scenes, each with a reference to the scene's grid."""
         cdef int32_t n = <int32_t>len(self.scenes_), k
         cdef Scene scene
         self.c.worlds = <crowd_world*>calloc(n, sizeof(crowd_world))
@@ -399,7 +402,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return 0
 
     cdef int move_out(self) except -1:
-        """Nobody is met any more, and no scene's neighbours are referred to."""
+        """Remove all members from the grids and release the references to them."""
         cdef int64_t i
         cdef int32_t k
         if self.neighbours == NULL:
@@ -426,7 +429,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         self.usual.proxy = -1
         for name, value in DEFAULTS.items():
             parameter_set(&self.usual, name, value)
-        # What is the same for all is so for those to come.
+        # A common value is also the default for characters that are added later.
         for name, value in parameters.items():
             if _each(value, name, len(places)) is None:
                 parameter_set(&self.usual, name, value)
@@ -459,7 +462,10 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             (<Scene>home).crowds_.add(self)
 
     cdef int enter(self, bint reads=False) except -1:
-        """Take the crowd for this thread; RuntimeError when another has it. Its listener may read."""
+        """Acquire the crowd for this thread; RuntimeError if another thread has it.
+
+        Its listener may read.
+        """
         cdef unsigned long me = <unsigned long>PyThread_get_thread_ident()
         with cython.critical_section(self):
             if self.scenes_ is None:
@@ -476,7 +482,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return 0
 
     cdef int tell(self, str name, dict arguments) except -1:
-        """Call the listener, who may read meanwhile."""
+        """Call the listener, which may read meanwhile."""
         cdef object listener = self.journal_
         if listener is None:
             return 0
@@ -491,14 +497,15 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
     @property
     def journal(self):
-        """Listener that receives every change of the members and every move call, or None. Settable.
+        """Listener that receives every change of the members and every move call, or None.
+        Settable.
 
         ``listener(crowd, name, arguments)`` is called before the change takes effect, as that of
-        `Scene.journal`: ``name`` is the method (``"move"``, ``"run"``, ``"add"``, ``"remove"``, ``"set"``,
-        ``"teleport"``, ``"resize"``, ``"separate"``, ``"snap_to_ground"``, ``"restore"``, ``"extract"``,
-        ``"insert"``, ``"shift_origin"`` of the scene), ``arguments`` a dict. The listener may read the
-        crowd, `save` and `state_hash` included, but must not change it. What it raises reaches
-        the caller, and nothing has changed.
+        `Scene.journal`: ``name`` is the method (``"move"``, ``"run"``, ``"add"``, ``"remove"``,
+        ``"set"``, ``"teleport"``, ``"resize"``, ``"separate"``, ``"snap_to_ground"``,
+        ``"restore"``, ``"extract"``, ``"insert"``, ``"shift_origin"`` of the scene), ``arguments``
+        a dict. The listener may read the crowd, `save` and `state_hash` included, but must not
+        change it. What it raises reaches the caller, and nothing has changed.
         """
         return self.journal_
 
@@ -511,10 +518,10 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         self.leave()
 
     cdef int alone(self) except -1:
-        """Wait until no question reads what is going to be changed, and let none begin until it is left."""
+        """Wait for all readers of the data, and block new ones until the crowd is released."""
         cdef int readers
         while True:
-            # Under the GIL nobody is seen reading, and this costs nothing.
+            # Under the GIL there are no readers, and this costs nothing.
             with cython.critical_section(self):
                 self.busy = 2
                 readers = self.readers
@@ -527,10 +534,10 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         with cython.critical_section(self):
             self.busy = 3 if self.busy == 4 else 0
 
-    # --- parameters --------------------------------------------------------------------------------------------------
+    # --- parameters -------------------------------------------------------------------------------
 
     cdef int32_t row_of(self, controller_params* p) except -1:
-        """The row of the table with these parameters."""
+        """Return the row of the table with these parameters."""
         cdef uint8_t room[128]
         cdef cursor cur
         cdef int32_t row, wider
@@ -557,14 +564,14 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return row
 
     cdef int tidy(self) except -1:
-        """Drop parameters that nobody has any more, when there are many."""
+        """Drop unused parameter rows if there are many."""
         cdef controller_params* old
         cdef int64_t i
         if self.n_rows <= 2 * self.c.n + 64:
             return 0
         old = <controller_params*>malloc(<size_t>self.n_rows * sizeof(controller_params))
         if old == NULL:
-            # Another time.
+            # The next call tries again.
             return 0
         memcpy(old, self.c.table, <size_t>self.n_rows * sizeof(controller_params))
         self.alone()
@@ -578,7 +585,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return 0
 
     cdef list rows_for(self, dict parameters, Py_ssize_t n):
-        """Rows of the table for n new characters."""
+        """Return rows of the table for n new characters."""
         cdef controller_params p = self.usual, q
         cdef Py_ssize_t k
         cdef dict columns = {}
@@ -606,19 +613,19 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                     raise TypeError(f"unexpected keyword argument {name!r}")
         return rows
 
-    # --- memory ------------------------------------------------------------------------------------------------------
+    # --- memory -----------------------------------------------------------------------------------
 
     cdef int grow(self, int64_t n) except -1:
-        """Room for n characters."""
+        """Reserve memory for n characters."""
         cdef int64_t room = self.c.room
         self.alone()
         if n > room:
-            # Just as many at first; more each time that some are added.
+            # The first capacity is exact; later ones grow by a factor.
             raise_status(crowd_reserve(&self.c, n if room == 0 else n + n // 4))
         return 0
 
     cdef int fresh_arrays(self) except -1:
-        """Arrays for as many characters as there are now; whoever has the old ones keeps them."""
+        """Create arrays for the current number of characters; holders of the old ones keep them."""
         cdef int64_t[::1] ids
         cdef int64_t i
         cdef int k
@@ -643,7 +650,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return np.zeros((self.c.n, columns) if columns > 1 else self.c.n, kind)
 
     cdef int refresh(self) except -1:
-        """Make the arrays tell where the characters are now; flags stay those of the last move."""
+        """Fill the arrays with the current positions; flags stay those of the last move."""
         cdef double[:, ::1] positions = self.positions_
         cdef int64_t i
         self.places_at = &positions[0, 0] if self.c.n > 0 else NULL
@@ -691,7 +698,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return 0
 
     cdef object view(self, str name):
-        """A read-only view that moves keep up to date."""
+        """Return a read-only view that moves keep up to date."""
         self.enter(True)
         try:
             view = self.views.get(name)
@@ -720,42 +727,49 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
     @property
     def foot_positions(self):
-        """Half the whole height plus the contact offset below the centres, (n, 3) float64, metres."""
+        """Half the whole height plus the contact offset below the centres, (n, 3) float64, metres.
+        """
         return self.view("foot_positions")
 
     @property
     def velocities(self):
-        """What the last move really travelled / dt, (n, 3) float64, m/s; of who did not move, the one before."""
+        """Motion of the last move / dt, (n, 3) float64, m/s.
+
+        Inactive characters keep the previous one.
+        """
         return self.view("velocities")
 
     @property
     def flags(self):
-        """Where the last move collided (CollisionFlags), (n,) uint8; 0 for who did not move."""
+        """Collision flags of the last move (CollisionFlags), (n,) uint8.
+
+        0 for inactive characters.
+        """
         return self.view("flags")
 
     @property
     def grounded(self):
-        """Who ended on something below, (n,) bool."""
+        """Whether each character ended on ground, (n,) bool."""
         return self.view("grounded")
 
     @property
     def ground_normals(self):
-        """Contact normals of what is below, (n, 3) float64; zero for who is not grounded."""
+        """Contact normals of the ground, (n, 3) float64; zero for characters in the air."""
         return self.view("ground_normals")
 
     @property
     def standing_on(self):
-        """Ids of the actors or obstacles that the characters stand on, (n,) int64; -1: none."""
+        """Ids of the actors or obstacles below the characters, (n,) int64; -1: none."""
         return self.view("standing_on")
 
     @property
     def ids(self):
-        """Ids of the characters, (n,) int64, rising: stable, and never used twice in a scene."""
+        """Ids of the characters, (n,) int64, ascending: stable, and never used twice in a scene."""
         return self.view("ids")
 
     @property
     def order(self):
-        """How those who collide see one another: 'simultaneous' or 'sequential'."""
+        """Order of colliding characters: 'simultaneous' or 'sequential'."""
         return "sequential" if self.sequential else "simultaneous"
 
     def __len__(self):
@@ -765,7 +779,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return f"<{type(self).__name__} of {self.c.n}>"
 
     cdef int64_t find(self, int64_t id) noexcept:
-        """Where the character of that id is, -1: nowhere."""
+        """Return the index of the character with that id, -1: none."""
         cdef int64_t lo = 0, hi = self.c.n - 1, mid
         while lo <= hi:
             mid = (lo + hi) >> 1
@@ -806,7 +820,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     cdef object rows_of(self, const int64_t[::1] numbers):
-        """Indices of these ids; KeyError for one that is nobody's."""
+        """Return the indices of these ids; KeyError for an id without a member."""
         cdef int64_t[::1] rows
         cdef Py_ssize_t k
         found = np.empty(numbers.shape[0], np.int64)
@@ -818,7 +832,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return found
 
     def member(self, id):
-        """The character of that id (CrowdMember), or None."""
+        """The character with that id (CrowdMember), or None."""
         cdef int64_t number
         try:
             number = id
@@ -827,14 +841,14 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return self._member_of(number) if self.find(number) >= 0 else None
 
     def _member_of(self, id):
-        """The character of that id, whether it is still there or not."""
+        """The character with that id, even if it has been removed."""
         cdef CrowdMember m = CrowdMember.__new__(CrowdMember)
         m.crowd = self
         m.id = id
         return m
 
     def _capsules(self, Scene scene):
-        """Ids, layers, radii and axes of the members in a scene, as they were after the last move, for any thread."""
+        """Ids, layers, radii and axes of a scene's members after the last move, for any thread."""
         cdef double[:, ::1] places, axes
         cdef int64_t[::1] numbers
         cdef uint32_t[::1] bits
@@ -843,25 +857,26 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef Py_ssize_t i, n
         cdef bint mine, good
         while True:
-            # Arrays first: while they are made another thread may have its turn.
+            # Arrays come first: another thread may run during their allocation.
             n = self.c.n
             ids, layers, radii, ends = np.empty(n, np.int64), np.empty(n, np.uint32), np.empty(n), np.empty((n, 6))
             array = self.shown.get("_places")
             if array is None:
-                # The first question: from now on moves keep them, the one in flight too.
+                # The first query: from now on moves keep the array up to date, also the move in
+                # flight.
                 array = self.blank("_places")
                 self.has_places = False
                 self.shown["_places"] = array
             numbers, bits, sizes, axes, places = ids, layers, radii, ends, array
             with cython.critical_section(self):
-                # Who asks from within a call of its own sees how far that has come.
+                # A query from within the crowd's own call sees the state of that call.
                 mine = not self.busy or self.owner == <unsigned long>PyThread_get_thread_ident()
                 good = (n == self.c.n == places.shape[0] and self.shown["_places"] is array
                         and (mine or (self.has_places and self.busy != 2)))
                 if good:
                     self.readers += 1
                     if not self.has_places:
-                        # Here, where nobody else can begin to move them.
+                        # No other thread can start a move here.
                         for i in range(n):
                             v3_store(&places[i, 0], self.c.states[i].position)
                         self.has_places = True
@@ -887,7 +902,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return ids, layers, radii, ends
 
     cdef object indices(self, object value):
-        """Different indices of characters, (k,) int64."""
+        """Return different indices of characters, (k,) int64."""
         try:
             array = np.asarray(value)
         except (TypeError, ValueError, OverflowError):
@@ -903,10 +918,10 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             raise ValueError("indices must be different from one another")
         return array
 
-    # --- who is in it ------------------------------------------------------------------------------------------------
+    # --- who is in it -----------------------------------------------------------------------------
 
     cdef list homes_for(self, object world, Py_ssize_t n):
-        """The world of each of n members."""
+        """Return the world of each of n members."""
         cdef Py_ssize_t most = len(self.scenes_) - 1
         values = _each(world, "world", n)
         for value in [world] if values is None else values:
@@ -917,7 +932,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return [world] * n if values is None else values
 
     cdef int64_t issue_ids(self, int64_t n) except -1:
-        """The first of n ids that are larger than any that a scene of the crowd has issued."""
+        """Return the first of n ids that are larger than any id of the crowd's scenes."""
         cdef int64_t first = 0
         cdef Scene scene
         cdef bint late = True
@@ -928,7 +943,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             late = False
             for scene in self.scenes_:
                 with scene.lock:
-                    # Another thread may have issued some meanwhile. Those taken so far stay unused then.
+                    # Another thread may have issued ids meanwhile. The ids taken so far stay unused
+                    # then.
                     late = late or scene.next_id > first
                     if not late:
                         scene.next_id = first
@@ -945,13 +961,13 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         world : int or (m,) of them
             As for `Crowd`.
         group, **parameters
-            As for `Crowd`. The default is what the crowd was made with, where that was one
-            value for all; otherwise the default of `Crowd`.
+            As for `Crowd`. The default is the crowd's own value, if that was one value for all;
+            otherwise the default of `Crowd`.
 
         Returns
         -------
         (m,) array of int64
-            Their ids, larger than all before.
+            Their ids, larger than all previous ones.
         """
         cdef vector_rows places
         cdef int64_t[::1] ids
@@ -995,12 +1011,12 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     cdef int publish(self) except -1:
-        """Tell others where all are."""
+        """Publish the positions of all members."""
         raise_status(crowd_publish_all(&self.c))
         return 0
 
     def remove(self, indices):
-        """Take characters out; the others keep their order and their ids.
+        """Remove characters; the others keep their order and their ids.
 
         Parameters
         ----------
@@ -1016,7 +1032,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     cdef int take_out(self, object indices) except -1:
-        """Remove the members of these indices, which rise."""
+        """Remove the members of these ascending indices."""
         cdef crowd_data* c = &self.c
         cdef const int64_t[::1] gone = indices
         cdef int64_t i, kept = 0
@@ -1054,13 +1070,13 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return 0
 
     def teleport(self, indices, positions):
-        """Put characters elsewhere; they forget what they stand on.
+        """Move characters to other positions; they forget their platforms.
 
         Parameters
         ----------
         indices : int or (k,) array of ints
         positions : (k, 3) array of floats or (3,) floats
-            Centres of the capsules, metres; one for all when (3,).
+            Centres of the capsules, metres; one for all if (3,).
         """
         cdef vector_rows places
         cdef int64_t[::1] which
@@ -1069,7 +1085,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         self.enter()
         try:
             which = self.indices(indices)
-            # Held by its name, until its rows have been read.
+            # The variable keeps the array alive until its rows have been read.
             _held = self.places(positions, which.shape[0], &places)
             if self.journal_ is not None:
                 self.tell("teleport", {"indices": np.asarray(which), "positions": _held})
@@ -1084,7 +1100,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     cdef object places(self, object positions, Py_ssize_t n, vector_rows* rows):
-        """n positions, or one for all."""
+        """Return n positions, or one for all."""
         array = as_numbers(positions, "positions")
         if array.shape == (3,):
             array = np.broadcast_to(array, (n, 3))
@@ -1097,10 +1113,10 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         ----------
         indices : int or (k,) array of ints
         **parameters
-            As for `Crowd`, ``group`` and ``world`` too: one value, or one per index. Members that
-            go to another world forget what they stand on, as after `teleport`. ``position``: (3,) or
-            (k, 3), metres; unlike after `teleport` they remember what they stand on. Capsules
-            change about their centres; `resize` keeps the feet where they are.
+            As for `Crowd`, also ``group`` and ``world``: one value, or one per index. Members of
+            another world forget their platforms, as after `teleport`. ``position`` is (3,) or (k,
+            3), metres, and keeps the platform, unlike `teleport`. Capsules change about their
+            centres; `resize` keeps the feet in place.
         """
         cdef vector_rows places
         cdef int64_t[::1] which
@@ -1135,7 +1151,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 rows = []
                 for k in range(n):
                     i = which[k]
-                    # Equal ones that are changed alike stay equal.
+                    # Equal rows with equal changes stay equal.
                     row = changed.get(self.c.rows[i])
                     if row is None:
                         p = self.c.table[self.c.rows[i]]
@@ -1170,7 +1186,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     cdef int changed(self, int64_t[::1] which) except -1:
-        """After characters have changed: tell others, and the arrays."""
+        """Publish changed characters and update the arrays."""
         cdef Py_ssize_t k
         cdef int status, worst = STATUS_OK
         for k in range(which.shape[0]):
@@ -1215,10 +1231,10 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         finally:
             self.leave()
 
-    # --- moves -------------------------------------------------------------------------------------------------------
+    # --- moves ------------------------------------------------------------------------------------
 
     cdef int ready(self, object threads, int64_t work) except -1:
-        """Threads for so many characters, each with memory of its own."""
+        """Return the threads for that many characters, and reserve their memory."""
         cdef int many = pool_worth(work, 1, pool_threads(threads)), k
         cdef void* grown
         if many < 1:
@@ -1239,7 +1255,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return many
 
     cdef object look(self):
-        """Take snapshots of all worlds for one call. What comes back must outlive it."""
+        """Take snapshots of all worlds for one call. The returned object must outlive it."""
         cdef Scene scene
         cdef Snapshot snap
         cdef int32_t k
@@ -1260,7 +1276,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return held
 
     cdef int surround(self, crowd_step* s, double dt, double min_distance) except -1:
-        """All of a step but what is asked."""
+        """Fill in everything of a step except the displacements."""
         cdef uint8_t[::1] flags = self.flags_
         memset(s, 0, sizeof(crowd_step))
         s.crowd = &self.c
@@ -1274,7 +1290,10 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return 0
 
     cdef int go(self, crowd_step* s, int threads, bint far) except -1:
-        """Move, and raise when somebody could not; when it may lead too far, then everything stays as it was."""
+        """Move, and raise if a move failed.
+
+        If positions may exceed the limits, nothing changes then.
+        """
         cdef controller_state* before = NULL
         cdef int status, k
         cdef bint undone = False
@@ -1308,7 +1327,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return 0
 
     cdef int blame(self) except -1:
-        """Raise for the first character that could not move."""
+        """Raise for the first character whose move failed."""
         cdef int64_t first = -1
         cdef int k, status = STATUS_OK
         for k in range(self.n_threads):
@@ -1323,7 +1342,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         raise ValueError(f"displacements were changed during the move: row {first} makes no sense")
 
     cdef bint far(self, const vector_rows* rows, int64_t n) noexcept:
-        """Whether somebody may end beyond the farthest place."""
+        """Return whether a character may end beyond the farthest position."""
         cdef vector_rows places
         places.data = <const char*>self.places_at
         places.stride = 3 * sizeof(double)
@@ -1333,43 +1352,43 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
     def move(self, displacements, dt, active=None, threads=1, record_hits=False, out=None, *, min_distance=0.0,
              record_stats=False):
-        """Move all characters, or those that are active.
+        """Move all characters, or the active ones.
 
         Parameters
         ----------
         displacements : (n, 3) array of floats
-            Wanted motions, metres, gravity included; float64 or float32 of any strides are read
-            as they are, others are converted first.
+            Desired motions, metres, gravity included. float64 and float32 of any strides are read
+            in place; others are converted first.
         dt : float
-            Time that passes, seconds, >= 0; for velocities and separation.
+            Duration, seconds, >= 0; for velocities and separation.
         active : (n,) array of bool, optional
-            Who moves; the others stay, and are met where they are.
+            Which characters move; the others stay, and others collide with them there.
         threads : int
-            How many threads may take part, this one among them. The results are the same for
-            any number. Small crowds are done by fewer, since a thread costs more to wake than
-            they take; 'sequential' crowds that collide by one.
+            Largest number of threads, the calling one included. The results are the same for any
+            number. Small crowds use fewer, because waking a thread costs more than their moves.
+            Colliding 'sequential' crowds use one.
         record_hits : bool
-            Remember collisions for `hits`, which refuses otherwise.
+            Store collisions for `hits`, which otherwise raises RuntimeError.
         out : (n,) array of uint8, optional
-            Where to write the flags; any strides. Without it a new array is made.
+            Array for the flags, with any strides. Without it a new array is created.
         min_distance : float
-            A motion no longer than this is not begun, metres.
+            A motion of this length or less does not start, metres.
         record_stats : bool
-            Remember what the moves cost for `stats`.
+            Store the costs of the moves for `stats`.
 
         Returns
         -------
         (n,) array of uint8
-            CollisionFlags; 0 for those that did not move. ``out``, when given.
+            CollisionFlags; 0 for inactive characters. ``out``, if given.
 
         Raises
         ------
         ValueError, TypeError
-            An argument makes no sense; nothing has changed. Should another thread spoil the
-            displacements during the call, the rows that make sense have moved, and all have
-            when ``out`` can no longer be written to.
+            If an argument is invalid; nothing has changed. If another thread changes the
+            displacements during the call, the valid rows have moved. If ``out`` becomes read-only
+            during the call, all rows have moved.
         RuntimeError
-            Another thread uses the crowd.
+            If another thread uses the crowd.
         """
         cdef crowd_step s
         cdef vector_rows ways
@@ -1382,7 +1401,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         self.enter()
         try:
             n = self.c.n
-            # Held by its name: it must outlive the move.
+            # The variable keeps the array alive during the move.
             _held = as_vectors(displacements, "displacements", n, &ways)
             if active is not None:
                 active = np.asarray(active)
@@ -1421,21 +1440,21 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     def run(self, displacements, dt, threads=1, *, min_distance=0.0):
-        """Move T times, in the world as it is now.
+        """Make T moves in the current scene.
 
         Parameters
         ----------
         displacements : (T, n, 3) array of floats
             Metres.
         dt : float
-            Time of each move, seconds, >= 0.
+            Duration of each move, seconds, >= 0.
         threads, min_distance
             As for `move`.
 
         Returns
         -------
         (T, n, 3) array of float64
-            Positions after each move, metres. The same as from T calls of `move`.
+            Positions after each move, metres; equal to those of T calls of `move`.
         """
         cdef crowd_step s
         cdef vector_rows ways
@@ -1487,21 +1506,22 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             s.steps = array.shape[0]
             s.step_stride = step
             s.path = &path[0, 0, 0]
-            # Many small ways may lead far, too.
+            # Many small displacements can also add up to a long way.
             self.go(&s, many, far or array.shape[0] > 1)
             return out
         finally:
             self.leave()
 
     def separate(self, dt):
-        """Push overlapping characters apart: half the overlap each, horizontally, in their next move (RULES 8).
+        """Separate overlapping characters, by half the overlap each in the next move (RULES 8).
 
-        A 'simultaneous' crowd does so by itself after each move. Only pairs that meet count.
+        The separation is horizontal. A 'simultaneous' crowd does this by itself after each move.
+        Only colliding pairs count.
 
         Parameters
         ----------
         dt : float
-            Time of a step, seconds, >= 0; no share of a push is faster than 4 m/s.
+            Duration of a step, seconds, >= 0; no share of a push is faster than 4 m/s.
         """
         cdef crowd_step s
         cdef double time = as_not_negative(dt, "dt")
@@ -1521,18 +1541,18 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     def hits(self):
-        """Collisions of the last move, which must have been made with ``record_hits=True``.
+        """Collisions of the last move, which needs ``record_hits=True``.
 
-        Empty before the first move, and when characters have come or gone since: ask before that.
+        The array is empty before the first move, and after characters were added or removed.
 
         Returns
         -------
         (k,) structured array
-            index (of the character), id (of the character), actor, controller, obstacle (id of
-            what was hit, the other two -1), triangle (-1: none), data, has_data, dynamic,
-            position (m), normal (out of what was hit), direction (of the motion), length (of the
-            motion that was left, m), distance (m), along (place on the capsule's axis, 0 bottom
-            to 1 top), ``pass_`` (Pass). By index, and in the order in which they happened.
+            index (of the character), id (of the character), actor, controller, obstacle (id of the
+            object that was hit, the other two -1), triangle (-1: none), data, has_data, dynamic,
+            position (m), normal (out of the object), direction (of the motion), length (of the
+            remaining motion, m), distance (m), along (position on the capsule's axis, 0 bottom to 1
+            top), ``pass_`` (Pass). Sorted by index, then in the order of the collisions.
 
         Raises
         ------
@@ -1561,25 +1581,25 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     def stats(self):
-        """What the last move with ``record_stats=True`` cost; forgotten when characters come or go.
+        """Costs of the last move with ``record_stats=True``; `add` and `remove` clear them.
 
         Returns
         -------
         (n,) structured array
-            iterations, full_updates, partial_updates, triangles_tested, recoveries, fixes
-            (Rules); zero for who did not move.
+            iterations, full_updates, partial_updates, triangles_tested, recoveries, fixes (Rules);
+            zero for inactive characters.
         """
         self.enter(True)
         try:
             told = np.zeros(self.c.n, STATS)
             if self.costs_ is not None:
-                # As bytes: NumPy leaves the gaps between fields to chance.
+                # As bytes, because NumPy does not copy the gaps between fields.
                 told.view(np.uint8)[:] = self.costs_.view(np.uint8)
             return told
         finally:
             self.leave()
 
-    # --- questions ---------------------------------------------------------------------------------------------------
+    # --- questions --------------------------------------------------------------------------------
 
     cdef int ask(self, crowd_question* q, int threads, bint resizes) except -1:
         cdef int status = STATUS_OK
@@ -1598,7 +1618,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return 0
 
     def probe_ground(self, max_distance, threads=1):
-        """What is below each character, no farther away than that (MOVE 12.1).
+        """Return the ground below each character, within a distance (MOVE 12.1).
 
         Parameters
         ----------
@@ -1610,17 +1630,16 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         Returns
         -------
         GroundArrays
-            hit, distance (gap between capsule and ground, m), point, normal, face_normal,
-            walkable, actor, controller, obstacle (id, the others -1), triangle, data, has_data.
-            Where ``hit`` is False: distance is the one asked for, ids and triangles -1, the rest
-            zero.
+            hit, distance (gap between capsule and ground, m), point, normal, face_normal, walkable,
+            actor, controller, obstacle (id, the others -1), triangle, data, has_data. Where ``hit``
+            is False, distance is ``max_distance``, ids and triangles are -1, and the rest is zero.
         """
         return ground_arrays(self.look_down(max_distance, threads, False)[0])
 
     def snap_to_ground(self, max_distance, threads=1):
-        """Go straight down onto walkable ground no farther away than that (MOVE 12.2).
+        """Move straight down onto walkable ground within a distance (MOVE 12.2).
 
-        All look where the others stand when the call begins.
+        All characters use the positions of the others at the start of the call.
 
         Parameters
         ----------
@@ -1632,7 +1651,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         Returns
         -------
         (n,) array of bool
-            True for who was moved: down to the contact offset above the ground.
+            Whether each character moved: down to the contact offset above the ground.
         """
         return self.look_down(max_distance, threads, True)[1]
 
@@ -1666,7 +1685,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     def grounds(self):
-        """What each character's last move ended on.
+        """The ground of each character at the end of its last move.
 
         Returns
         -------
@@ -1689,7 +1708,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     def can_resize(self, height, threads=1, indices=None):
-        """Whether there is room to become that high, the feet where they are.
+        """Return whether characters fit with another height, with their feet in place.
 
         Parameters
         ----------
@@ -1698,12 +1717,12 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         threads : int
             As for `move`.
         indices : int or (k,) array of ints, optional
-            Who is asked about; each once; the default is everybody.
+            The characters, each once; the default is all.
 
         Returns
         -------
         (n,) or (k,) array of bool
-            True as well for less height than now.
+            Also True for less than the current height.
         """
         cdef crowd_question q
         cdef crowd_data some
@@ -1718,7 +1737,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         self.enter(True)
         try:
             if indices is not None:
-                # Those alone, as a crowd of their own in the same world.
+                # The chosen members form a temporary crowd in the same world.
                 which = self.indices(indices)
                 some.n_worlds = self.c.n_worlds
                 raise_status(crowd_reserve(&some, which.shape[0]))
@@ -1748,13 +1767,13 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     def resize(self, indices, height):
-        """Change heights, the feet where they are (RULES 8); whether there is room or not.
+        """Change heights with the feet in place (RULES 8), without a test for headroom.
 
         Parameters
         ----------
         indices : int or (k,) array of ints
         height : float or (k,) of them
-            Distance between the sphere centres, metres, >= 0. Ask `can_resize` first.
+            Distance between the sphere centres, metres, >= 0. `can_resize` tests the headroom.
         """
         cdef int64_t[::1] which
         cdef controller_params p
@@ -1785,20 +1804,20 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     def contacts(self, max_distance=None, indices=None):
-        """Contact manifolds of characters with what they stand on and lean against.
+        """Return contact manifolds with everything that the characters touch.
 
         Parameters
         ----------
         max_distance : float, optional
             As for `CharacterController.contacts`.
         indices : (k,) array of ints, optional
-            Whose; the default is everybody's.
+            The characters; the default is all.
 
         Returns
         -------
         list of lists of Contacts
-            For each character what `CharacterController.contacts` tells: other, triangle,
-            manifold; planes and members of crowds among the others.
+            For each character the result of `CharacterController.contacts`: other, triangle,
+            manifold; planes and members of crowds are included.
         """
         cdef int64_t[::1] which
         cdef move_world w
@@ -1840,17 +1859,17 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         finally:
             self.leave()
 
-    # --- bytes -------------------------------------------------------------------------------------------------------
+    # --- bytes ------------------------------------------------------------------------------------
 
     def state_hash(self):
-        """Hash of everything that decides the next moves of the members.
+        """Return a hash of everything that decides the next moves of the members.
 
-        The sum, modulo 2**64, of one hash a member: of its id, group, parameters, pose and memory
-        of the last move (RULES 8), and of the results version. Hashes of parts of a crowd add up
-        to that of the whole, in any order. 0 for an empty crowd.
+        The hash is the sum, modulo 2**64, of one hash for each member: of its id, group,
+        parameters, pose and memory of the last move (RULES 8), and of the results version. Hashes
+        of parts of a crowd add up to that of the whole, in any order. An empty crowd has hash 0.
 
-        Two machines that made the same moves have the same hash; a difference of one bit in one
-        member changes it.
+        Two machines that made the same moves get the same hash. A different bit in one member
+        changes it.
 
         Returns
         -------
@@ -1871,7 +1890,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     def _check_shift(self, offset):
-        """Scene.shift_origin: whether all stay within bounds."""
+        """Called by Scene.shift_origin: check that all members stay within the limits."""
         cdef vec3 o = as_vec3(offset, "offset")
         cdef int64_t i
         if self.worlds is not None:
@@ -1881,7 +1900,10 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
                 raise ValueError(f"offset must leave every character within {FARTHEST:g} m of the origin")
 
     def _shift_origin(self, offset):
-        """Scene.shift_origin: the same places in coordinates whose origin has moved; nothing is forgotten."""
+        """Called by Scene.shift_origin: the same places in shifted coordinates.
+
+        The state is kept.
+        """
         cdef vec3 o = as_vec3(offset, "offset")
         cdef int64_t i
         cdef int k
@@ -1900,18 +1922,18 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     def save(self, *, moving=False):
-        """Everything the crowd is, as bytes; `restore` takes them back.
+        """Return the state of the crowd as bytes for `restore`.
 
         Parameters
         ----------
         moving : bool
-            Save the kinematic and dynamic actors and the obstacles of the scene too: poses,
-            layers and behaviors, by id. Shapes and proxies of controllers are not in it.
+            Also save the kinematic and dynamic actors and the obstacles of the scene: poses, layers
+            and behaviors, by id. Shapes and proxies of controllers are not saved.
 
         Returns
         -------
         bytes
-            Little-endian; the same on every machine. Actors are remembered by id.
+            Little-endian; the same on every machine. They refer to actors by id.
         """
         cdef bint with_moving = as_bool(moving, "moving")
         self.enter(True)
@@ -1921,7 +1943,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     cdef bytes pack(self, const int64_t[::1] which, bint moving):
-        """The crowd as if it had no other members than these, which are in the order of their indices."""
+        """Return the bytes of a crowd with only these members, in the order of their indices."""
         cdef cursor cur
         cdef controller_params p
         cdef uint8_t[::1] room
@@ -1932,7 +1954,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         cdef int32_t k, order, n_rows = 0
         cdef size_t size
         cdef bint several = self.c.n_worlds > 1
-        # Rows in the order of use: equal crowds have equal bytes, whatever has happened to them.
+        # Rows in the order of use: equal crowds have equal bytes, whatever their history.
         number = np.full(self.n_rows, -1, np.int32)
         rows = []
         for m in range(n):
@@ -1973,18 +1995,18 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         if several:
             for m in range(n):
                 field_int32(&cur, &self.c.homes[which[m]])
-        # No view may be left: the array grows.
+        # The array grows, which needs all views to be gone.
         room = None
         for part in carried:
             body += part
         return saves.seal_in_place(body, saves.CROWD_MAGIC)
 
     def restore(self, data):
-        """Become what `save` has saved; moves then repeat to the bit in a scene like that of then.
+        """Restore a state of `save`; moves then repeat to the bit in an equal scene.
 
-        Characters that have been removed since are back with their ids, those that have been
-        added are gone. Data saved with ``moving=True`` puts the moving actors and obstacles of the
-        scene back too; actors that have been added since stay.
+        Removed characters return with their ids, and added ones disappear. Data from
+        ``save(moving=True)`` also restores the moving actors and obstacles of the scene; actors
+        that were added since stay.
 
         Parameters
         ----------
@@ -1994,16 +2016,16 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         Raises
         ------
         ValueError
-            The data is damaged, one of its ids belongs to an actor, an obstacle or another
-            character of this scene, or it moves an actor that the scene does not have any more
-            (``Scene.add(..., id=)`` brings it back); nothing has changed.
+            If the data is damaged, if one of its ids belongs to an actor, an obstacle or another
+            character of this scene, or if it moves an actor that has been removed (``Scene.add(...,
+            id=)`` restores it). Nothing has changed then.
         """
         self.load(data, False)
 
     cdef tuple parse(self, object data, crowd_data* fresh, controller_params* usual):
-        """Read what `pack` has written into ``fresh``, whose table has the rows of the data.
+        """Read the bytes of `pack` into ``fresh``, whose table has the rows of the data.
 
-        (order, usual group, flags, ids, parts about moving actors).
+        Returns (order, default group, flags, ids, parts about moving actors).
         """
         cdef const uint8_t[::1] body
         cdef uint8_t[::1] marks
@@ -2035,7 +2057,8 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         if size > body.shape[0] or not moving and size != body.shape[0]:
             raise damaged
         parameters_bytes(&cur, usual)
-        # Each of them makes sense; they need not fit together, since those to come may be given others.
+        # Each value is valid; values for later characters need not fit together, because they may
+        # change.
         fits = usual[0]
         if fits.step_offset > fits.height:
             fits.height = fits.step_offset
@@ -2078,7 +2101,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return order, group, flags, ids, saves.split_moving(body[size:], self.c.n_worlds) if moving else None
 
     cdef int take_rows(self, crowd_data* fresh) except -1:
-        """Rows by what they hold; the table of the crowd goes on."""
+        """Merge rows by their contents into the crowd's table."""
         cdef int32_t k, n_rows = 0
         cdef int64_t i
         for i in range(fresh.n):
@@ -2092,7 +2115,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return 0
 
     cdef object homes_of(self, const crowd_data* c):
-        """The world of each, (n,) int32."""
+        """Return the world of each, (n,) int32."""
         cdef int32_t[::1] homes
         cdef int64_t i
         array = np.zeros(c.n, np.int32)
@@ -2103,7 +2126,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return array
 
     cdef int load(self, object data, bint renames) except -1:
-        """``renames``: when ids belong to others, take new ones."""
+        """``renames``: issue new ids if ids are in use."""
         cdef crowd_data fresh
         cdef crowd_data old
         cdef controller_params usual
@@ -2168,7 +2191,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return 0
 
     def extract(self, ids, *, keep=False):
-        """Take members out, as bytes: `insert` of this or another crowd takes them in.
+        """Remove members and return them as bytes for `insert` of this or another crowd.
 
         Parameters
         ----------
@@ -2204,24 +2227,24 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     def insert(self, data):
-        """Take in members, with their ids and their whole state; indices of others may change.
+        """Add members with their ids and their whole state; indices of others may change.
 
         Parameters
         ----------
         data : bytes
-            From `extract` or `save` of this results version. Order, moving actors and what the
-            other crowd was made with are not taken over.
+            From `extract` or `save` of this results version. Order, moving actors and defaults of
+            the other crowd are ignored.
 
         Returns
         -------
         (m,) array of int64
-            Ids of the members that came, rising.
+            Ids of the new members, ascending.
 
         Raises
         ------
         ValueError
-            The data is damaged, or something in the scene has one of its ids, a member of this
-            crowd for example; nothing has changed.
+            If the data is damaged, or an object of the scene has one of its ids, for example a
+            member of this crowd; nothing has changed.
         """
         cdef crowd_data fresh
         cdef controller_params usual
@@ -2260,12 +2283,12 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
             self.leave()
 
     cdef int merge(self, const crowd_data* fresh) except -1:
-        """Put others between the members, in the order of ids. There is room, and no id is there twice."""
+        """Merge others between the members by id; memory is reserved and no id occurs twice."""
         cdef crowd_data* c = &self.c
         cdef int64_t i = c.n - 1, k = fresh.n - 1, to = c.n + fresh.n - 1
         cdef compact_cache spare
         cdef candidate_cache swap
-        # From the end, so that nobody is written over.
+        # From the end, so that no member is overwritten.
         while k >= 0:
             if i >= 0 and c.ids[i] > fresh.ids[k]:
                 spare = c.kept[to]
@@ -2298,7 +2321,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return 0
 
     cdef int reserve_ids(self, object ids) except -1:
-        """No scene of the crowd issues one of these ids, which rise, any more."""
+        """Keep the scenes of the crowd from issuing one of these ascending ids."""
         cdef Scene scene
         cdef int64_t last
         if len(ids):
@@ -2310,7 +2333,10 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return 0
 
     cdef int64_t taken(self, object ids, Scene scene) except -2:
-        """One of these ids that belongs to something else of a scene, -1: none. Hold its lock."""
+        """Return one of these ids that another object of a scene has, -1: none.
+
+        The caller holds its lock.
+        """
         for others in (scene.characters_, scene.actors_):
             both = np.intersect1d(ids, np.fromiter(others, np.int64, len(others)))
             if len(both):
@@ -2323,7 +2349,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
         return -1
 
     cdef object ids_in(self, Scene scene):
-        """Ids of the members that live in a scene."""
+        """Return the ids of the members of a scene."""
         cdef int64_t i
         if self.worlds is None:
             return self.ids_
@@ -2348,7 +2374,7 @@ overlap_recovery, prevent_vertical_sliding, invisible_wall_height, max_jump_heig
 
 
 cdef int _rename(controller_state* s, object ids, int64_t first) except -1:
-    """A character stands on the one that has taken a new id: those of ``ids`` are first, first + 1, ... now."""
+    """Update a platform that has a new id: ids of ``ids`` are now first, first + 1, ..."""
     cdef int64_t k
     if s.touched_controller >= 0:
         k = np.searchsorted(ids, s.touched_controller)
@@ -2362,7 +2388,7 @@ cdef int _rename(controller_state* s, object ids, int64_t first) except -1:
 
 
 def _rebuild(cls, scene, data):
-    """Make a pickled or copied crowd again."""
+    """Return a pickled or copied crowd."""
     cdef Crowd crowd = cls.__new__(cls)
     Crowd.__init__(crowd, scene, np.empty((0, 3)))
     crowd.load(data, True)
@@ -2370,7 +2396,7 @@ def _rebuild(cls, scene, data):
 
 
 def _keep_triangles(most):
-    """For tests: up to how many characters a crowd made from now on keeps triangles; returns what it was."""
+    """For tests: set the largest size of crowds that keep triangles, and return the old one."""
     cdef int64_t before = few_enough()
     set_few_enough(most)
     return before

@@ -1,9 +1,9 @@
 # cython: language_level=3
-"""Many characters at once, without Python: what a crowd keeps, its step, its questions.
+"""The step and the queries of a crowd, without Python.
 
-Work is handed out by ranges of characters. A character reads its own record, the
-scene and the picture of its neighbours, and writes its own record only, so that
-threads and splits have no say in what comes out.
+Threads receive ranges of characters. A step of a character reads its own record, the scene and the
+snapshot of the neighbours, and writes its own record only. Results therefore do not depend on
+threads and ranges.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
@@ -23,7 +23,7 @@ from pycct.args.vector_rows cimport vector_rows
 from pycct.geometry.vec cimport vec3
 
 
-# A collision, as Crowd.hits() tells it: field by field that of _crowd_records.HITS.
+# A collision, with the fields of crowd.records.HITS.
 cdef struct hit_row:
     int64_t index
     int64_t id
@@ -43,7 +43,7 @@ cdef struct hit_row:
     uint8_t has_data
 
 
-# What is below, as Crowd.probe_ground tells it: that of _crowd_records.GROUND.
+# The ground below, with the fields of crowd.records.GROUND.
 cdef struct ground_row:
     int64_t actor
     int64_t controller
@@ -59,43 +59,43 @@ cdef struct ground_row:
     uint8_t has_data
 
 
-# What a thread has to itself.
+# Memory of one thread.
 cdef struct crowd_thread:
     move_scratch scratch
     hit_log log                 # of one move
-    hit_row* hits               # since the step began
+    hit_row* hits               # hits since the start of the step
     int64_t n_hits
     int64_t room_hits
     int64_t failed              # first character that could not move, -1: none
-    int status                  # why
+    int status                  # its status
 
 
-# A world that members live in, as one call sees it.
+# A world of members, for one call.
 cdef struct crowd_world:
     const broadphase_layer* fixed
     const broadphase_layer* moving
-    shared_grid* neighbours     # the scene's
-    shared_grid picture         # where everybody was when the step began
-    bint is_met                 # a member that lives in it may meet others
+    shared_grid* neighbours     # grid of the scene
+    shared_grid picture         # positions of all characters at the start of the step
+    bint is_met                 # a member of this world may collide with others
 
 
-# Structure of arrays; each has room for ``room`` characters, in the order of their ids.
+# Structure of arrays with capacity for ``room`` characters, in the order of their ids.
 cdef struct crowd_data:
     int64_t n
     int64_t room
     controller_state* states
-    candidate_cache* near       # near candidates, each with its own; NULL: there are too many for that
-    compact_cache* kept            # ... then by number
-    int64_t* ids                # rising
-    int32_t* rows               # of the parameter table
+    candidate_cache* near       # candidate caches, one for each; NULL: the crowd is too large
+    compact_cache* kept            # compact caches, in that case
+    int64_t* ids                # ascending
+    int32_t* rows               # rows of the parameter table
     int32_t* groups
-    int32_t* slots              # in the scene's neighbours, -1: meets nobody
-    controller_params* table    # one row for all that are equal
-    int32_t* homes              # the world of each; NULL: all live in the first
+    int32_t* slots              # slots in the scene's grid, -1: does not collide
+    controller_params* table    # one row for all equal characters
+    int32_t* homes              # world of each; NULL: all belong to the first
     crowd_world* worlds
     int32_t n_worlds
-    int64_t colliding           # how many have a slot
-    double pace                 # microseconds that a move took last
+    int64_t colliding           # number of characters with a slot
+    double pace                 # microseconds of a move in the last call
 
 
 # One step of a crowd, or several.
@@ -110,7 +110,7 @@ cdef struct crowd_step:
     double min_distance
     double* positions           # (n, 3)
     uint8_t* flags              # (n,)
-    move_stats* costs           # (n,), NULL: nobody asked
+    move_stats* costs           # (n,), NULL: not requested
     bint record_hits
     # Several steps:
     int64_t steps
@@ -118,45 +118,46 @@ cdef struct crowd_step:
     double* path                # (steps, n, 3)
 
 
-# A question of all characters.
+# A query about all characters.
 cdef struct crowd_question:
     crowd_data* crowd
     crowd_thread* threads
-    double reach                # how far down; or the height asked for
-    bint snaps                  # go down onto what is found
+    double reach                # length of the search downwards, or the requested height
+    bint snaps                  # move down onto the ground
     ground_row* ground          # (n,)
-    uint8_t* answers            # (n,): who fits, who went down
+    uint8_t* answers            # (n,): fits, or has moved down
 
 
 cdef enum:
-    CHUNK = 32      # characters handed to a thread at a time, at the least: some 50 us of work
-    FEW = 96        # a call with fewer moves is done before another thread has begun
-    MANY = 512      # for so many, one that sleeps is surely worth waking
+    CHUNK = 32      # smallest portion of characters for a thread: some 50 us of work
+    FEW = 96        # a call with fewer moves ends before another thread has started
+    MANY = 512      # a call with this many is long enough to wake a thread
 
 
-# Crowds of no more than so many characters keep their near triangles: some KiB each, and a tenth faster.
+# Crowds up to this size keep expanded triangles: some KiB each, and a tenth faster.
 cdef int64_t few_enough() noexcept nogil
 cdef void set_few_enough(int64_t n) noexcept nogil
 
 cdef int crowd_reserve(crowd_data* c, int64_t room) noexcept nogil
-# Forget what is near a character: it has changed.
+# Empty the cache of a character that has changed.
 cdef void near_forget(crowd_data* c, int64_t i) noexcept nogil
-# Give back the memory of what is near a character.
+# Free the cache of a character.
 cdef void near_free(crowd_data* c, int64_t i) noexcept nogil
 cdef void crowd_free(crowd_data* c) noexcept nogil
 cdef void thread_free(crowd_thread* t) noexcept nogil
-# Tell the scene's neighbours where a character is, or that it meets nobody any more.
+# Publish the position of a character in the scene's grid, or remove it if it does not collide any
+# more.
 cdef int crowd_publish(crowd_data* c, int64_t i) noexcept nogil
 cdef int crowd_publish_all(crowd_data* c) noexcept nogil
-# Take a character out of its scene's neighbours; nothing when it meets nobody.
+# Remove a character from the scene's grid, if it is there.
 cdef void crowd_withdraw(crowd_data* c, int64_t i) noexcept nogil
-# Pictures of the neighbours in all worlds whose members may meet others.
+# Build snapshots of the grids of all worlds with colliding members.
 cdef int crowd_freeze(crowd_data* c) noexcept nogil
 # The world of a character.
 cdef inline crowd_world* world_of(const crowd_data* c, int64_t i) noexcept nogil:
     return c.worlds if c.homes == NULL else &c.worlds[c.homes[i]]
 
-# All steps; the characters that could not move stay, and are told by the threads' ``failed``.
+# Make all steps. Characters whose move failed stay, and the threads' ``failed`` report them.
 cdef int crowd_move(crowd_step* s, int threads) noexcept nogil
 cdef int crowd_separate(crowd_step* s, int threads) noexcept nogil
 cdef void crowd_probe(crowd_question* q, int threads) noexcept nogil

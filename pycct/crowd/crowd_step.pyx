@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Many characters at once, without Python. See the header."""
+"""The step and the queries of a crowd. See the header."""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
@@ -201,7 +201,7 @@ cdef int crowd_freeze(crowd_data* c) noexcept nogil:
 
 
 cdef int _log_hits(crowd_thread* t, const crowd_data* c, int64_t i) noexcept nogil:
-    """What the move just made has hit."""
+    """Record the hits of the current move."""
     cdef int64_t n = t.n_hits + t.log.n, room
     cdef const hit_record* r
     cdef hit_row* h
@@ -250,7 +250,7 @@ cdef inline void _surround(move_world* w, const crowd_data* c, bint silent) noex
 
 
 cdef inline void _enter(move_world* w, const crowd_data* c, int64_t i, bint live) noexcept nogil:
-    """What surrounds one of them. ``live``: it meets the others where they are now."""
+    """Fill in the surroundings of one character. ``live``: it collides with current positions."""
     cdef const controller_params* p = &c.table[c.rows[i]]
     cdef crowd_world* home = world_of(c, i)
     w.mask = p.mask
@@ -283,7 +283,7 @@ cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, ve
     cdef move_stats cost
     cdef int status
     if not within(way, FARTHEST):
-        # Its owner has changed it since it was checked.
+        # Its owner has changed it since the check.
         _fail(t, i, STATUS_OK)
         return
     if s.record_hits:
@@ -302,15 +302,18 @@ cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, ve
     if s.costs != NULL:
         s.costs[i] = cost
     if c.slots[i] >= 0:
-        # Who has a slot keeps it: nothing to run out of. Where all look at a picture, it may be seen at any time.
+        # A character that already has a grid slot reuses it, so this update cannot fail. With
+        # snapshots it may be published at any time.
         crowd_publish(c, i)
 
 
 cdef inline void _prefetch_next(const crowd_step* s, int64_t i, int64_t last) noexcept nogil:
-    """Fetch what the next ones need while this one moves.
+    """Prefetch the data of the next characters while this one moves.
 
-    Where each has only kept what to lay out, it takes the time of four characters: what is kept, the numbers of the
-    triangles, the triangles, their corners. A quarter of the time where they stand scattered over a large world."""
+    With compact caches the prefetch runs four characters ahead: cache, indices of the triangles,
+    triangles, corners. It saves a quarter of the time if the characters are scattered over a large
+    world.
+    """
     cdef const compact_cache* kept = s.crowd.kept + i
     cdef const broadphase_layer* fixed
     if i + 1 < last:
@@ -320,7 +323,7 @@ cdef inline void _prefetch_next(const crowd_step* s, int64_t i, int64_t last) no
     prefetch(&kept[4], sizeof(compact_cache))
     if kept[3].near.whole:
         prefetch(kept[3].near.block, <size_t>(2 * kept[3].near.n_groups + kept[3].near.n_spots) * sizeof(int32_t))
-    # Numbers of another world lead nowhere.
+    # Indices of another version of the world must not be followed.
     fixed = world_of(s.crowd, i + 2).fixed
     if kept[2].fixed_version == fixed.version:
         compact_prefetch(&kept[2].near, fixed, False)
@@ -330,7 +333,7 @@ cdef inline void _prefetch_next(const crowd_step* s, int64_t i, int64_t last) no
 
 
 cdef void _step_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
-    """One step of some."""
+    """Make one step of a range."""
     cdef crowd_step* s = <crowd_step*>context
     cdef move_world w
     cdef int64_t i
@@ -344,7 +347,7 @@ cdef void _step_some(void* context, int worker, int64_t first, int64_t last) noe
 
 
 cdef void _run_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
-    """All steps of some who meet nobody: one after another, each with its own candidates at hand."""
+    """Make all steps of a range without collisions, one character after another."""
     cdef crowd_step* s = <crowd_step*>context
     cdef move_world w
     cdef vector_rows ways = s.ways
@@ -359,7 +362,7 @@ cdef void _run_some(void* context, int worker, int64_t first, int64_t last) noex
 
 
 cdef void _separate_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
-    """What each of some has to part from others in its next move."""
+    """Compute the separation of a range for its next move."""
     cdef crowd_step* s = <crowd_step*>context
     cdef crowd_data* c = s.crowd
     cdef move_scratch* k = &s.threads[worker].scratch
@@ -499,7 +502,7 @@ cdef void _can_resize_some(void* context, int worker, int64_t first, int64_t las
         p = &c.table[c.rows[i]]
         touches = False
         if q.reach > p.height:
-            # Only what is gained is tested: what it touches now does not count.
+            # Only the added volume is tested; current contacts do not count.
             _enter(&w, c, i, False)
             top = v3_madd(c.states[i].position, p.up, 0.5 * p.height)
             status = touches_anything(p, &w, &t.scratch, top, v3_madd(top, p.up, q.reach - p.height), p.radius,

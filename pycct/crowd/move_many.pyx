@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Controllers of a team, each an object of its own, moved by one call."""
+"""One call that moves a team of single controllers."""
 import numpy as np
 
 cimport cython
@@ -55,18 +55,18 @@ from pycct.args import save_format as saves
 
 
 cdef extern from "Python.h":
-    # Borrowed, and not counted, which would wait for it.
+    # Borrowed reference; counting it would wait for the object's memory.
     void* PyList_GET_ITEM(list items, Py_ssize_t i)
 
 
-# With no more triangles near than these a controller of a large team keeps them laid out.
+# Controllers of a large team with at most this many triangles keep them expanded.
 cdef enum:
     LITTLE = 8
 
 
-# One row. Who may move at the same time as others has parameters here.
+# One row. Controllers that can move in parallel have parameters here.
 cdef struct team_job:
-    const controller_params* params     # NULL: it meets others or asks somebody
+    const controller_params* params     # NULL: it collides or has callbacks
     const move_frame* now
     move_frame* trial
     move_scratch* scratch
@@ -82,10 +82,10 @@ cdef struct team_job:
 cdef struct team_call:
     team_job* jobs
     uint8_t* flags
-    move_scratch* scratches     # one a thread; NULL: each controller uses its own
+    move_scratch* scratches     # one for each thread; NULL: each controller uses its own
     double dt
     double min_distance
-    long long odd               # how many failed, went too far or are worth a warning
+    long long odd               # number of failed, too far or warned moves
 
 
 # Memory for a call.
@@ -94,17 +94,17 @@ cdef struct team_room:
     int64_t n_jobs
     move_scratch* scratches
     int n_scratches
-    double pace                 # microseconds that a move took last
+    double pace                 # microseconds of a move in the last call
 
 
-# That of the last call, for the next one.
+# Memory of the last call, for the next one.
 cdef team_room spare
 cdef long spare_taken = 0
 memset(&spare, 0, sizeof(team_room))
 
 
 cdef int _reserve(team_room* room, int64_t n, int threads) except -1:
-    """Room for so many jobs, and scratches for so many threads."""
+    """Reserve memory for that many jobs, and scratch memory for that many threads."""
     cdef void* grown
     cdef int k
     if n > room.n_jobs:
@@ -133,14 +133,19 @@ cdef void _free(team_room* room) noexcept:
 
 
 cdef inline bint _has_own(const team_call* t, const team_job* j) noexcept nogil:
-    """Whether it moves with its own scratch, where all that is near stays laid out; or with that of the thread, where
-    it is laid out by number: slower by a third where all fits a cache, and faster by a tenth where it does not."""
+    """Whether it moves with its own scratch memory, which keeps its candidates expanded.
+
+    Otherwise it uses the thread's memory and expands compact candidates. That is slower by a third
+    if everything fits the cache, and faster by a tenth if not.
+    """
     return t.scratches == NULL or j.has_little_near[0]
 
 
 cdef inline void _prefetch_next(const team_call* t, int64_t i, int64_t last) noexcept nogil:
-    """Fetch what the next ones need while one moves, in the time of four: large teams do not fit a cache, and would
-    wait a quarter of their time."""
+    """Prefetch the data of the next four controllers while one moves.
+
+    Large teams do not fit the cache and would wait a quarter of their time.
+    """
     cdef const team_job* j = t.jobs + i
     if i + 4 < last and j[4].params != NULL and t.scratches != NULL:
         prefetch(j[4].kept, sizeof(compact_cache) + sizeof(bint))
@@ -155,7 +160,7 @@ cdef inline void _prefetch_next(const team_call* t, int64_t i, int64_t last) noe
         prefetch(j[2].now, sizeof(controller_state))
         prefetch(j[2].trial, sizeof(move_frame))
         prefetch(j[2].log, sizeof(hit_log))
-        # Numbers of another world lead nowhere.
+        # Indices of another version of the world must not be followed.
         if not _has_own(t, &j[2]) and j[2].kept.fixed_version == j[2].fixed.version:
             compact_prefetch(&j[2].kept.near, j[2].fixed, False)
     if i + 1 < last and j[1].params != NULL:
@@ -168,7 +173,7 @@ cdef inline void _prefetch_next(const team_call* t, int64_t i, int64_t last) noe
 
 
 cdef inline bint _is_odd(const team_job* j) noexcept nogil:
-    """Somebody must look at it before it takes effect."""
+    """Whether the move needs an inspection before it takes effect."""
     return j.status != STATUS_OK or j.trial.pending_warnings != 0 or v3_max_abs(j.trial.state.position) > FARTHEST
 
 
@@ -187,7 +192,7 @@ cdef void _move_some(void* context, int worker, int64_t first, int64_t last) noe
         w.fixed = j.fixed
         w.moving = j.moving
         w.mask = j.params.mask
-        # Candidates with invisible walls cannot be laid out by number.
+        # Compact caches cannot store invisible walls.
         shares = not _has_own(t, j) and j.params.invisible_wall_height <= 0.0
         j.status = frame_advance(j.params, j.now, j.trial, &w, &t.scratches[worker] if shares else j.scratch,
                                  j.kept if shares else NULL, j.log, j.way, t.dt, t.min_distance)
@@ -201,22 +206,22 @@ cdef void _move_some(void* context, int worker, int64_t first, int64_t last) noe
 
 
 cdef inline void _prefetch_hero(void* hero) noexcept:
-    """What is read and written of it while the GIL is held."""
+    """Prefetch the fields that are used with the GIL."""
     prefetch(hero, <size_t>(<char*>&(<CharacterController>hero).slot - <char*>hero))
 
 
 cdef inline void _prefetch_turn(void* hero) noexcept:
-    """What of it changes when a move takes effect."""
+    """Prefetch the fields that a commit changes."""
     prefetch(hero, <size_t>(<char*>&(<CharacterController>hero).params - <char*>hero))
 
 
 cdef inline bint _is_plain(CharacterController hero) noexcept:
-    """It meets no other character and asks nobody: it may move at the same time as others."""
+    """Whether it neither collides nor has callbacks, so that it can move in parallel."""
     return (not hero.params.collide and hero.filter_ is None and hero.behavior_ is None and hero.on_hit_ is None)
 
 
 cdef inline void _write_down(team_job* j, CharacterController hero, Snapshot snap, vec3 way) noexcept:
-    """What is to be done, for one who has been entered."""
+    """Fill in the job of an acquired controller."""
     if not _is_plain(hero):
         j.params = NULL
         return
@@ -234,9 +239,10 @@ cdef inline void _write_down(team_job* j, CharacterController hero, Snapshot sna
 
 cdef int64_t _enter_alike(list heroes, const vector_rows* ways, int64_t i, Scene scene, Snapshot snap, team_job* jobs,
                           pool_batch* batch) noexcept:
-    """Enter the controllers from i on, as far as they are of one scene and nothing is wrong with them; where that ends.
+    """Acquire controllers from i on, while they share one scene and are valid; return the end.
 
-    The pool, if it has begun, moves them meanwhile, so nobody else's code runs here and no error is raised."""
+    The pool may already move them meanwhile, so no foreign code runs here and no error is raised.
+    """
     cdef CharacterController hero
     cdef int64_t n = len(heroes)
     cdef vec3 way
@@ -259,7 +265,7 @@ cdef int64_t _enter_alike(list heroes, const vector_rows* ways, int64_t i, Scene
 
 
 cdef inline int _look_again(const vector_rows* ways, int64_t i, vec3* way) except -1:
-    """A displacement, checked again: its owner may have changed it since."""
+    """Check a displacement again, because its owner may have changed it."""
     way[0] = row_load(ways, i)
     if not within(way[0], FARTHEST):
         raise ValueError(f"displacements were changed during the call: row {i} makes no sense")
@@ -282,7 +288,7 @@ cdef int _tell(list heroes, object displacements, double dt, double min_distance
 
 
 cdef int _check(const team_job* j, int64_t row) except -1:
-    """Whether the move that was made may take effect."""
+    """Check that the computed move may take effect."""
     raise_status(j.status)
     if v3_max_abs(j.trial.state.position) > FARTHEST:
         raise ValueError(f"displacements must not lead beyond {FARTHEST:g} m, as row {row} does, to "
@@ -291,47 +297,48 @@ cdef int _check(const team_job* j, int64_t row) except -1:
 
 
 def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distance=0.0):
-    """Move many controllers: one call, one release of the GIL.
+    """Move many controllers in one call, with one release of the GIL.
 
     Parameters
     ----------
     controllers : list or tuple of CharacterController
-        Different ones; of one scene or of several.
+        Different ones, of one scene or of several.
     displacements : (n, 3) array of floats
-        Wanted motions, metres, gravity included.
+        Desired motions, metres, gravity included.
     dt : float
-        Time that passes, seconds, >= 0.
+        Duration, seconds, >= 0.
     threads : int
-        How many threads may take part, this one among them; the results are the same for any
-        number. Small teams are done by fewer.
+        Largest number of threads, the calling one included. The results are the same for any
+        number, and small teams use fewer.
     out : (n,) array of uint8, optional
-        Where to write the flags; without it a new array is made.
+        Array for the flags; without it a new array is created.
     min_distance : float
-        A motion no longer than this is not begun, metres.
+        A motion of this length or less does not start, metres.
 
     Returns
     -------
     (n,) array of uint8
-        CollisionFlags. ``out``, when given.
+        CollisionFlags. ``out``, if given.
 
     Raises
     ------
     ValueError, TypeError
-        An argument makes no sense; nothing has changed. Should a callback or another thread
-        spoil ``out`` during the call, so that it cannot be written to, all have moved.
+        If an argument is invalid; nothing has changed. If a callback or another thread makes
+        ``out`` read-only during the call, all have moved.
     RuntimeError
-        Another thread uses one of the controllers, or it has been removed; nothing has changed.
+        If another thread uses one of the controllers, or one has been removed; nothing has changed.
 
     Notes
     -----
-    All move in the world as it is when the call begins; proxies follow when all have moved.
+    All moves read the snapshot of the start of the call. Proxies follow after all moves.
 
-    Controllers that collide or have callbacks are moved first, one after another in the order
-    given, by the calling thread: each meets those before it where they are now. What a callback
-    raises reaches the caller, and so does that one of them would be led too far; who was moved
-    before stays moved, the others have not moved. All the others move at the same time; when one
-    of them cannot, nobody moves at all, and they stay where they are, too, when a handler of
-    the logger 'pycct' raises what it makes of a warning: it hears each warning once.
+    Controllers that collide or have callbacks move first, one after another in the given order, in
+    the calling thread: each collides with the current positions of those before it. An exception in
+    a callback, or a position beyond the limits, reaches the caller; controllers that have moved
+    stay moved, and the others have not moved.
+
+    All other controllers move in parallel. If one of these moves fails, none takes effect. None
+    takes effect either if a handler of the logger 'pycct' raises; it receives each warning once.
     """
     cdef vector_rows ways
     cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
@@ -353,7 +360,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
     cdef uint8_t[::1] flags
     if not isinstance(controllers, (list, tuple)):
         raise TypeError(f"controllers must be a list or tuple, not {type(controllers).__name__}")
-    # A list of our own: nobody else changes it.
+    # A private list, which no other code changes.
     heroes = list(controllers)
     n = len(heroes)
     _held = as_vectors(displacements, "displacements", n, &ways)
@@ -377,7 +384,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
         t.jobs = jobs = room.jobs
         t.scratches = room.scratches if large else NULL
         while entered < n:
-            # One with all that can be wrong or new, and those after it that are like it.
+            # A controller that needs all checks, and similar ones after it.
             other = heroes[entered]
             if not isinstance(other, CharacterController):
                 raise TypeError(f"controllers must be CharacterControllers, not {type(other).__name__}")
@@ -394,7 +401,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
                 snap = snaps[scene] = scene.snapshot()
             _write_down(&jobs[entered - 1], hero, snap, way)
             if entered == 1 and many > 1 and (n >= MANY or pool_worth_waking(n, room.pace)):
-                # The others may begin.
+                # The workers may start.
                 begun = True
                 pool_begin(&batch, _move_some, &t, n, CHUNK, many)
                 pool_wake(&batch)
@@ -412,7 +419,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
                 pool_run_brief(_move_some, &t, n - done, CHUNK, many, &room.pace)
         if listened:
             _tell(heroes, _held, time, least)
-        # Before anything takes effect.
+        # Before any move takes effect.
         if t.odd > 0:
             for i in range(n):
                 if jobs[i].params != NULL:
@@ -459,7 +466,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
 
 
 cdef list _team_of(object controllers):
-    """A list of our own of different controllers."""
+    """Return a private list of different controllers."""
     cdef list heroes
     if not isinstance(controllers, (list, tuple)):
         raise TypeError(f"controllers must be a list or tuple, not {type(controllers).__name__}")
@@ -475,7 +482,7 @@ cdef list _team_of(object controllers):
 
 
 cdef Scene _scene_of(list heroes):
-    """The one scene of these controllers."""
+    """Return the one scene of these controllers."""
     cdef Scene scene = None
     for hero in heroes:
         if scene is not None and (<CharacterController>hero).scene is not scene:
@@ -487,21 +494,21 @@ cdef Scene _scene_of(list heroes):
 
 
 def save_many(controllers, *, moving=False):
-    """Everything that these controllers are, as bytes; `restore_many` takes them back.
+    """Return the state of these controllers as bytes for `restore_many`.
 
     Parameters
     ----------
     controllers : list or tuple of CharacterController
         Different ones.
     moving : bool
-        Save the kinematic and dynamic actors and the obstacles of the scene too: poses, layers
-        and behaviors, by id. The controllers must be of one scene then. Shapes and proxies of
+        Also save the kinematic and dynamic actors and the obstacles of the scene: poses, layers and
+        behaviors, by id. All controllers must then belong to one scene. Shapes and proxies of
         controllers are not saved.
 
     Returns
     -------
     bytes
-        Little-endian; the same on every machine. Callbacks and ``user_data`` are not in it.
+        Little-endian; the same on every machine. They contain no callbacks and no ``user_data``.
     """
     cdef list heroes = _team_of(controllers)
     cdef CharacterController hero
@@ -523,13 +530,13 @@ def save_many(controllers, *, moving=False):
             field_int64(&cur, &hero.id)
             parameters_bytes(&cur, &hero.params)
             state_bytes(&cur, &hero.now.state)
-    # No view may be left: the array grows.
+    # The array grows, which needs all views to be gone.
     room = None
     body += carried
     return saves.seal_in_place(body, saves.TEAM_MAGIC)
 
 
-# A controller as bytes have it.
+# A saved controller.
 cdef struct team_member:
     int64_t id
     controller_params params
@@ -537,23 +544,23 @@ cdef struct team_member:
 
 
 def restore_many(controllers, data):
-    """Make controllers what `save_many` has saved, all of them or none.
+    """Restore the states of `save_many`, all of them or none.
 
     Parameters
     ----------
     controllers : list or tuple of CharacterController
-        As many as were saved, in the same order. They keep their ids; where one stood on another
-        of them, it stands on the one in its place.
+        The same number as saved, in the same order. They keep their ids. A controller that stood on
+        another one of them stands on the one in its place.
     data : bytes
-        From `save_many` of this results version. Moving actors that were saved are put back too.
+        From `save_many` of this results version. Saved moving actors are restored too.
 
     Raises
     ------
     ValueError
-        The data is damaged or of another number of controllers, or it moves an actor that the
-        scene does not have any more; nothing has changed.
+        If the data is damaged or of another number of controllers, or moves an actor that has been
+        removed; nothing has changed.
     RuntimeError
-        Another thread uses one of the controllers, or it has been removed; nothing has changed.
+        If another thread uses one of the controllers, or one has been removed; nothing has changed.
     """
     cdef list heroes = _team_of(controllers), found = [], taken = []
     cdef const uint8_t[::1] body = saves.unseal(data, saves.TEAM_MAGIC)

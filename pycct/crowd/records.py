@@ -1,4 +1,4 @@
-"""Records of many characters, as NumPy types."""
+"""NumPy types of the records of crowds."""
 
 from typing import Any, NamedTuple
 
@@ -7,22 +7,22 @@ import numpy.typing as npt
 
 _VECTOR = ("<f8", (3,))
 
-# A collision of a move, as `Crowd.hits` tells it.
+# A collision of a move, as returned by `Crowd.hits`.
 HITS = np.dtype(
     [
-        ("index", "<i8"),  # of the character in the crowd
-        ("id", "<i8"),  # of the character
-        ("actor", "<i8"),  # what was hit: one of these three, the others are -1
+        ("index", "<i8"),  # index of the character in the crowd
+        ("id", "<i8"),  # id of the character
+        ("actor", "<i8"),  # the object that was hit: one of these three ids, the others are -1
         ("controller", "<i8"),
         ("obstacle", "<i8"),
-        ("triangle", "<i8"),  # as you numbered it, -1: none
-        ("data", "<i8"),  # the number that the mesh has for the triangle
+        ("triangle", "<i8"),  # in the order of your triangles, -1: none
+        ("data", "<i8"),  # the mesh's triangle_data of the triangle
         ("position", *_VECTOR),
         ("normal", *_VECTOR),
         ("direction", *_VECTOR),
         ("length", "<f8"),
         ("distance", "<f8"),
-        ("along", "<f8"),  # place on the axis, 0 bottom to 1 top
+        ("along", "<f8"),  # position on the axis, 0 bottom to 1 top
         ("pass_", "u1"),  # Pass
         ("dynamic", "?"),
         ("has_data", "?"),
@@ -48,7 +48,7 @@ GROUND = np.dtype(
     align=True,
 )
 
-# What a move cost, as `Crowd.stats` tells it.
+# Costs of a move, as returned by `Crowd.stats`.
 STATS = np.dtype(
     [
         ("iterations", "<i8"),
@@ -63,9 +63,10 @@ STATS = np.dtype(
 
 
 class GroundArrays(NamedTuple):
-    """What is below each of n characters.
+    """The ground below each of n characters.
 
-    Where ``hit`` is False: distance is the one asked for, ids and triangles -1, the rest zero.
+    Where ``hit`` is False, distance is the distance of the search, ids and triangles are -1, and
+    the rest is zero.
     """
 
     hit: npt.NDArray[np.bool_]
@@ -83,5 +84,5 @@ class GroundArrays(NamedTuple):
 
 
 def ground_arrays(rows: npt.NDArray[Any]) -> GroundArrays:
-    """Columns of GROUND rows."""
+    """Return the columns of GROUND rows."""
     return GroundArrays(*(rows[name] for name in GroundArrays._fields))

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The sweep/slide controller as Python sees it."""
+"""Python class of the sweep/slide controller."""
 from pycct.cube_world.cubes cimport CubeWorld
 from pycct.cube_world.slide_step cimport slide_runner
 from pycct.geometry.vec cimport vec3
@@ -9,8 +9,8 @@ cdef class SweepSlideController:
     cdef slide_runner data
     cdef readonly CubeWorld world
     cdef public object user_data
-    cdef bint _busy                 # a thread is inside a call that changes the data
-    cdef bint _warned               # the bumps ran out once already
+    cdef bint _busy                 # a thread is in a call that changes the data
+    cdef bint _warned               # the log has warned about used-up bumps
     cdef object __weakref__
 
     cdef int _enter(self) except -1

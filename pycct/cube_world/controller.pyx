@@ -1,5 +1,8 @@
 # cython: language_level=3
-"""The sweep/slide controller: arguments, answers, errors, log lines. The arithmetic is in slide_step."""
+"""The sweep/slide controller: arguments, results, errors, log lines.
+
+slide_step does the arithmetic.
+"""
 import logging
 
 import numpy as np
@@ -75,7 +78,7 @@ from pycct.cube_world.records import (
 
 log = logging.getLogger("pycct.slide")
 
-# Largest coordinate at which a runner may be put (m), largest speed (m/s), longest step (s).
+# Largest coordinate of a runner (m), largest speed (m/s), longest step (s).
 cdef double PLACE_LIMIT = 1e6
 cdef double SPEED_LIMIT = 1e6
 cdef double DT_LIMIT = 10.0
@@ -127,7 +130,7 @@ cdef double _duration(object value) except? -1.0:
 
 
 cdef double _cosine(double degrees) noexcept:
-    """The cosine from its series: the same bits on every machine, unlike the C library's."""
+    """Cosine by its series, so that every machine returns the same bits, unlike the C library."""
     cdef double x, term = 1.0, total = 1.0
     cdef int k
     if degrees == 45.0:
@@ -267,88 +270,88 @@ cdef void _one_visit(void* context, const candidate* c) noexcept nogil:
 
 @cython.final
 cdef class SweepSlideController:
-    """A character that sweeps and slides through a `CubeWorld`, the Quake way (SLIDE; RULES 11).
+    """A character that sweeps and slides through a `CubeWorld` (SLIDE; RULES 11).
 
-    Y is up, the anchor is the feet: the lowest point of an upright capsule. `step` alone
-    makes a playable character: it walks, slides, falls, lands, snaps down steps and jumps.
+    Y is up, and the anchor is the feet: the lowest point of an upright capsule. `step` alone makes
+    a playable character, which walks, slides, falls, lands, snaps down steps and jumps.
 
     Parameters
     ----------
     world : CubeWorld
     feet : sequence of 3 float
-        Where it spawns, metres. If that overlaps something it is pushed out at once, and to
-        skin distance where there is room.
+        Spawn position, metres. Depenetration resolves an overlap there at once, to skin distance
+        where space allows.
     radius, half_height : float
-        Metres; half_height is half the distance between the sphere centres, 0 makes a
-        sphere. Total height 2 * radius + 2 * half_height.
+        Metres; half_height is half the distance between the sphere centres, and 0 makes a sphere.
+        The total height is 2 * radius + 2 * half_height.
     skin_width : float, optional
-        Gap that is kept to every surface, along its normal (SLIDE 1.4), metres. Default
+        Gap to every surface, along its normal (SLIDE 1.4), metres. The default is
         ``max(0.01, 0.1 * radius)``: 0.03 for a radius of 0.3.
     max_bumps : int, default 4
         Slide iterations in one frame (SLIDE 4.1).
     max_clip_planes : int, default 5
-        Planes that one frame's motion is clipped against.
+        Most clipping planes of one frame.
     stop_epsilon : float, default 0.001
-        Share of the step below which the remaining motion is dropped, and share of the
-        speed (at most 0.001 m/s) below which a component of the velocity is.
+        A remaining motion below this share of the step is dropped. A velocity component below this
+        share of the speed (at most 0.001 m/s) is dropped.
     overclip : float, default 1.001
-        How much of the motion into a plane is taken away.
+        Factor of the motion into a plane that clipping removes.
     max_walkable_angle : float, default 45
         Steepest ground to stand on, degrees.
     walkable_normal_y : float, default 0.7071
-        The same as the cosine of the angle; give one of the two.
+        Cosine of that angle; pass one of the two.
     ground_grace_time : float, default 0.1
-        Seconds for which it still counts as grounded after it has left the ground.
+        Time for which the character counts as grounded after it has left the ground, seconds.
     ground_probe_margin : float, default 0.01
-        Metres beyond the skin that the ground may be away.
+        Largest distance of the ground beyond the skin, metres.
     probe_radius_scale : float, default 0.9
         Radius of the ground probe, in radii.
     step_height : float, default 0.5
-        How far down it is snapped to the ground that it walks off, metres; 0: only over
-        the gap that the probe margin leaves. It does not climb steps: up it jumps.
+        Longest snap down to the ground when the character walks off a step, metres. 0 allows only
+        the gap of the probe margin. The character does not climb steps; it jumps.
     gravity : float, default 20
         m/s2, downwards.
     jump_speed : float, default 7
-        m/s: a jump is ``jump_speed**2 / (2 * gravity)`` high, 1.225 m, one cube.
+        m/s. A jump is ``jump_speed**2 / (2 * gravity)`` high: 1.225 m, one cube.
     max_fall_speed : float, default 60
         m/s.
     max_depen_iters : int, default 4
-        Rounds of pushes of one depenetration (SLIDE 6.2).
+        Rounds of one depenetration (SLIDE 6.2).
     min_depen_dist : float, default 0.001
-        Overlap that neither is pushed nor counts as a failure, metres.
+        Overlaps up to this depth are neither resolved nor failures, metres.
     max_depen_clamp : float, default 1
         Longest push of one round, metres.
     stuck_frames_limit : int or None, default 10
-        Depenetrate after more than this many frames with a wish but without motion;
-        0 or None: never.
+        Depenetrate after more than this many frames with a wish but without motion; 0 or None:
+        never.
     jitter_frames : int, default 30
-        How many of the last positions `jitter_score` is the variance of; at most 120.
+        Number of positions in the variance of `jitter_score`; at most 120.
     tie_epsilon : float, default 1e-6
-        Hits this close, as a share of the motion, count as simultaneous: the lower id wins.
+        Hits within this share of the motion count as simultaneous: the lower id wins.
     ccd : bool, default True
-        Sweep. False moves at once and pushes out afterwards, for comparison: it tunnels.
+        Sweep. False moves first and pushes out afterwards, for comparison: it tunnels.
     flatten_walls : bool, default True
-        What is too steep to walk on stops a character without lifting it.
+        Surfaces too steep to walk on stop a character without lifting it.
     merge_faces : bool, default True
-        Cubes side by side have one face: nobody, not even who is closer than the skin,
-        snags on the edge between them.
+        Adjacent cubes form one face, so no character snags on the edge between them, even closer
+        than the skin.
     hysteresis : bool, default True
-        A motion that the clipping has turned back, against what was asked, stops dead.
+        The motion stops if clipping has turned it back against the wish.
     user_data : object, optional
 
     Raises
     ------
     TypeError, ValueError
-        Naming the argument.
+        With the name of the argument.
 
     Notes
     -----
-    The same arguments give the same bits, whatever the order in which the world was
-    built, the thread or the process; see `position_hash`.
+    The same arguments return the same bits, for any order of insertion into the world, any thread
+    and any process; see `position_hash`.
 
-    **Thread safety.** A runner belongs to one thread at a time; a second one that comes
-    while it moves gets RuntimeError. `step` releases the GIL. Many runners may share a
-    world, and the world may be changed meanwhile.
+    **Thread safety.** A runner belongs to one thread at a time; a second thread gets RuntimeError
+    while it moves. `step` releases the GIL. Many runners may share a world, and the world may
+    change meanwhile.
 
     Examples
     --------
@@ -410,7 +413,7 @@ cdef class SweepSlideController:
             self._busy = False
 
     cdef int _check(self) except -1:
-        """Before reading: nobody may be writing, and the object must have been made."""
+        """Check before a read that no thread is writing and that the object is initialised."""
         if self._busy:
             raise RuntimeError("this runner is in use by another thread")
         if self.world is None:
@@ -418,7 +421,7 @@ cdef class SweepSlideController:
         return 0
 
     cdef int _place(self, vec3 feet, bint spawning) except -1:
-        """Put it somewhere and push it out of what is there. The runner is entered."""
+        """Place the runner and resolve overlaps. The caller has entered the runner."""
         cdef _Grid grid
         cdef slide_state* s = &self.data.state
         s.feet = feet
@@ -444,19 +447,19 @@ cdef class SweepSlideController:
     # ------------------------------------------------------------ moving
 
     def step(self, wish_velocity, dt=1.0 / 60.0, jump=False):
-        """One frame: move, slide, fall, land, snap.
+        """Step one frame: move, slide, fall, land, snap.
 
         Parameters
         ----------
         wish_velocity : sequence of 3 float
-            m/s. x and z are the velocity that is wished for on the ground and in the air;
-            y > 0 asks for a jump, anything else in y is ignored. On ground the wish is laid
-            along the slope at its own speed.
+            m/s. x and z are the desired velocity on the ground and in the air. y > 0 requests a
+            jump, and any other y is ignored. On the ground the wish is turned along the slope, at
+            its own speed.
         dt : float, default 1/60
             Seconds, > 0 and at most 10.
         jump : bool, default False
-            Another way to ask for a jump. It happens when the runner is grounded, the
-            grace time included, which a jump uses up; held on, it jumps again on landing.
+            Another way to request a jump. The runner jumps if it is grounded or within the grace
+            time, which a jump ends. If held, it jumps again on landing.
 
         Returns
         -------
@@ -466,9 +469,9 @@ cdef class SweepSlideController:
         Raises
         ------
         TypeError, ValueError
-            When an argument makes no sense; nothing has changed then.
+            If an argument is invalid; nothing has changed then.
         RuntimeError
-            When another thread is using this runner.
+            If another thread uses this runner.
         """
         cdef vec3 wish = _speed(wish_velocity, "wish_velocity")
         cdef double seconds = _duration(dt)
@@ -490,12 +493,12 @@ cdef class SweepSlideController:
         return from_vec3(feet)
 
     def run(self, wish_velocities, dt=1.0 / 60.0, jump=None):
-        """Many frames in one call, the GIL released once; no log lines but the last frame's.
+        """Step many frames in one call, with one release of the GIL; only the last frame is logged.
 
         Parameters
         ----------
         wish_velocities : array_like, shape (n, 3)
-            m/s, one row a frame.
+            m/s, one row for each frame.
         dt : float, default 1/60
             Seconds.
         jump : array_like of bool, shape (n,), optional
@@ -535,7 +538,7 @@ cdef class SweepSlideController:
         return positions, hashes
 
     def sweep_and_slide(self, velocity, dt=1.0 / 60.0):
-        """The bare slide of SLIDE 4.3: no gravity, ground, snap or frame count.
+        """Slide without gravity, ground, snap and frame count (SLIDE 4.3).
 
         Parameters
         ----------
@@ -570,13 +573,13 @@ cdef class SweepSlideController:
         return from_vec3(v)
 
     def teleport(self, feet):
-        """Put it somewhere else, at rest, and push it out of what is there (SLIDE 6.1).
+        """Move to another position, at rest, and resolve overlaps there (SLIDE 6.1).
 
         Returns
         -------
         bool
-            False when it could not be freed there: then it is back at its last safe
-            position, or left as it is where no safe position is known.
+            False if an overlap remained there. The runner is then back at its last safe position,
+            or stays if there is none.
         """
         self._check()
         cdef vec3 at = _placed(feet, "feet")
@@ -589,12 +592,12 @@ cdef class SweepSlideController:
         return not self.data.trace.depen_failed
 
     def depenetrate(self):
-        """Push it out of what it overlaps, else back to the last safe position (SLIDE 6.2, 6.3).
+        """Resolve overlaps, or return to the last safe position (SLIDE 6.2, 6.3).
 
         Returns
         -------
         bool
-            Whether it is free where it is now, or back where it was safe.
+            Whether the runner is free, here or at its last safe position.
         """
         cdef _Grid grid
         self._check()
@@ -610,14 +613,14 @@ cdef class SweepSlideController:
         return bool(not self.data.trace.depen_failed or self.data.trace.depen_reverted)
 
     def configure(self, **knobs):
-        """Change constructor arguments (all but world, feet, user_data) of a living runner.
+        """Change constructor arguments (all but world, feet, user_data) of an existing runner.
 
-        The feet stay. Who has grown into something is pushed out by `depenetrate`.
+        The feet stay. `depenetrate` resolves overlaps of a runner that has grown.
 
         Raises
         ------
         TypeError, ValueError
-            For an unknown name or a value that makes no sense; nothing has changed then.
+            For an unknown name or an invalid value; nothing has changed then.
         """
         for name in knobs:
             if name not in KNOBS:
@@ -641,7 +644,7 @@ cdef class SweepSlideController:
 
     @property
     def config(self):
-        """Every knob and its present value, as a new dict."""
+        """Every knob and its current value, as a new dict."""
         self._check()
         cdef slide_config c = self.data.config
         return {
@@ -666,7 +669,7 @@ cdef class SweepSlideController:
 
     @property
     def velocity(self):
-        """m/s. Settable: x and z last until the next wish; y > 0 throws it up like a jump."""
+        """m/s. Settable: x and z last until the next wish; y > 0 starts a rise like a jump."""
         self._check()
         return from_vec3(self.data.state.velocity)
 
@@ -698,7 +701,7 @@ cdef class SweepSlideController:
 
     @property
     def skin_width(self):
-        """Gap kept to every surface, metres."""
+        """Gap to every surface, metres."""
         self._check()
         return self.data.config.skin
 
@@ -716,25 +719,25 @@ cdef class SweepSlideController:
 
     @property
     def on_surface(self):
-        """On walkable ground right now, without grace."""
+        """On walkable ground now, without grace time."""
         self._check()
         return bool(self.data.state.on_surface)
 
     @property
     def rising(self):
-        """On the way up of a jump or a throw."""
+        """Rising in a jump or after an upward velocity."""
         self._check()
         return bool(self.data.state.rising)
 
     @property
     def wedged(self):
-        """Held up between surfaces none of which is walkable; it may jump from there."""
+        """Stopped between surfaces that are not walkable; the runner may jump from there."""
         self._check()
         return bool(self.data.state.wedged)
 
     @property
     def ground(self):
-        """What the last probe found: `GroundResult`."""
+        """Result of the last probe: `GroundResult`."""
         self._check()
         cdef ground_result r = self.data.state.ground
         return GroundResult(bool(r.hit), bool(r.walkable), from_vec3(r.normal), r.distance, r.id)
@@ -748,30 +751,30 @@ cdef class SweepSlideController:
 
     @property
     def last_safe_position(self):
-        """Where a failed depenetration goes back to, None while there is none."""
+        """Position for failed depenetrations, None if there is none yet."""
         self._check()
         return from_vec3(self.data.state.last_safe) if self.data.state.has_safe else None
 
     @property
     def frame(self):
-        """Steps made."""
+        """Number of steps."""
         self._check()
         return self.data.state.frame
 
     def probe_ground(self, distance=None):
-        """Look for ground straight below (SLIDE 5.2).
+        """Search for ground straight below (SLIDE 5.2).
 
         Parameters
         ----------
         distance : float, optional
-            How far down, metres; default: as a step looks, skin and margin measured along the
+            Length of the probe, metres. The default is that of a step: skin and margin, along the
             steepest walkable normal.
 
         Returns
         -------
         GroundResult
-            Its distance is that from the capsule's own surface straight down: at rest on a level
-            floor the skin, on a slope the skin / normal y.
+            Its distance counts straight down from the capsule's own surface: at rest it is the skin
+            on a level floor, and the skin / normal y on a slope.
         """
         cdef double reach
         cdef _Grid grid
@@ -787,7 +790,7 @@ cdef class SweepSlideController:
         return GroundResult(bool(r.hit), bool(r.walkable), from_vec3(r.normal), r.distance, r.id)
 
     def sweep(self, delta):
-        """First contact of the capsule, grown by the skin, on a motion from here; nothing changes.
+        """First contact of the capsule, grown by the skin, along a motion; nothing changes.
 
         Parameters
         ----------
@@ -813,7 +816,7 @@ cdef class SweepSlideController:
         return _hit_record(hit)
 
     cdef list _touching(self, double extra, void* context):
-        """Ids within the radius plus extra, and the nearest box of all that were looked at."""
+        """Ids within the radius plus extra, and the nearest of all tested boxes."""
         cdef _near_context* near = <_near_context*>context
         cdef _Grid grid
         cdef vec3 feet = self.data.state.feet
@@ -847,13 +850,13 @@ cdef class SweepSlideController:
 
     @property
     def contacts(self):
-        """Ids of what the capsule touches: within the skin and a millimetre; sorted."""
+        """Ids of touched boxes: within the skin and a millimetre; sorted."""
         cdef _near_context near
         self._check()
         return self._touching(self.data.config.skin + 0.001, &near)
 
     def overlaps(self):
-        """What the capsule itself overlaps: a list of `OverlapResult`, by id."""
+        """Overlaps of the capsule itself: a list of `OverlapResult`, by id."""
         cdef _near_context near
         cdef _one_context one
         cdef _Grid grid
@@ -882,7 +885,9 @@ cdef class SweepSlideController:
 
     @property
     def closest_pair(self):
-        """The nearest box within a metre: (point on the axis, point on the box, id), or None (SLIDE 2.4)."""
+        """The nearest box within a metre: (point on the axis, point on the box, id), or None (SLIDE
+        2.4).
+        """
         cdef _near_context near
         self._check()
         self._touching(1.0, &near)
@@ -892,7 +897,7 @@ cdef class SweepSlideController:
 
     @property
     def sweep_mark(self):
-        """The last frame's first sweep: `SweepMark` (start, end, hit point), or None without one."""
+        """The first sweep of the last frame: `SweepMark` (start, end, hit point), or None."""
         self._check()
         if self.data.trace.n_bumps == 0:
             return None
@@ -902,7 +907,7 @@ cdef class SweepSlideController:
 
     @property
     def ground_arrow(self):
-        """From the feet one metre along the ground's normal: (start, end), or None off the ground."""
+        """From the feet one metre along the ground normal: (start, end), or None off the ground."""
         self._check()
         if not self.data.state.on_surface:
             return None
@@ -911,7 +916,7 @@ cdef class SweepSlideController:
 
     @property
     def slide_iterations(self):
-        """The last frame's bumps: a tuple of `SlideIteration`."""
+        """Bumps of the last frame: a tuple of `SlideIteration`."""
         self._check()
         return tuple([
             SlideIteration(self.data.trace.bumps[i].t, from_vec3(self.data.trace.bumps[i].hit.normal),
@@ -921,13 +926,13 @@ cdef class SweepSlideController:
 
     @property
     def bumps(self):
-        """How often the last frame's slide met something."""
+        """Number of hits of the last frame's slide."""
         self._check()
         return self.data.trace.n_hits
 
     @property
     def bumps_exhausted(self):
-        """Whether motion was left when the last frame's bumps were used up."""
+        """Whether motion remained when the last frame's bumps were used up."""
         self._check()
         return bool(self.data.trace.exhausted)
 
@@ -939,7 +944,7 @@ cdef class SweepSlideController:
 
     @property
     def depen_triggered_this_frame(self):
-        """Whether the last frame (or spawn, teleport) depenetrated or went back."""
+        """Whether the last frame (or spawn, teleport) depenetrated or returned to safety."""
         self._check()
         return bool(self.data.trace.depen_pushed or self.data.trace.depen_reverted)
 
@@ -958,13 +963,13 @@ cdef class SweepSlideController:
 
     @property
     def depenetrations(self):
-        """How often it has been pushed out or sent back since it was made."""
+        """Number of depenetrations and returns since the start."""
         self._check()
         return self.data.state.depenetrations
 
     @property
     def snap_distance(self):
-        """How far the last frame snapped down, metres."""
+        """Length of the last frame's snap down, metres."""
         self._check()
         return self.data.trace.snap_distance
 
@@ -976,13 +981,13 @@ cdef class SweepSlideController:
 
     @property
     def frames_grounded(self):
-        """Frames spent grounded."""
+        """Number of grounded frames."""
         self._check()
         return self.data.state.frames_grounded
 
     @property
     def frames_airborne(self):
-        """Frames spent in the air."""
+        """Number of frames in the air."""
         self._check()
         return self.data.state.frames_airborne
 
@@ -994,7 +999,7 @@ cdef class SweepSlideController:
 
     @property
     def penetration(self):
-        """Depth of the deepest overlap of the capsule, metres, 0 when it is free."""
+        """Depth of the deepest overlap of the capsule, metres; 0 without one."""
         return max([o.depth for o in self.overlaps()], default=0.0)
 
     @property
@@ -1020,7 +1025,7 @@ cdef class SweepSlideController:
         return slide_hash(&self.data.state)
 
     def hud(self):
-        """The debug block of SLIDE 7.1, six lines under a heading, with live values."""
+        """The debug block of SLIDE 7.1: a heading and six lines with live values."""
         self._check()
         cdef slide_state* s = &self.data.state
         cdef vec3 n = s.ground_normal if s.grounded else v3(0.0, 0.0, 0.0)
@@ -1082,7 +1087,7 @@ cdef class SweepSlideController:
                 log.debug("[SNAP] Snapped down by %.3f", self.data.trace.snap_distance)
             log.debug("[HASH] frame=%d 0x%08X", self.data.state.frame, slide_hash(&self.data.state))
         if self.data.trace.exhausted:
-            # A warning once per runner, else a tight spot would fill the log.
+            # A runner warns once, so that a narrow place does not fill the log.
             log.log(logging.DEBUG if self._warned else logging.WARNING, "[Slide] hit max iterations (%d)",
                     self.data.config.max_bumps)
             self._warned = True
@@ -1099,18 +1104,18 @@ cdef class SweepSlideController:
         raise TypeError("a SweepSlideController cannot be pickled; save() gives its state as bytes")
 
     def save(self):
-        """All that a runner knows but its world and user_data, as bytes for `restore`."""
+        """State of the runner without its world and user_data, as bytes for `restore`."""
         self._check()
         return STATE_MARK + (<const char*>&self.data.config)[:sizeof(slide_config)] + (
             <const char*>&self.data.state)[:sizeof(slide_state)]
 
     def restore(self, data):
-        """Go back to a saved state; the runs that follow have the same bits.
+        """Restore a saved state; the runs that follow have the same bits.
 
         Raises
         ------
         TypeError, ValueError
-            When the data did not come from `save` of the same version; nothing has changed then.
+            If the data is not from `save` of the same version; nothing has changed then.
         """
         cdef slide_state s
         cdef slide_config c
@@ -1141,7 +1146,7 @@ cdef class SweepSlideController:
             fine = fine and v3_finite(s.recent[i]) and v3_max_abs(s.recent[i]) <= 1e12
         if not fine:
             raise ValueError("data is damaged")
-        # Flags must be 0 or 1 whatever the bytes said.
+        # Damaged bytes must not leave flags other than 0 or 1.
         s.grounded = s.grounded != 0
         s.on_surface = s.on_surface != 0
         s.rising = s.rising != 0
@@ -1225,20 +1230,19 @@ cdef list _checked_runners(object runners):
 
 
 def step_many(runners, wish_velocities, dt=1.0 / 60.0, jump=None, threads=1):
-    """One `SweepSlideController.step` for many runners, the GIL released once.
+    """Step many runners by one frame, with one release of the GIL.
 
     Parameters
     ----------
     runners : sequence of SweepSlideController
-        Each at most once; they may live in different worlds. They do not collide with
-        each other.
+        Each at most once. They may have different worlds and do not collide with each other.
     wish_velocities : array_like, shape (n, 3)
         m/s.
     dt : float, default 1/60
         Seconds.
     jump : array_like of bool, shape (n,), optional
     threads : int, default 1
-        The result does not depend on it.
+        Number of threads; the result does not depend on it.
 
     Returns
     -------
@@ -1248,9 +1252,9 @@ def step_many(runners, wish_velocities, dt=1.0 / 60.0, jump=None, threads=1):
     Raises
     ------
     TypeError, ValueError
-        When an argument makes no sense; nobody has moved then.
+        If an argument is invalid; no runner has moved then.
     RuntimeError
-        When a runner is in use by another thread; nobody has moved then.
+        If another thread uses a runner; no runner has moved then.
     """
     cdef list all_runners = _checked_runners(runners)
     cdef Py_ssize_t n = len(all_runners), i, entered = 0
@@ -1310,7 +1314,7 @@ cdef aabb _box_argument(lo, hi) except *:
 
 
 def closest_point_on_segment(a, b, p):
-    """The point of the segment a b nearest to p; a when they are one point (SLIDE 2.2)."""
+    """The point of the segment a b nearest to p; a if both are one point (SLIDE 2.2)."""
     return from_vec3(point_segment(_placed(p, "p"), _placed(a, "a"), _placed(b, "b")).on_b)
 
 
@@ -1336,14 +1340,14 @@ def closest_points_segment_aabb(a, b, box_min, box_max):
 
 
 def segment_aabb_sweep(start, delta, box_min, box_max):
-    """The slab test: where the segment from start to start + delta enters a box (SLIDE 3.5).
+    """The slab test: entry of the segment from start to start + delta into a box (SLIDE 3.5).
 
     Returns
     -------
     tuple or None
-        (t, normal): t in [0, 1] and the axis normal of the face that was entered last; a
-        start inside gives t 0 and the face that was passed last on the way there. None:
-        no hit; so also for a start on the surface that goes away, and for no motion.
+        (t, normal): t in [0, 1], and the axis normal of the face that was entered last. A start
+        inside returns t 0 and the face that was passed last before. None without a hit, for a start
+        on the surface that moves away, and without motion.
     """
     cdef aabb b = _box_argument(box_min, box_max)
     cdef vec3 p = _placed(start, "start")
@@ -1376,7 +1380,7 @@ def segment_aabb_sweep(start, delta, box_min, box_max):
 
 
 def clip_velocity(velocity, normal, overbounce=1.001, stop_epsilon=0.001):
-    """Take from a velocity what goes into a plane (SLIDE 4.2).
+    """Remove the part of a velocity that points into a plane (SLIDE 4.2).
 
     Parameters
     ----------
@@ -1406,7 +1410,9 @@ cdef vec3 _normal(value, str name) except *:
 
 
 def clip_velocity_multi_plane(velocity, planes, overbounce=1.001, stop_epsilon=0.001):
-    """Clip a velocity against several planes: single planes first, then creases (SLIDE 4.4, RULES 11).
+    """Clip a velocity against several planes (SLIDE 4.4, RULES 11).
+
+    Single planes come first, then creases.
 
     Parameters
     ----------
@@ -1418,7 +1424,7 @@ def clip_velocity_multi_plane(velocity, planes, overbounce=1.001, stop_epsilon=0
     Returns
     -------
     tuple of 3 float
-        Zero when every way is blocked.
+        Zero if every direction is blocked.
     """
     cdef vec3[PLANES_CAP] normals
     cdef int n = 0
@@ -1434,10 +1440,10 @@ def clip_velocity_multi_plane(velocity, planes, overbounce=1.001, stop_epsilon=0
 
 
 def capsule_aabb_overlap(feet, radius, half_height, box_min, box_max):
-    """An upright capsule against a box (SLIDE 2.5): `OverlapResult`.
+    """Overlap of an upright capsule and a box (SLIDE 2.5): `OverlapResult`.
 
-    A capsule whose axis enters the box leaves it along the axis that costs least, all of
-    the axis counted.
+    If the axis enters the box, the exit is along the coordinate axis with the shortest way for the
+    whole segment.
     """
     cdef aabb b = _box_argument(box_min, box_max)
     cdef vec3 p = _placed(feet, "feet")
@@ -1450,7 +1456,7 @@ def capsule_aabb_overlap(feet, radius, half_height, box_min, box_max):
 def sweep_capsule_aabb(feet, radius, half_height, delta, box_min, box_max):
     """First contact of an upright capsule with a box, exact (SLIDE 3.4, RULES 11): `SweepHit`.
 
-    An overlap at the start stops motion further in, at t 0, and lets motion out pass.
+    An overlap at the start blocks a motion further in, at t 0, and allows a motion out.
     """
     cdef aabb b = _box_argument(box_min, box_max)
     cdef vec3 p = _placed(feet, "feet")

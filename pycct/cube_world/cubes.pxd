@@ -1,10 +1,10 @@
 # cython: language_level=3
-"""A world of unit cubes and free boxes, found through two spatial hashes.
+"""A world of unit cubes and free boxes with two spatial hashes.
 
-Cubes live in bricks of 4 x 4 x 4 cells, one bit a cell, so a solid chunk of a voxel
-game costs a quarter of a byte per cube and fits the first-level cache. A cube's id is
-its cell written as one number; a box's id is a digest of its geometry. No id depends
-on the order of insertion, so 'the lower id wins' is a geometric rule.
+Cubes are stored in bricks of 4 x 4 x 4 cells, one bit a cell, so a solid chunk of a voxel game
+costs a quarter of a byte per cube and fits the first-level cache. A cube's id is its cell as one
+number; a box's id is a digest of its geometry. No id depends on the order of insertion, so 'the
+lower id wins' is a geometric rule.
 """
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
@@ -33,8 +33,8 @@ cdef struct free_box:
     bint turned                 # rotation is not the identity
 
 
-# Everything a query reads. It belongs to one ``_Grid`` object and is not changed
-# while that object has users.
+# Data of all queries. It belongs to one ``_Grid`` object and does not change while that object has
+# users.
 cdef struct cube_grid:
     brick* bricks               # (n_slots)
     int64_t n_slots             # power of two, 0 at first
@@ -50,18 +50,18 @@ cdef struct cube_grid:
     aabb bounds                 # contains every cube and box (does not shrink); empty: lo > hi
 
 
-# What a visitor is shown.
+# Argument of a visitor.
 cdef struct candidate:
     int64_t id
-    vec3 lo                     # the cube, the unturned box, or the bounds of a turned one
+    vec3 lo                     # the cube, the unrotated box, or the bounds of a rotated one
     vec3 hi
     const free_box* box         # NULL for a cube
 
 
 ctypedef void (*visitor)(void* context, const candidate* c) noexcept nogil
 
-# Calls ``visit`` once for every cube and free box whose bounds touch ``span``, in no
-# particular order. The span must be finite.
+# Calls ``visit`` once for every cube and free box whose bounds touch ``span``, in no particular
+# order. The span must be finite.
 cdef void grid_visit(const cube_grid* g, aabb span, visitor visit, void* context) noexcept nogil
 cdef bint grid_solid(const cube_grid* g, int64_t x, int64_t y, int64_t z) noexcept nogil
 
@@ -82,7 +82,7 @@ cdef inline int64_t floor_int(double x) noexcept nogil:
 
 cdef class _Grid:
     cdef cube_grid data
-    cdef Py_ssize_t users       # moves in flight that read it
+    cdef Py_ssize_t users       # moves in flight that read this grid
 
 
 cdef class CubeWorld:
@@ -91,8 +91,8 @@ cdef class CubeWorld:
     cdef readonly unsigned long long revision
     cdef object __weakref__
 
-    # The picture of the world as it is now, and giving it back. The caller holds the GIL
-    # (or is attached to the interpreter); between the two it may let go of it.
+    # Acquire and release a snapshot of the world. The caller holds the GIL (or is attached to the
+    # interpreter) in both calls, and may release it in between.
     cdef _Grid acquire(self)
     cdef void release(self, _Grid grid) noexcept
     cdef int _make_writable(self) except -1

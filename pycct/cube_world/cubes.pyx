@@ -47,7 +47,7 @@ cdef extern from *:
 cdef int64_t BRICK_LIMIT = CELL_LIMIT // 4
 cdef uint64_t GOLDEN = 0x9E3779B97F4A7C15ULL
 
-# The cells of a brick whose coordinate lies in first..last, for each axis.
+# The cells of a brick with a coordinate in first..last, for each axis.
 cdef uint64_t[4][4] X_BITS, Y_BITS, Z_BITS
 
 
@@ -79,7 +79,7 @@ cdef inline uint64_t _brick_key(int64_t bx, int64_t by, int64_t bz) noexcept nog
 
 
 cdef inline brick* _find_brick(const cube_grid* g, uint64_t key) noexcept nogil:
-    """The slot that holds the key, or the empty slot where it would go. The table is never full."""
+    """Return the slot of the key, or its future empty slot. The table is never full."""
     cdef uint64_t i = (key * GOLDEN) >> g.shift
     cdef uint64_t last = <uint64_t>g.n_slots - 1
     while g.bricks[i].key != 0 and g.bricks[i].key != key:
@@ -115,11 +115,11 @@ cdef inline void _visit_brick(uint64_t bits, int64_t bx, int64_t by, int64_t bz,
 
 
 cdef inline int64_t _first_cell(double lo) noexcept nogil:
-    """The first cell that reaches lo: cell i is [i, i + 1]."""
+    """Return the first cell that reaches lo; cell i is [i, i + 1]."""
     cdef int64_t i
     lo = f_clamp(lo, -CELL_LIMIT, CELL_LIMIT)
     i = floor_int(lo)
-    # The cell below touches when lo lies right on the border.
+    # The cell below touches if lo is exactly on the border.
     if <double>i == lo and i > -CELL_LIMIT:
         i -= 1
     return i
@@ -130,7 +130,7 @@ cdef inline int64_t _last_cell(double hi) noexcept nogil:
 
 
 cdef inline uint64_t _span_bits(int64_t b, int64_t c0, int64_t c1, uint64_t[4][4] bits) noexcept nogil:
-    """The cells of brick b on one axis that lie in c0..c1."""
+    """Return the cells of brick b on one axis within c0..c1."""
     cdef int64_t first = c0 - (b << 2)
     cdef int64_t last = c1 - (b << 2)
     return bits[0 if first < 0 else first][3 if last > 3 else last]
@@ -170,7 +170,7 @@ cdef void _visit_cubes(const cube_grid* g, aabb span, visitor visit, void* conte
 
 
 cdef inline uint64_t _mix(uint64_t x) noexcept nogil:
-    """A bijection that spreads every bit over all (splitmix64's finisher)."""
+    """Return a bijective mix of all bits (splitmix64's finisher)."""
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL
     return x ^ (x >> 31)
@@ -211,7 +211,7 @@ cdef void _visit_boxes(const cube_grid* g, aabb span, visitor visit, void* conte
     for level in range(BOX_LEVELS):
         if g.level_count[level] == 0:
             continue
-        # A box of this level lies within half a cell of its centre.
+        # A box of this level is within half a cell of its centre.
         reach = 0.5 * <double>(<int64_t>1 << level)
         x0 = _level_cell(span.lo.x - reach, level)
         x1 = _level_cell(span.hi.x + reach, level)
@@ -238,7 +238,7 @@ cdef void _visit_boxes(const cube_grid* g, aabb span, visitor visit, void* conte
 
 
 cdef void grid_visit(const cube_grid* g, aabb span, visitor visit, void* context) noexcept nogil:
-    # Clipped to what there is, every coordinate below is small enough for an integer.
+    # The clipped span keeps every coordinate below within the integer range.
     span = box_of(v3_max(span.lo, g.bounds.lo), v3_min(span.hi, g.bounds.hi))
     if span.lo.x > span.hi.x or span.lo.y > span.hi.y or span.lo.z > span.hi.z:
         return
@@ -252,7 +252,7 @@ cdef inline aabb _nothing() noexcept nogil:
 
 
 cdef int _grid_reserve(cube_grid* g, int64_t n) noexcept nogil:
-    """Room for n more bricks; -1 without memory, and nothing has changed."""
+    """Reserve n more bricks; return -1 without memory, with nothing changed."""
     cdef int64_t slots = g.n_slots if g.n_slots else 64
     cdef int64_t i, live = 0
     cdef brick* old = g.bricks
@@ -261,7 +261,7 @@ cdef int _grid_reserve(cube_grid* g, int64_t n) noexcept nogil:
     cdef brick* place
     if g.n_slots and (g.n_used + n) * 2 <= g.n_slots:
         return 0
-    # Bricks whose cubes are all gone are dropped on the way.
+    # Bricks without cubes are dropped.
     for i in range(n_old):
         if old[i].bits:
             live += 1
@@ -286,7 +286,7 @@ cdef int _grid_reserve(cube_grid* g, int64_t n) noexcept nogil:
 
 
 cdef inline void _grid_put(cube_grid* g, int64_t bx, int64_t by, int64_t bz, uint64_t bits) noexcept nogil:
-    """Add cubes to one brick; room for it has been reserved."""
+    """Add cubes to one brick; the caller has reserved it."""
     cdef uint64_t key = _brick_key(bx, by, bz)
     cdef brick* b = _find_brick(g, key)
     if b.key == 0:
@@ -356,7 +356,7 @@ cdef uint64_t _digest(double x, uint64_t h) noexcept nogil:
 
 
 cdef int64_t _box_id(const free_box* b) noexcept nogil:
-    """A number from the geometry alone, above every cell's."""
+    """Return a number from the geometry alone, above every cell's."""
     cdef uint64_t h = GOLDEN
     h = _digest(b.centre.x, h)
     h = _digest(b.centre.y, h)
@@ -468,27 +468,26 @@ cdef _Grid _clone(_Grid grid):
 cdef class CubeWorld:
     """Unit cubes on an integer grid, and free boxes, for `SweepSlideController`.
 
-    The cube of cell (i, j, k) fills [i, i + 1] x [j, j + 1] x [k, k + 1], in metres,
-    Y up (SLIDE 1.1). Cells run from -524288 to 524287 on each axis. Free boxes may
-    have any size up to 2**19 m and any rotation.
+    The cube of cell (i, j, k) fills [i, i + 1] x [j, j + 1] x [k, k + 1], in metres, Y up (SLIDE
+    1.1). Cells run from -524288 to 524287 on each axis. Free boxes may have any size up to 2**19 m
+    and any rotation.
 
     Attributes
     ----------
     revision : int
-        Counts the changes of the world.
+        Number of changes of the world.
 
     Notes
     -----
-    A cube's id is a number made of its cell, a box's id a digest of its geometry; both
-    are the same in every process and for every order of insertion, and the lower id
-    is the lexicographically smaller cell. All ids are >= 0, boxes' above all cubes'.
+    A cube's id is a number made of its cell, and a box's id is a digest of its geometry. Both are
+    the same in every process and for every order of insertion, and the lower id is the
+    lexicographically smaller cell. All ids are >= 0, and ids of boxes are above those of cubes.
 
-    Memory: 16 bytes for each occupied brick of 4 x 4 x 4 cells, in a table at most half
-    full: at most 64 bytes for a cube that is alone in its brick, about half a byte for
-    one in a solid chunk.
+    Memory: 16 bytes for each occupied brick of 4 x 4 x 4 cells, in a table at most half full: at
+    most 64 bytes for a cube that is alone in its brick, about half a byte for one in a solid chunk.
 
-    **Thread safety.** A world may be read and changed from any thread; a move in flight
-    goes on with the world as it was when it began.
+    **Thread safety.** Any thread may read and change a world. A move in flight reads the snapshot
+    of its start.
 
     Examples
     --------
@@ -518,7 +517,7 @@ cdef class CubeWorld:
             grid.users -= 1
 
     cdef int _make_writable(self) except -1:
-        """Leave the present grid to the moves that read it, if there are any."""
+        """Copy the grid if moves still read it."""
         if self._grid.users:
             self._grid = _clone(self._grid)
         return 0
@@ -534,12 +533,12 @@ cdef class CubeWorld:
         Returns
         -------
         int
-            The cube's id. Adding a cube again changes nothing and gives the same id.
+            The cube's id. Adding a cube again changes nothing and returns the same id.
 
         Raises
         ------
         TypeError, ValueError
-            When the cell is not three integers in range.
+            If the cell is not three integers in range.
         """
         cdef int64_t x, y, z
         x, y, z = _cell_argument(cell, "cell")
@@ -598,19 +597,19 @@ cdef class CubeWorld:
         return ids
 
     def add_array(self, occupancy, origin=(0, 0, 0)):
-        """Add every cube of an occupancy array, a voxel game's chunk for example.
+        """Add every cube of an occupancy array, for example a chunk of a voxel game.
 
         Parameters
         ----------
         occupancy : array_like, shape (nx, ny, nz)
-            Booleans or numbers; not zero means solid. Axes are x, y (up), z.
+            Booleans or numbers; a value other than zero is solid. Axes are x, y (up), z.
         origin : sequence of 3 int
             The cell of ``occupancy[0, 0, 0]``.
 
         Returns
         -------
         int
-            How many cubes were new.
+            Number of new cubes.
         """
         return self._array(occupancy, origin, True)
 
@@ -620,7 +619,7 @@ cdef class CubeWorld:
         Returns
         -------
         int
-            How many cubes were there.
+            Number of removed cubes.
         """
         return self._array(occupancy, origin, False)
 
@@ -645,7 +644,7 @@ cdef class CubeWorld:
         with cython.critical_section(self):
             self._make_writable()
             before = self._grid.data.n_cubes
-            # First round: how many bricks are new. Second round: write.
+            # The first round counts new bricks, and the second round writes them.
             for step in range(2 if adding else 1):
                 for bx in range(ox >> 2, ((ox + nx - 1) >> 2) + 1):
                     x0 = max(bx << 2, ox)
@@ -694,12 +693,12 @@ cdef class CubeWorld:
         Returns
         -------
         int
-            The box's id. Adding an equal box again changes nothing and gives the same id.
+            The box's id. Adding an equal box again changes nothing and returns the same id.
 
         Raises
         ------
         TypeError, ValueError
-            When an argument makes no sense; nothing has changed then.
+            If an argument is invalid; nothing has changed then.
         """
         cdef free_box b
         b.centre = as_vec3(centre, "centre")
@@ -714,7 +713,7 @@ cdef class CubeWorld:
         return self._insert_box(b)
 
     cdef int64_t _insert_box(self, free_box b) except -1:
-        """Add a box of which centre, half extents and rotation are given and valid."""
+        """Add a box with a valid centre, half extents and rotation."""
         cdef mat3 m
         cdef vec3 reach = b.half
         cdef double size
@@ -732,7 +731,7 @@ cdef class CubeWorld:
             b.level += 1
         b.id = _box_id(&b)
         with cython.critical_section(self):
-            # Two boxes with one digest: will not happen, but must not go wrong.
+            # Two boxes with one digest are improbable but must not go wrong.
             while b.id in self._box_index:
                 if _same_box(&b, &self._grid.data.boxes[<int32_t>self._box_index[b.id]]):
                     return b.id
@@ -756,7 +755,7 @@ cdef class CubeWorld:
         Raises
         ------
         KeyError
-            When there is no such cube or box.
+            If no cube or box has the id.
         """
         cdef int64_t number, x, y, z
         cdef int32_t i, last
@@ -824,13 +823,13 @@ cdef class CubeWorld:
 
     @property
     def nbytes(self):
-        """Bytes of memory that cubes and boxes take."""
+        """Bytes of memory of cubes and boxes."""
         with cython.critical_section(self):
             return (self._grid.data.n_slots * sizeof(brick) + self._grid.data.box_capacity * sizeof(free_box)
                     + self._grid.data.n_buckets * sizeof(int32_t))
 
     def solid(self, cell):
-        """Whether a cell holds a cube."""
+        """Whether a cell contains a cube."""
         cdef int64_t x, y, z
         x, y, z = _cell_argument(cell, "cell")
         with cython.critical_section(self):
@@ -842,7 +841,7 @@ cdef class CubeWorld:
         Raises
         ------
         KeyError
-            When the id is not that of a cube of this world.
+            If no cube of this world has the id.
         """
         id = _id_argument(id)
         with cython.critical_section(self):
@@ -861,7 +860,7 @@ cdef class CubeWorld:
         Raises
         ------
         KeyError
-            When there is no such cube or box.
+            If no cube or box has the id.
         """
         cdef const free_box* b
         id = _id_argument(id)
@@ -913,7 +912,7 @@ cdef class CubeWorld:
             self.release(grid)
 
     def ids(self):
-        """The ids of everything, sorted."""
+        """The ids of all cubes and boxes, sorted."""
         return self.query((-1e7, -1e7, -1e7), (1e7, 1e7, 1e7))
 
     def __repr__(self):
@@ -936,7 +935,7 @@ def _rebuild(cells, boxes):
     if len(cells):
         world.add_many(cells)
     for centre, half, rotation in boxes:
-        # Not through add_box: normalising a rotation once more could change its bits, and so the id.
+        # add_box would normalise the rotation again, which could change its bits and so the id.
         b.centre = as_vec3(centre, "centre")
         b.half = as_vec3(half, "half_extents")
         b.rotation.x, b.rotation.y, b.rotation.z, b.rotation.w = rotation

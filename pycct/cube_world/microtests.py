@@ -1,7 +1,7 @@
-"""The ten microtests of the sweep/slide controller (SLIDE 7.2, RULES 11), and its check of determinism.
+"""Microtests of the sweep/slide controller (SLIDE 7.2, RULES 11), and its determinism check.
 
-``python -m pycct microtests`` prints the table; ``--evidence DIR`` writes what SLIDE 7.3
-asks for.
+``python -m pycct microtests`` prints the table; ``--evidence DIR`` writes the evidence of SLIDE
+7.3.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Vector = tuple[float, float, float]
 
 @dataclass
 class Track:
-    """What one runner did in one microtest."""
+    """Recording of one runner in one microtest."""
 
     runner: SweepSlideController
     positions: list[Vector] = field(default_factory=list)
@@ -41,11 +41,11 @@ class Track:
     """Index of the position at the key moment."""
 
     def deltas(self) -> list[float]:
-        """Metres moved in each frame."""
+        """Distance moved in each frame, metres."""
         return [math.dist(a, b) for a, b in pairwise(self.positions)]
 
     def go(self, wish: Sequence[float], frames: int, jump: bool = False) -> None:
-        """Hold a wish for some frames and take notes."""
+        """Step with one wish for some frames and record the positions."""
         for _ in range(frames):
             self.runner.step(wish, DT, jump)
             self.positions.append(self.runner.feet)
@@ -54,7 +54,7 @@ class Track:
             self.hooks.append(_hooks(self.runner))
 
     def first_contact(self) -> int:
-        """Index of the first position after a frame that met something."""
+        """Index of the first position after a frame with a contact."""
         for i, n in enumerate(self.bumps):
             if n:
                 return i + 1
@@ -130,10 +130,10 @@ def wall_z(world: CubeWorld, z: int, height: int = 4, half: int = 12) -> None:
 
 
 def ramp(world: CubeWorld, degrees: float, length: float = 8.0, width: float = 4.0) -> int:
-    """Add a box turned about z whose top rises along +x from the origin's level; gives its id."""
+    """Add a box rotated about z whose top rises along +x from the origin's level; return its id."""
     angle = math.radians(degrees)
     thick = 0.5
-    # The middle of the top edge at the foot lies at the origin.
+    # The middle of the lower top edge is at the origin.
     cx = 0.5 * length * math.cos(angle) + thick * math.sin(angle)
     cy = 0.5 * length * math.sin(angle) - thick * math.cos(angle)
     return world.add_box((cx, cy, 0.0), (0.5 * length, thick, 0.5 * width),
@@ -169,7 +169,7 @@ def t02(knobs: dict[str, Any]) -> Outcome:
             track = _start(world, (1.5, 0.03, 1.7), lines, knobs)
             track.go(wish, 240)
         deltas = track.deltas()
-        # From the frame on in which it has come to both walls.
+        # The recording counts from the frame in which the runner has reached both walls.
         reach = 3.0 - track.runner.radius - track.runner.skin_width - 0.01
         track.key = next((i for i, p in enumerate(track.positions) if p[0] > reach and p[2] > reach), len(deltas) - 1)
         worst = max([worst, *deltas[track.key:]])
@@ -276,7 +276,7 @@ def t07(knobs: dict[str, Any]) -> Outcome:
             track.go((3.0, 0.0, 0.0), 90)
         track.key = len(track.positions) - 1
         climbed = track.positions[-1][1] - track.positions[0][1]
-        # And put down on it, without a wish; the first frame finds the ground.
+        # A second runner starts on the slope without a wish; its first frame finds the ground.
         angle = math.radians(degrees)
         skin, radius = track.runner.skin_width, track.runner.radius
         up = 3.0 * math.sin(angle) + (radius + skin) * math.cos(angle) - radius + 1e-4
@@ -371,7 +371,7 @@ def run_microtests(ids: Sequence[str] | None = None, knobs: dict[str, Any] | Non
     Parameters
     ----------
     ids : sequence of str, optional
-        Which, "T01" to "T10"; default all.
+        Microtests to run, "T01" to "T10"; the default is all.
     knobs : dict, optional
         Constructor arguments of `SweepSlideController` that differ from the defaults.
 
@@ -387,7 +387,7 @@ def run_microtests(ids: Sequence[str] | None = None, knobs: dict[str, Any] | Non
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Lay the outcomes out as text, one row each."""
+    """Format the outcomes as text, one row each."""
     head = ("id", "setup", "expected", "measured", "pass")
     rows = [(o.id, o.setup, o.expected, o.measured, "pass" if o.passed else "FAIL") for o in outcomes]
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(5)]
@@ -397,17 +397,17 @@ def table(outcomes: Sequence[Outcome]) -> str:
 # ---------------------------------------------------------------- determinism
 
 def run_test_sequence(seed: int, frames: int = 600, shuffle: int = 0, boxes: int = 6) -> list[int]:
-    """Play at random through a random field of cubes and boxes.
+    """Step through a random field of cubes and boxes with random input.
 
     Parameters
     ----------
     seed : int
-        World and input depend on nothing else.
+        Determines world and input.
     frames : int, default 600
     shuffle : int, default 0
-        The world is built in an order that depends on it; the result must not.
+        Determines the order of insertion into the world, which must not change the result.
     boxes : int, default 6
-        How many turned boxes the field has.
+        Number of rotated boxes in the field.
 
     Returns
     -------
@@ -444,20 +444,20 @@ def run_test_sequence(seed: int, frames: int = 600, shuffle: int = 0, boxes: int
 
 
 def verify_determinism(seed: int = 1, sequence: Callable[[int], Sequence[int]] | None = None) -> bool:
-    """Run the same input twice and compare every frame's hash (SLIDE 7.4).
+    """Run the same input twice and compare the hash of every frame (SLIDE 7.4).
 
     Parameters
     ----------
     seed : int, default 1
     sequence : callable, optional
-        What to run: takes the seed, gives a list of hashes. Default `run_test_sequence`;
-        its second run builds the world in another order.
+        Takes the seed and returns a list of hashes. The default is `run_test_sequence`; its second
+        run inserts in another order.
 
     Returns
     -------
     bool
-        Whether they agree. If not, the log has ``[DETERMINISM] FAILED: 0x... vs 0x...``
-        with the hashes of the first frame that differs.
+        Whether all hashes agree. Otherwise the log contains ``[DETERMINISM] FAILED: 0x... vs
+        0x...`` with the hashes of the first frame that differs.
     """
     if sequence is None:
         first: Sequence[int] = run_test_sequence(seed)

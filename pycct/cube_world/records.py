@@ -1,4 +1,4 @@
-"""What the sweep/slide controller tells about itself: plain, immutable records (SLIDE 2 to 7)."""
+"""Records of the sweep/slide controller: plain, immutable named tuples (SLIDE 2 to 7)."""
 
 from __future__ import annotations
 
@@ -39,35 +39,38 @@ class SlideCapsule(NamedTuple):
 
 
 class OverlapResult(NamedTuple):
-    """A capsule against one box (SLIDE 2.5)."""
+    """Overlap of a capsule and one box (SLIDE 2.5)."""
 
     hit: bool
-    """Closer than the radius."""
+    """Whether the distance is less than the radius."""
     normal: Vector
-    """Unit vector that pushes the capsule out; zero without a hit."""
+    """Unit vector out of the box; zero without a hit."""
     depth: float
-    """Metres to push."""
+    """Length of the exit, metres."""
     point_on_cap: Vector
-    """On the capsule's surface, deepest in the box; the nearest point of the axis without a hit."""
+    """Point of the capsule's surface, deepest in the box.
+
+    Without a hit, the nearest point of the axis.
+    """
     point_on_box: Vector
-    """Of the box, nearest to the axis."""
+    """Point of the box, nearest to the axis."""
     id: int = -1
-    """Of the cube or box, -1 when it has none."""
+    """Id of the cube or box, -1 if it has none."""
 
 
 class SweepHit(NamedTuple):
     """The first contact of a motion (SLIDE 3.4)."""
 
     t: float
-    """Fraction of the motion, 1 when nothing is hit."""
+    """Fraction of the motion, 1 without a hit."""
     normal: Vector
-    """Unit vector out of what was hit; zero for none."""
+    """Unit vector out of the cube or box; zero without a hit."""
     hit_id: int
-    """Of the cube or box, -1 for none."""
+    """Id of the cube or box, -1 without a hit."""
     distance: float
-    """Metres along the motion."""
+    """Distance along the motion, metres."""
     point: Vector
-    """On the surface of what was hit; without a hit, where the lower sphere centre ends."""
+    """Point of the surface; without a hit, the final centre of the lower sphere."""
 
 
 class SlideIteration(NamedTuple):
@@ -78,30 +81,30 @@ class SlideIteration(NamedTuple):
     normal: Vector
     hit_id: int
     remain: float
-    """Metres that were left of the motion before this bump."""
+    """Length of the motion that remained before this bump, metres."""
     feet_pos: Vector
-    """Where the bump began."""
+    """Position of the feet before this bump."""
     delta: Vector
-    """The motion that was tried, metres."""
+    """The motion of this bump, metres."""
 
 
 class GroundResult(NamedTuple):
-    """What the ground probe found (SLIDE 5.2)."""
+    """Result of the ground probe (SLIDE 5.2)."""
 
     hit: bool
     walkable: bool
     normal: Vector
     distance: float
-    """Metres from the capsule's lowest point straight down."""
+    """Distance straight down from the capsule's lowest point, metres."""
     hit_id: int
 
 
 class GroundState(NamedTuple):
-    """Standing or not, with grace time (SLIDE 5.3)."""
+    """Ground state with grace time (SLIDE 5.3)."""
 
     is_grounded: bool
     time_since_grounded: float
-    """Seconds."""
+    """Time since the last ground, seconds."""
     ground_normal: Vector
 
 
@@ -114,16 +117,16 @@ class SweepMark(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """What the broad phase handed to the last frame's first sweep (SLIDE 3.3)."""
+    """Broadphase candidates of the last frame's first sweep (SLIDE 3.3)."""
 
     count: int  # type: ignore[assignment]
     first_id: int
-    """The lowest, -1 for none."""
+    """The lowest id, -1 for none."""
     last_id: int
 
 
 class DepenIteration(NamedTuple):
-    """One round of pushes (SLIDE 6.2)."""
+    """One round of depenetration (SLIDE 6.2)."""
 
     push: Vector
     overlaps: int

@@ -1,6 +1,6 @@
-"""Evidence of the microtests (SLIDE 7.3): for each one two pictures, a log excerpt and the verdict.
+"""Evidence of the microtests (SLIDE 7.3): two pictures, a log excerpt and the verdict of each.
 
-matplotlib is needed here and nowhere else in the package.
+No other module of the package needs matplotlib, except the demo and the walk plot.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 if TYPE_CHECKING:
     from pycct.cube_world.microtests import Outcome, Track
 
-# Metres around the runner that a picture shows.
+# Half the width of a picture around the runner, metres.
 REACH = 3.0
 # Lines of an excerpt before and after the key moment.
 EXCERPT = 40
 
 
 def _corners(box: tuple[Any, Any, Any]) -> np.ndarray:
-    """Give the eight corners of a box given by centre, half extents and rotation."""
+    """Return the eight corners of a box, given by centre, half extents and rotation."""
     centre, half, (x, y, z, w) = box
     turn = np.array([
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
@@ -36,7 +36,7 @@ def _corners(box: tuple[Any, Any, Any]) -> np.ndarray:
 
 
 def _outline(points: np.ndarray) -> np.ndarray:
-    """Convex outline of points in the plane, counter-clockwise."""
+    """Return the convex outline of points in the plane, counter-clockwise."""
     order = sorted(map(tuple, np.round(points, 9)))
     chains = []
     for sequence in (order, order[::-1]):
@@ -53,10 +53,10 @@ def _outline(points: np.ndarray) -> np.ndarray:
 
 
 def _draw(track: Track, index: int, title: str, path: Path) -> None:
-    """One picture from the side and from above.
+    """Draw one picture from the side and one from above.
 
-    Marks: path (orange), capsule and skin, closest pair (green to red), ground normal
-    (arrow), where the first sweep hit (cross).
+    Marks: path (orange), capsule and skin, closest pair (green to red), ground normal (arrow), hit
+    of the first sweep (cross).
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -113,11 +113,14 @@ def _draw(track: Track, index: int, title: str, path: Path) -> None:
 
 
 def _excerpt(track: Track) -> list[str]:
-    """Give the log lines about the key moment, found by the frame numbers in the log; all when there are few."""
+    """Return the log lines around the key moment, found by their frame numbers.
+
+    A short log is returned whole.
+    """
     lines = track.lines
     if len(lines) <= 2 * EXCERPT:
         return lines
-    # The notes begin after the frames in which the runner settled.
+    # The recording starts after the frames in which the runner settled.
     frame = track.runner.frame - (len(track.positions) - 1) + track.key
     mark = f"[HASH] frame={frame} "
     at = next((i for i, line in enumerate(lines) if line.startswith(mark)), len(lines) - 1)
@@ -132,13 +135,14 @@ def write_evidence(outcomes: Sequence[Outcome], directory: str | os.PathLike[str
     outcomes : sequence of Outcome
         From `pycct.cube_world.microtests.run_microtests`.
     directory : path
-        Made when it does not exist.
+        Folder, created if it does not exist.
 
     Returns
     -------
     list of Path
-        For each microtest and each of its runs that is kept: ``T01-setup.png``,
-        ``T01-key.png``, ``T01.log``; and one ``T01.json`` with the verdict and its thresholds.
+        For each microtest and each of its recorded runs: ``T01-setup.png``, ``T01-key.png``,
+        ``T01.log``;
+        and one ``T01.json`` with the verdict and its thresholds.
 
     Raises
     ------

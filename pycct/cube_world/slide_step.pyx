@@ -37,33 +37,33 @@ from pycct.geometry.vec cimport (
     vec3,
 )
 
-# A motion that approaches more slowly than this, per metre, runs alongside.
+# A motion that approaches more slowly than this, per metre, is parallel.
 cdef double ALONGSIDE = 1e-9
-# Overlaps no deeper than this are rounding.
+# Overlaps up to this depth are rounding.
 cdef double ROUNDING = 1e-9
-# After a hit this much more than the skin is left, so that the next motion alongside
-# the surface does not graze the edges of the next cube in its last bits.
+# A hit leaves this much more than the skin, so that the next motion along the surface does not
+# graze the edges of the next cube by rounding.
 cdef double CLEARANCE = 1e-7
-# Closer than this, the segment counts as inside and its distance gives no direction.
+# Below this distance, the segment counts as inside and defines no direction.
 cdef double NO_DIRECTION = 1e-7
-# A part of a motion smaller than this is none: its inverse would not be finite.
+# A smaller component of a motion counts as zero, because its inverse would not be finite.
 cdef double NO_MOTION = 1e-150
-# Long sweeps are looked at in pieces of this length, nearest first.
+# Long sweeps are divided into pieces of this length, nearest first.
 cdef double PIECE = 8.0
-# Normals whose dot product is above this are the same plane (flush cubes).
+# Normals with a larger dot product are one plane (flush cubes).
 cdef double SAME_PLANE = 1.0 - 1e-9
-# Gap above the skin that is worth a snap.
+# Smallest gap above the skin for a snap.
 cdef double SNAP_LEAST = 1e-5
-# Share of the wanted motion below which a frame counts as stuck.
+# A frame counts as stuck below this share of the desired motion.
 cdef double STUCK_SHARE = 1e-3
-# How many solid cells in a row an escape looks through.
+# Largest number of consecutive solid cells that an escape counts.
 cdef int ESCAPE_CELLS = 16
 
 
 # ---------------------------------------------------------------- one box
 
 cdef inline double _inverse(double d) noexcept nogil:
-    """1 / d; 0 for a motion that is not one along this axis."""
+    """1 / d; 0 for a component that counts as zero."""
     return 1.0 / d if fabs(d) > NO_MOTION else 0.0
 
 
@@ -97,13 +97,13 @@ cdef inline double _slab(vec3 start, vec3 inverse, vec3 lo, vec3 hi, double limi
         leave = f_min(leave, b)
     elif start.z < lo.z or start.z > hi.z:
         return NO_HIT
-    # leave 0: it touches the box and goes away from it.
+    # leave 0: it touches the box and moves away.
     return enter + 0.0 if enter <= leave and leave > 0.0 else NO_HIT
 
 
 cdef double slab_time(vec3 start, vec3 delta, vec3 lo, vec3 hi, double limit, int* axis) noexcept nogil:
-    # SLIDE 3.5, without its division by sign(0) = 0: a motion that has no part along an
-    # axis is inside that slab for all time, or never.
+    # SLIDE 3.5 divides by sign(0) = 0. Without motion along an axis, the point is inside that slab
+    # always or never.
     return _slab(start, v3(_inverse(delta.x), _inverse(delta.y), _inverse(delta.z)), lo, hi, limit, axis)
 
 
@@ -112,7 +112,7 @@ cdef inline vec3 _clamped(vec3 p, vec3 lo, vec3 hi) noexcept nogil:
 
 
 cdef inline double _escape(vec3 p, vec3 lo, vec3 hi, const int* cells, vec3* normal) noexcept nogil:
-    """Shortest way out of [lo, hi] along an axis; cells: what more is solid behind each face, or NULL."""
+    """Shortest exit from [lo, hi] along an axis; cells: solid cells behind each face, or NULL."""
     cdef double best, d
     best = hi.y - p.y + (cells[0] if cells != NULL else 0)
     normal[0] = v3(0.0, 1.0, 0.0)
@@ -140,9 +140,9 @@ cdef inline double _escape(vec3 p, vec3 lo, vec3 hi, const int* cells, vec3* nor
 
 
 cdef inline bint _passes(double m, double n, double d, double e, double radius2) noexcept nogil:
-    """Whether a point moving from (m, n) along (d, e) stays off the disc about the origin; False when in doubt.
+    """Whether a point moving from (m, n) along (d, e) surely misses the disc about the origin.
 
-    The edge's endless cylinder seen along the edge: most edges are ruled out here.
+    The disc is the edge's endless cylinder, seen along the edge. This test rejects most edges.
     """
     cdef double across = m * e - n * d
     return (across * across > radius2 * (d * d + e * e) * (1.0 + 1e-9)
@@ -150,7 +150,7 @@ cdef inline bint _passes(double m, double n, double d, double e, double radius2)
 
 
 cdef double _edges_time(vec3 p, double radius, vec3 dir, vec3 lo, vec3 hi, double limit) noexcept nogil:
-    """Sphere against those edges of a box of which a face is turned to the motion."""
+    """Sphere against the edges of a box that belong to a face opposed to the motion."""
     cdef double best = NO_HIT, t, x, y, z
     cdef double radius2 = radius * radius
     cdef int i
@@ -183,9 +183,9 @@ cdef double upright_box_time(vec3 p, double reach, double radius, vec3 dir, vec3
 
 cdef inline double _upright_time(vec3 p, double reach, double radius, vec3 dir, vec3 inverse, vec3 lo, vec3 hi,
                                  double limit, double* start2, vec3* normal) noexcept nogil:
-    # The positions of the lower centre at which the capsule touches the box form the
-    # box, lengthened downwards by the axis, with edges and corners rounded by the radius.
-    # start2: squared distance from the axis to the box at the start.
+    # The positions of the lower centre at which the capsule touches the box form the box, extended
+    # downwards by the axis, with edges and corners rounded by the radius. start2: squared distance
+    # from the axis to the box at the start.
     cdef vec3 c, off
     cdef double d2, t
     cdef int axis
@@ -199,7 +199,7 @@ cdef inline double _upright_time(vec3 p, double reach, double radius, vec3 dir, 
         else:
             _escape(p, lo, hi, NULL, normal)
         return 0.0 if v3_dot(normal[0], dir) < -ALONGSIDE else NO_HIT
-    # The distance to a convex thing that does not shrink at first never will.
+    # The distance to a convex shape that does not shrink at first never shrinks.
     if v3_dot(off, dir) >= 0.0:
         return NO_HIT
     t = _slab(p, inverse, v3(lo.x - radius, lo.y - radius, lo.z - radius),
@@ -216,7 +216,7 @@ cdef inline double _upright_time(vec3 p, double reach, double radius, vec3 dir, 
     if axis == 2 and lo.x <= c.x <= hi.x and lo.y <= c.y <= hi.y:
         normal[0] = v3(0.0, 0.0, -1.0 if dir.z > 0.0 else 1.0)
         return t
-    # Not through a face's inside, so an edge or a corner is met first, or nothing.
+    # The path does not cross the inside of a face, so it can only hit an edge or a corner.
     t = _edges_time(p, radius, dir, lo, hi, limit)
     if t < NO_HIT:
         c = v3_madd(p, dir, t)
@@ -228,7 +228,7 @@ cdef inline double _upright_time(vec3 p, double reach, double radius, vec3 dir, 
 
 
 cdef inline vec3 _level_point(vec3 p, double reach, vec3 lo, vec3 hi) noexcept nogil:
-    """Of the axis, nearest to the box: the middle of what lies level with it."""
+    """Point of the axis nearest to the box: the middle of the part at the height of the box."""
     return v3(p.x, 0.5 * (f_clamp(lo.y, p.y, p.y + reach) + f_clamp(hi.y, p.y, p.y + reach)), p.z)
 
 
@@ -333,13 +333,13 @@ cdef box_overlap_result candidate_overlap(const cube_grid* g, vec3 p, double rea
     r = _upright_overlap(p, reach, radius, c.lo, c.hi, NULL)
     if not r.hit or r.depth < radius:
         return r
-    # Deep inside: a face behind which the next cube follows is no way out.
+    # Deep inside: a face with a solid cell behind it is no exit.
     _solid_runs(g, c, cells)
     return _upright_overlap(p, reach, radius, c.lo, c.hi, cells)
 
 
 cdef void _solid_runs(const cube_grid* g, const candidate* c, int* cells) noexcept nogil:
-    """How many more solid cells follow a cube up, to -x, +x, -z, +z and down."""
+    """Count the solid cells that follow a cube up, to -x, +x, -z, +z and down."""
     cdef int64_t x = <int64_t>c.lo.x, y = <int64_t>c.lo.y, z = <int64_t>c.lo.z
     cells[0] = _solid_run(g, x, y, z, 0, 1, 0)
     cells[1] = _solid_run(g, x, y, z, -1, 0, 0)
@@ -358,8 +358,8 @@ cdef int _solid_run(const cube_grid* g, int64_t x, int64_t y, int64_t z, int dx,
 
 # ---------------------------------------------------------------- sweep through the grid
 
-# Hits that may still win: within the tie of the smallest distance, and none of them
-# both farther and of a higher id than another.
+# Hits that may still win: within the tie of the smallest distance, and none of them both farther
+# and with a higher id than another.
 cdef enum:
     FRONT_CAP = 16
 
@@ -372,21 +372,21 @@ cdef struct _contender:
 
 cdef struct _cast:
     const cube_grid* g
-    bint merge              # take no notice of edges between flush cubes
+    bint merge              # ignore edges between flush cubes
     vec3 p
     double reach
     double radius
     vec3 dir
-    vec3 inverse            # of dir, part by part
-    double limit            # longest distance that still matters
+    vec3 inverse            # inverse of each component of dir
+    double limit            # largest distance of interest
     double length
     double tie              # m
     double true_radius
-    bint overlapped         # something is closer than true_radius at the start
-    bint again              # second round: the front did not hold all contenders
+    bint overlapped         # a box is closer than true_radius at the start
+    bint again              # second round: the front could not store all contenders
     bint overflow
     bint has_before
-    aabb before             # what the previous piece looked at
+    aabb before             # bounds of the previous piece
     double best
     int n
     _contender[FRONT_CAP] front
@@ -401,7 +401,7 @@ cdef void _cast_add(_cast* s, double distance, vec3 normal, vec3 point, int64_t 
         s.best = distance
         s.limit = f_min(s.length, distance + s.tie)
     for i in range(s.n):
-        # The newcomer has lost against one that is as near and has a lower id.
+        # The new hit loses against one that is as near and has a lower id.
         if s.front[i].distance <= distance and s.front[i].id < id:
             return
     for i in range(s.n):
@@ -411,7 +411,7 @@ cdef void _cast_add(_cast* s, double distance, vec3 normal, vec3 point, int64_t 
         n += 1
     if n == FRONT_CAP:
         s.overflow = True
-        # Only the distance is sure now; the second round finds the lowest id.
+        # Only the distance is certain now; the second round finds the lowest id.
         n -= 1
     s.front[n].distance = distance
     s.front[n].normal = normal
@@ -422,10 +422,10 @@ cdef void _cast_add(_cast* s, double distance, vec3 normal, vec3 point, int64_t 
 
 
 cdef inline bint _inner_edge(const cube_grid* g, const candidate* c, vec3 n) noexcept nogil:
-    """Whether the edge or corner of a cube that was met lies in a face of the cubes' union.
+    """Whether the touched edge or corner of a cube is in a face of the union of cubes.
 
-    If the normal leans towards a cell that is solid too, that neighbour is nearer all
-    along and has its own say; the edge between the two is none. A capsule closer than the
+    If the normal leans towards a solid cell, that neighbour is nearer along the whole path and is
+    tested itself, so the edge between the two does not count. Otherwise a capsule closer than the
     skin would snag on it.
     """
     cdef int64_t x = <int64_t>c.lo.x, y = <int64_t>c.lo.y, z = <int64_t>c.lo.z
@@ -500,7 +500,7 @@ cdef inline aabb _bounds_at(const _cast* s, double t) noexcept nogil:
 
 
 cdef void _cast_run(const cube_grid* g, _cast* s) noexcept nogil:
-    # Looking a hair farther than needed keeps rounding of the bounds out of the answer.
+    # The margin keeps rounding of the bounds out of the result.
     cdef double slack = 1e-6 + s.tie
     cdef double at, end = s.length, next
     cdef int axis
@@ -509,7 +509,7 @@ cdef void _cast_run(const cube_grid* g, _cast* s) noexcept nogil:
     if s.length <= PIECE:
         grid_visit(g, box_grow(box_union(_bounds_at(s, 0.0), _bounds_at(s, s.length)), slack), _cast_visit, s)
         return
-    # Where the capsule is near anything at all.
+    # Bounds within which the capsule can touch anything.
     lo = v3(g.bounds.lo.x - s.radius - slack, g.bounds.lo.y - s.reach - s.radius - slack,
             g.bounds.lo.z - s.radius - slack)
     hi = v3(g.bounds.hi.x + s.radius + slack, g.bounds.hi.y + s.radius + slack, g.bounds.hi.z + s.radius + slack)
@@ -522,7 +522,7 @@ cdef void _cast_run(const cube_grid* g, _cast* s) noexcept nogil:
         next = f_min(at + PIECE, s.length)
         span = box_grow(box_union(_bounds_at(s, at), _bounds_at(s, next)), slack)
         grid_visit(g, span, _cast_visit, s)
-        # What is touched up to here has been looked at, and what ties with it.
+        # All boxes up to this distance have been tested, with their ties.
         if s.best <= next or next > end or next >= s.length:
             return
         s.has_before = True
@@ -580,7 +580,7 @@ cdef bint grid_sweep(const cube_grid* g, vec3 p, double reach, double radius, ve
     for i in range(1, s.n):
         if s.front[i].id < s.front[winner].id:
             winner = i
-    # The lowest id among the ties gives the plane, the nearest of them the distance.
+    # The lowest id among the ties decides the plane, and the nearest one the distance.
     hit.distance = s.best
     hit.t = s.best / length
     hit.normal = s.front[winner].normal
@@ -602,16 +602,15 @@ cdef vec3 clip_velocity(vec3 velocity, vec3 normal, double overbounce, double st
         z.y = 0.0
     if fabs(z.z) < stop_epsilon:
         z.z = 0.0
-    # Dropping a small component must not turn the motion back into the plane: on a
-    # nearly level ramp that component is all the climbing there is.
+    # Dropping a small component must not turn the motion back into the plane: on a nearly level
+    # ramp that component is the whole climb.
     return r if v3_dot(z, normal) < f_min(0.0, v3_dot(r, normal)) else z
 
 
 cdef vec3 clip_velocity_planes(vec3 velocity, const vec3* planes, int n, double overbounce,
                                double stop_epsilon) noexcept nogil:
-    # SLIDE 4.4 tries creases before all single planes have had their turn, and from a
-    # vector that is overwritten on the way: at an obtuse corner that stops a character
-    # who could go on along the second wall.
+    # SLIDE 4.4 tries creases before all single planes, and from a vector that it has overwritten.
+    # At an obtuse corner that stops a character that could continue along the second wall.
     cdef int i, j, k
     cdef vec3 r, crease
     cdef bint fits = True
@@ -650,7 +649,10 @@ cdef vec3 clip_velocity_planes(vec3 velocity, const vec3* planes, int n, double 
 
 
 cdef inline vec3 _without_wall(const slide_config* c, vec3 velocity, vec3 normal) noexcept nogil:
-    """Take from a velocity what drives it into a wall, so that the wall's slant cannot lift or press it down."""
+    """Remove the part of a velocity that drives it into a wall.
+
+    A slanted wall then neither lifts nor presses down the character.
+    """
     cdef vec3 h
     cdef double into
     if fabs(normal.y) >= c.walkable_y or (normal.y < 0.0 and velocity.y > 0.0) or normal.y == 0.0:
@@ -685,7 +687,7 @@ cdef void slide_move(const cube_grid* g, slide_runner* r, vec3* velocity, double
     for bump in range(c.max_bumps):
         delta = v3_scale(velocity[0], dt * left)
         length = v3_len(delta)
-        # Compared with the whole step, not with a length: slow characters move too.
+        # The limit is a share of the step, not a length, so slow characters move too.
         if length <= c.stop_epsilon * full or length <= 0.0:
             return
         b = &tr.bumps[bump]
@@ -721,7 +723,7 @@ cdef void slide_move(const cube_grid* g, slide_runner* r, vec3* velocity, double
             planes[n_planes] = b.hit.normal
             n_planes += 1
         velocity[0] = clip_velocity_planes(original, planes, n_planes, c.overclip, epsilon)
-        # Turned back from where it was to go: it would only swing to and fro.
+        # A motion that was turned back would only oscillate.
         if v3_is_zero(velocity[0]) or (c.hysteresis and v3_dot(velocity[0], original) <= 0.0):
             velocity[0] = v3(0.0, 0.0, 0.0)
             r.state.wedged = n_planes >= 2 and original.y < 0.0
@@ -750,8 +752,8 @@ cdef ground_result _probe(const cube_grid* g, const slide_config* c, vec3 feet, 
     r.face = hit.face
     r.id = hit.id
     r.walkable = hit.normal.y >= c.walkable_y
-    # The probe is thinner than the capsule, so it falls farther: on a plane by
-    # (difference of the radii) / normal.y.
+    # The probe is thinner than the capsule, so it falls farther: on a plane by (difference of the
+    # radii) / normal.y.
     r.distance = f_max(0.0, hit.distance - less / f_max(hit.normal.y, c.walkable_y))
     return r
 
@@ -761,7 +763,7 @@ cdef ground_result slide_probe(const cube_grid* g, const slide_config* c, vec3 f
 
 
 cdef void _snap(const cube_grid* g, slide_runner* r, double gap) noexcept nogil:
-    """Down by the gap at most, the whole capsule swept, so that it stops at skin distance of whatever comes first."""
+    """Snap down by at most the gap; a sweep of the whole capsule stops at skin distance."""
     cdef slide_hit hit
     cdef double reach = gap + r.config.skin + CLEARANCE
     cdef double down = gap
@@ -775,7 +777,7 @@ cdef void _snap(const cube_grid* g, slide_runner* r, double gap) noexcept nogil:
 
 
 cdef inline bint _within(const ground_result* r, double gap) noexcept nogil:
-    """Whether walkable ground is within a gap measured along its normal: the skin, on a slope, is that."""
+    """Whether walkable ground is within a gap along its normal, like the skin on a slope."""
     return r.walkable and r.distance * r.normal.y <= gap + ROUNDING
 
 
@@ -793,14 +795,14 @@ cdef void _update_ground(const cube_grid* g, slide_runner* r, double dt) noexcep
         s.ground.walkable = False
         s.ground.id = -1
     else:
-        # Who stood on the ground a moment ago is kept on it down a step (SLIDE 5.4).
+        # A character that was on the ground in the last frame follows it down a step (SLIDE 5.4).
         probe = slide_probe(g, c, s.feet, f_max(reach, down) if s.grounded else reach)
         if s.grounded and probe.walkable and probe.distance > c.skin / probe.normal.y + SNAP_LEAST:
             _snap(g, r, probe.distance - c.skin / probe.normal.y)
             probe = slide_probe(g, c, s.feet, reach)
         elif s.grounded and probe.hit and not probe.walkable:
-            # Rolling over the edge of a step: the edge is too steep to stand on, but the
-            # ground that a snap would reach is there.
+            # Rolling over the edge of a step: the edge is too steep to stand on, but a snap would
+            # reach the ground.
             below = _probe(g, c, s.feet, 0.0, down)
             ledge = below.walkable
         s.ground = probe
@@ -895,7 +897,7 @@ cdef bint _free_at(const _overlaps* o, vec3 p) noexcept nogil:
 
 
 cdef void _any_visit(void* context, const candidate* c) noexcept nogil:
-    """Whether there is an overlap at all."""
+    """Record that an overlap exists."""
     cdef _overlaps* o = <_overlaps*>context
     cdef box_overlap_result r
     if o.n:
@@ -910,10 +912,10 @@ cdef void _any_visit(void* context, const candidate* c) noexcept nogil:
 
 cdef void _choose_exit(const _overlaps* o, vec3 p, const candidate* c, double margin,
                        box_overlap_result* r) noexcept nogil:
-    """For an axis that enters a box: the cheapest way out that does not end in something else.
+    """For an axis inside a box: find the cheapest exit that does not end in another box.
 
-    r holds the cheapest of all and keeps it when every way is blocked: nobody is to be
-    pushed through the floor that he stands on.
+    r contains the cheapest exit of all and keeps it if every exit is blocked, so that no character
+    is pushed through its floor.
     """
     cdef int[6] cells
     cdef double[6] costs
@@ -955,7 +957,7 @@ cdef void _choose_exit(const _overlaps* o, vec3 p, const candidate* c, double ma
     costs[4] += cells[4]
     costs[5] += cells[3]
     for _ in range(6):
-        # The cheapest that is left; of equal ones up, then the first.
+        # The cheapest remaining exit; of equal ones up, then the first.
         j = 2
         for k in range(6):
             if costs[k] < costs[j]:
@@ -968,10 +970,10 @@ cdef void _choose_exit(const _overlaps* o, vec3 p, const candidate* c, double ma
 
 
 cdef vec3 _push_round(const _overlaps* o, double margin, double clamp) noexcept nogil:
-    """One round of pushes, deepest first, each one from where the former left the capsule.
+    """One round of pushes, deepest first, each one from the position after the former.
 
-    Adding up pushes that were all measured at the start (SLIDE 6.2) overshoots where
-    two cubes share a face.
+    SLIDE 6.2 adds pushes that were all measured at the start, which overshoots where two cubes
+    share a face.
     """
     cdef vec3 total = v3(0.0, 0.0, 0.0)
     cdef box_overlap_result r
@@ -980,7 +982,8 @@ cdef vec3 _push_round(const _overlaps* o, double margin, double clamp) noexcept 
     for i in range(o.n):
         r = candidate_overlap(o.g, v3_add(o.p, total), o.reach, o.radius, &o.found[i].what)
         if r.hit and r.depth > o.slack:
-            # The ways out of the deepest are looked into; it takes the others along.
+            # Only the deepest overlap searches its exits; its push moves the capsule out of the
+            # others too.
             if i == 0 and r.depth >= o.radius:
                 _choose_exit(o, v3_add(o.p, total), &o.found[i].what, margin, &r)
             total = v3_madd(total, r.normal, f_min(r.depth + margin, clamp))
@@ -991,7 +994,7 @@ cdef vec3 _push_round(const _overlaps* o, double margin, double clamp) noexcept 
 
 
 cdef bint _push_out(const cube_grid* g, slide_runner* r) noexcept nogil:
-    """SLIDE 6.2. True when no overlap deeper than min_depen_dist is left."""
+    """SLIDE 6.2. True if no overlap deeper than min_depen_dist remains."""
     cdef const slide_config* c = &r.config
     cdef slide_trace* tr = &r.trace
     cdef double least = f_max(c.min_depen_dist, ROUNDING)
@@ -1017,7 +1020,7 @@ cdef bint _push_out(const cube_grid* g, slide_runner* r) noexcept nogil:
         r.state.feet = v3_add(r.state.feet, push)
     if not free_now:
         return False
-    # Free of deep overlaps. Now make room for the skin where there is room.
+    # No deep overlap remains. Now restore the skin where space allows.
     if not touched:
         _find_overlaps(g, c, r.state.feet, c.radius, ROUNDING, &o)
         touched = o.n > 0
@@ -1035,8 +1038,8 @@ cdef bint _push_out(const cube_grid* g, slide_runner* r) noexcept nogil:
 
 
 cdef void slide_depenetrate(const cube_grid* g, slide_runner* r) noexcept nogil:
-    # SLIDE 6.3, with one threshold for pushing and for failing: what is too shallow to
-    # push does not send anybody back either.
+    # SLIDE 6.3 with one threshold for pushes and failures: an overlap too shallow for a push does
+    # not cause a return to safety.
     cdef slide_state* s = &r.state
     cdef vec3 start = s.feet
     cdef double least = f_max(r.config.min_depen_dist, ROUNDING)
@@ -1059,7 +1062,7 @@ cdef void slide_depenetrate(const cube_grid* g, slide_runner* r) noexcept nogil:
 # ---------------------------------------------------------------- step
 
 cdef vec3 _ground_velocity(const slide_state* s, vec3 wish) noexcept nogil:
-    """The wish laid along the ground, at its own speed."""
+    """The wish, turned along the ground at its own speed."""
     cdef double into = v3_dot(wish, s.ground_normal), speed, length
     cdef vec3 v
     # Downhill only along a face: over a rounded edge the snap leads down.
@@ -1072,10 +1075,10 @@ cdef vec3 _ground_velocity(const slide_state* s, vec3 wish) noexcept nogil:
 
 
 cdef vec3 _carried(const slide_runner* r, vec3 wish, vec3 v) noexcept nogil:
-    """Level speed that is not the wish's: a slope too steep to stand on makes it out of the fall.
+    """Level speed beyond the wish, which a slope too steep to stand on gains from the fall.
 
-    The wish is taken anew in every frame. Without this the speed gained would be lost
-    each time, and one would creep down a slope.
+    The wish is renewed in every frame. Without the carried speed, the character would lose the
+    gained speed in each frame and creep down a slope.
     """
     cdef const slide_config* c = &r.config
     cdef vec3 carry = r.state.carry, n
@@ -1113,7 +1116,7 @@ cdef int slide_step(const cube_grid* g, slide_runner* r, vec3 wish, double dt, b
     cdef vec3 start = s.feet, across, v
     cdef double wanted, went
     cdef bint on_surface
-    # All but the ring of recent positions, which is written last.
+    # Everything but the ring of recent positions, which is written last.
     memcpy(&before, s, <char*>&s.recent - <char*>s)
     tr.n_bumps = 0
     tr.n_hits = 0
@@ -1136,27 +1139,27 @@ cdef int slide_step(const cube_grid* g, slide_runner* r, vec3 wish, double dt, b
         s.rising = True
         s.grounded = False
         s.on_surface = False
-        # Spent: the grace time gives no second jump.
+        # The jump uses up the grace time, which allows no second jump.
         s.since_grounded = c.grace_time
     on_surface = s.on_surface and not s.rising
     s.wedged = False
     if on_surface:
         v = _ground_velocity(s, across)
     else:
-        # Half of the gravity before the motion and half after: the mean velocity of the
-        # frame moves it, so jumps have the same height at every frame rate.
+        # Half of the gravity before the motion and half after: the frame moves by its mean
+        # velocity, so jumps have the same height at every frame rate.
         v = v3(across.x + s.carry.x, f_max(s.velocity.y - 0.5 * c.gravity * dt, -c.max_fall_speed),
                across.z + s.carry.z)
     slide_move(g, r, &v, dt)
     if on_surface:
-        # Running up a ramp throws nobody into the air.
+        # Running up a ramp does not launch the character into the air.
         s.velocity = v3(v.x, 0.0, v.z)
     else:
         s.carry = _carried(r, across, v)
         s.velocity = v3(v.x, f_max(v.y - 0.5 * c.gravity * dt, -c.max_fall_speed), v.z)
     if s.rising and v.y <= 0.0:
         s.rising = False
-    # Stuck: wants to go somewhere and goes nowhere.
+    # Stuck: a wish without motion.
     wanted = v3_len(across) * dt
     went = v3_len(v3_sub(s.feet, start))
     if wanted > 0.0 and went <= STUCK_SHARE * wanted:

@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""Which of many boxes are near one, four at a time.
+"""Tests which of many boxes are near one box, four at a time.
 
-Boxes stand in blocks of BLOCK floats for four of them: lo x of all four, lo y, lo z, hi x, hi y, hi z. Each is computed
-as it would be alone: the same answers with or without vector instructions.
+Boxes are stored in blocks of BLOCK floats for four of them: lo x of all four, lo y, lo z, hi x, hi
+y, hi z. Each box is computed separately, so results are equal with and without vector instructions.
 """
 from libc.stdint cimport int32_t, uint64_t
 
@@ -61,20 +61,22 @@ cdef extern from * nogil:
     #endif
     #endif
     """
-    # A bit for each of the four boxes of a block that is no farther from the box from lo to hi than the root of reach2.
+    # One bit for each of the four boxes of a block: set if its squared distance from the box (lo,
+    # hi) is at most reach2.
     int _lanes "pycct_lanes"(const float* block, const float* lo, const float* hi, float reach2) noexcept
-    # The lowest bit that is set; there must be one.
+    # Index of the lowest set bit; at least one bit must be set.
     int lowest_bit "pycct_lowest"(uint64_t bits) noexcept
 
 
 cdef enum:
     LANES = 4
     BLOCK = 24
-    # Boxes are looked at by so many, and there is room for so many, however few there are: without a branch to guess.
+    # Boxes are tested in strides of this many, and blocks always have room for whole strides. The
+    # loop then needs no unpredictable branch.
     STRIDE = 8
 
 
-# Where something comes by, up to ``reach2`` squared away.
+# Query box, and the square of its reach.
 cdef struct aabb4_box:
     float[3] lo
     float[3] hi
@@ -82,35 +84,35 @@ cdef struct aabb4_box:
 
 
 cdef inline double aabb4_slack(double size) noexcept nogil:
-    """By how much a box must be larger than what it stands for: more than its numbers, so large, round to float32."""
+    """Margin of a box of the given size, more than the rounding of its coordinates to float32."""
     return 2.5e-7 * size
 
 
 cdef inline float aabb4_reach2(double reach) noexcept nogil:
-    """The square of a reach, and what differences, squares and sums lose as float32."""
+    """Return the square of a reach, plus the rounding errors of the distance in float32."""
     return <float>(reach * reach * 1.000002 + 1e-30)
 
 
 cdef inline size_t aabb4_floats(int32_t boxes) noexcept nogil:
-    """How many floats that many boxes take up."""
+    """Return the number of floats for that many boxes."""
     return (<size_t>boxes + STRIDE - 1) // STRIDE * (STRIDE // LANES * BLOCK)
 
 
 cdef inline float* aabb4_place(float* blocks, int32_t i) noexcept nogil:
-    """Where the first number of box i stands; each other LANES farther on."""
+    """Return the address of the first number of box i; the others follow at distances of LANES."""
     return blocks + (i // LANES) * <Py_ssize_t>BLOCK + i % LANES
 
 
 cdef inline uint64_t aabb4_overlap_mask(const float* blocks, int32_t first, int32_t boxes,
-                                        const aabb4_box* way) noexcept nogil:
-    """A bit for each of up to 64 boxes from ``first`` on, a multiple of 64, that is near."""
+                                        const aabb4_box* query) noexcept nogil:
+    """Return a mask of the near boxes among up to 64, from ``first`` (a multiple of 64)."""
     cdef uint64_t bits = 0
     cdef const float* b = blocks + first // LANES * <Py_ssize_t>BLOCK
     cdef int32_t left = boxes - first if boxes - first < 64 else 64, i = 0
     while i < left:
-        bits |= <uint64_t>(_lanes(b, way.lo, way.hi, way.reach2)
-                           | _lanes(b + BLOCK, way.lo, way.hi, way.reach2) << LANES) << i
+        bits |= <uint64_t>(_lanes(b, query.lo, query.hi, query.reach2)
+                           | _lanes(b + BLOCK, query.lo, query.hi, query.reach2) << LANES) << i
         b += STRIDE // LANES * BLOCK
         i += STRIDE
-    # What stands behind the last box is near by chance.
+    # The floats after the last box are undefined, so their bits are cleared.
     return bits & (<uint64_t>-1 >> (64 - left))

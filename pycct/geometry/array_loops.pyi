@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Anything with the buffer protocol: C-contiguous float64, two or three dimensions.
+# A C-contiguous float64 buffer with two or three dimensions.
 _Buffer = Any
 
 def closest(kind: int, rows: _Buffer, out: _Buffer) -> None: ...

@@ -1,9 +1,8 @@
 # cython: language_level=3
 """Loops over rows of numbers, for ``pycct.kernels``, ``pycct.toolbox`` and the level report.
 
-A row of ``placed`` is a capsule (p0, p1, radius), its motion and the target's own
-numbers, in the order in which the classes of ``pycct.kernels`` list them. Nothing
-is validated here.
+A row of ``placed`` contains a capsule (p0, p1, radius), its motion and the numbers of the target,
+in the order of the classes of ``pycct.kernels``. The callers validate the input.
 """
 import numpy as np
 
@@ -74,7 +73,7 @@ cdef enum target_kind:
     TARGET_PLANE = 4
     TARGET_HULL = 5
 
-# Where a row's motion and its target's numbers begin.
+# Columns where the motion and the target of a row start.
 cdef enum:
     MOTION = 7
     TARGET = 10
@@ -97,7 +96,7 @@ cdef quat _quat(const double* p) noexcept nogil:
 
 
 cdef triangle _triangle(vec3 a, vec3 b, vec3 c) noexcept nogil:
-    """The lexicographically smallest vertex first, as the kernels want it."""
+    """Return a triangle with the lexicographically smallest vertex first."""
     cdef triangle t
     if v3_lex(b, a) < 0 and v3_lex(b, c) <= 0:
         a, b, c = b, c, a
@@ -155,7 +154,7 @@ def closest(int kind, const double[:, ::1] rows, double[:, ::1] out):
             out[i, 8] = r.t
 
 
-# Triangles of the target and room to work with, for one row after the other.
+# Triangles of the target and scratch memory, reused for all rows.
 cdef struct workspace:
     triangle* tris
     int32_t n
@@ -204,7 +203,7 @@ cdef bint _sweep_row(int kind, const double* p, bint cull, workspace* w, sweep_h
         dir = q_unrotate(rotation, dir)
         r = push_from_polytope(p0, p1, p[6], w.tris, w.n)
         if r.overlapping:
-            # From any side, and deep inside, where no face is near: it is solid (RULES 7.6).
+            # The solid also counts from inside, deep below all faces (RULES 7.6).
             hit.distance = 0.0
             hit.overlapping = True
             hit.normal = v3_neg(dir)
@@ -318,7 +317,7 @@ def overlap(int kind, const double[:, ::1] placed, const double[:, :, ::1] surfa
 
 
 def triangle_normals(const double[:, ::1] a, const double[:, ::1] b, const double[:, ::1] c):
-    """Unit normals of triangles, zero where there is no area; three arrays (n, 3)."""
+    """Return unit normals of triangles, zero for triangles without area; three arrays (n, 3)."""
     cdef Py_ssize_t n = a.shape[0], i
     cdef double[:, ::1] out
     if a.shape[1] != 3 or b.shape[1] != 3 or c.shape[1] != 3 or b.shape[0] != n or c.shape[0] != n:
@@ -332,10 +331,10 @@ def triangle_normals(const double[:, ::1] a, const double[:, ::1] b, const doubl
 
 
 def flipped_count(const int32_t[:, ::1] neighbours, const uint8_t[::1] agrees, Py_ssize_t n):
-    """Fewest triangles to turn over so that neighbours agree, piece by piece of a surface.
+    """Return the smallest number of triangles to flip so that neighbours agree, over all pieces.
 
-    neighbours: pairs of triangles that share an edge; agrees: whether they run it in opposite
-    directions, as neighbours that face the same side do; n: number of triangles.
+    neighbours: pairs of triangles that share an edge; agrees: whether both use the edge in opposite
+    directions, as neighbours with the same front side do; n: number of triangles.
     """
     cdef Py_ssize_t m = neighbours.shape[0], i, j, k, head, tail, one, other, total = 0
     cdef int32_t[::1] first, link, queue

@@ -16,15 +16,15 @@ from pycct.geometry.vec cimport (
     vec3,
 )
 
-# A triangle is degenerate when its cross product is no longer than this times
-# its longest edge squared (RULES 3).
+# A triangle is degenerate if its cross product is at most this times its longest edge squared
+# (RULES 3).
 cdef double DEGENERATE = 1e-12
 
-# Below this ratio of cross product to longest edge squared a triangle's plain cross
-# product has lost too many digits.
+# Below this ratio of cross product to longest edge squared, the plain cross product of a triangle
+# has lost too many digits.
 cdef double SLIVER = 1e-3
 
-# 2 ** 27 + 1 cuts a double into halves whose products are exact.
+# 2 ** 27 + 1 splits a double into halves whose products are exact.
 cdef double SPLIT = 134217729.0
 
 
@@ -38,7 +38,7 @@ cdef closest_pair segment_segment(vec3 p0, vec3 p1, vec3 q0, vec3 q1) noexcept n
 
 
 cdef closest_pair nearly_parallel(vec3 p0, vec3 p1, vec3 q0, vec3 q1, closest_pair best) noexcept nogil:
-    # The same by cross products, which lose half as many digits to the small angle.
+    # Cross products lose half as many digits to a small angle.
     cdef vec3 d1 = v3_sub(p1, p0)
     cdef vec3 d2 = v3_sub(q1, q0)
     cdef vec3 r = v3_sub(p0, q0)
@@ -74,7 +74,7 @@ cdef struct _exact:     # hi + lo, with hi the nearest double
 
 
 cdef inline _exact _difference(double a, double b) noexcept nogil:
-    """a - b without rounding (Knuth's two-sum)."""
+    """The exact difference a - b (Knuth's two-sum)."""
     cdef _exact r
     cdef double t
     r.hi = a - b
@@ -84,7 +84,7 @@ cdef inline _exact _difference(double a, double b) noexcept nogil:
 
 
 cdef inline _exact _product(double a, double b) noexcept nogil:
-    """a * b without rounding (Dekker's product)."""
+    """The exact product a * b (Dekker's product)."""
     cdef _exact r
     cdef double t = SPLIT * a, a1 = t - (t - a), a2 = a - a1, b1, b2
     t = SPLIT * b
@@ -96,13 +96,13 @@ cdef inline _exact _product(double a, double b) noexcept nogil:
 
 
 cdef inline double _determinant(_exact a, _exact b, _exact c, _exact d) noexcept nogil:
-    """a * b - c * d, right to the last digits however much of it cancels."""
+    """a * b - c * d, accurate to the last digits despite cancellation."""
     cdef _exact p = _product(a.hi, b.hi), q = _product(c.hi, d.hi), r = _difference(p.hi, q.hi)
     return r.hi + (r.lo + (p.lo - q.lo) + (a.hi * b.lo + a.lo * b.hi) - (c.hi * d.lo + c.lo * d.hi))
 
 
 cdef vec3 _sliver_cross(vec3 a, vec3 b, vec3 c) noexcept nogil:
-    """Cross product of b - a and c - a with the digits that plain doubles lose where they are nearly parallel."""
+    """Cross product of b - a and c - a, with the digits that plain doubles lose in slivers."""
     cdef _exact ux = _difference(b.x, a.x), uy = _difference(b.y, a.y), uz = _difference(b.z, a.z)
     cdef _exact vx = _difference(c.x, a.x), vy = _difference(c.y, a.y), vz = _difference(c.z, a.z)
     return v3(_determinant(uy, vz, uz, vy), _determinant(uz, vx, ux, vz), _determinant(ux, vy, uy, vx))
@@ -125,7 +125,7 @@ cdef vec3 triangle_normal(vec3 a, vec3 b, vec3 c) noexcept nogil:
 
 
 cdef inline bint _inside(vec3 x, vec3 a, vec3 b, vec3 c, vec3 n) noexcept nogil:
-    """True when x, taken along n, falls into the triangle."""
+    """True if the projection of x along n is inside the triangle."""
     cdef vec3 u = v3_sub(b, a)
     cdef vec3 v = v3_sub(c, b)
     cdef vec3 w = v3_sub(a, c)
@@ -163,8 +163,8 @@ cdef closest_pair segment_triangle(vec3 p0, vec3 p1, vec3 a, vec3 b, vec3 c, vec
             x = v3_lerp(p0, p1, t)
             if _inside(x, a, b, c, n):
                 return _pair(x, x, t, 0.0)
-        # The end nearer to the plane, when it lies over the face, is the answer
-        # if the segment does not cross the plane.
+        # If the nearer end projects into the face and the segment does not cross the plane, that
+        # end is the closest point.
         if _inside(p0, a, b, c, n):
             best = _pair(p0, v3_madd(p0, n, -h0), 0.0, 0.0)
             found = True
@@ -199,16 +199,18 @@ cdef inline double _excess(double x, double h) noexcept nogil:
 
 
 cdef inline double _slope(vec3 p, vec3 d, vec3 half, int face) noexcept nogil:
-    """Half the rate at which the squared distance to the box grows at p along d; p lies in a face across this axis.
+    """Half the rate of change of the squared distance to the box at p along d.
 
-    Not in any: -1. That axis is left out: the rounding of p would outweigh what the others say."""
+    face: axis of the face that contains p, -1 for none. That axis is skipped, because the rounding
+    of p would outweigh the other axes.
+    """
     return ((0.0 if face == 0 else d.x * _excess(p.x, half.x)) + (0.0 if face == 1 else d.y * _excess(p.y, half.y))
             + (0.0 if face == 2 else d.z * _excess(p.z, half.z)))
 
 
 cdef struct _break:
     double t
-    int face    # the axis across the face
+    int face    # axis perpendicular to the face
 
 
 cdef inline int _breaks(_break* ts, int n, double x, double d, double h, int face) noexcept nogil:
@@ -228,24 +230,27 @@ cdef inline int _breaks(_break* ts, int n, double x, double d, double h, int fac
     return n
 
 
-cdef inline void _add_part(double x, double d, double middle, double h, double* way, double* bend) noexcept nogil:
-    """Add one axis to the quotient that solves a piece, if it counts where x + d t passes middle."""
+cdef inline void _add_part(double x, double d, double middle, double h, double* numerator,
+                           double* denominator) noexcept nogil:
+    """Add one axis to numerator and denominator of t, if the piece at ``middle`` is outside the box
+    on it.
+    """
     if middle > h:
-        way[0] += d * (h - x)
-        bend[0] += d * d
+        numerator[0] += d * (h - x)
+        denominator[0] += d * d
     elif middle < -h:
-        way[0] += d * (-h - x)
-        bend[0] += d * d
+        numerator[0] += d * (-h - x)
+        denominator[0] += d * d
 
 
 cdef closest_pair segment_box(vec3 p0, vec3 p1, vec3 half) noexcept nogil:
-    # The squared distance is convex and piecewise quadratic in t: find the piece
-    # on which its slope changes sign, and solve there.
+    # The squared distance is convex and piecewise quadratic in t. Find the piece on which its slope
+    # changes sign, and solve there.
     cdef vec3 d = v3_sub(p1, p0)
     cdef _break[6] ts
     cdef _break b
     cdef int n, i, j
-    cdef double lo = 0.0, hi = 1.0, middle, t, way = 0.0, bend = 0.0
+    cdef double lo = 0.0, hi = 1.0, middle, t, numerator = 0.0, denominator = 0.0
     cdef vec3 on_a
     if _slope(p0, d, half, -1) >= 0.0:
         t = 0.0
@@ -267,12 +272,12 @@ cdef closest_pair segment_box(vec3 p0, vec3 p1, vec3 half) noexcept nogil:
                 hi = ts[i].t
                 break
             lo = ts[i].t
-        # From the faces that count on the piece: slopes at its ends may be all rounding.
+        # The faces of this piece decide; slopes at the ends of the piece may be rounding only.
         middle = 0.5 * (lo + hi)
-        _add_part(p0.x, d.x, p0.x + d.x * middle, half.x, &way, &bend)
-        _add_part(p0.y, d.y, p0.y + d.y * middle, half.y, &way, &bend)
-        _add_part(p0.z, d.z, p0.z + d.z * middle, half.z, &way, &bend)
-        # Inside the box the slope is zero over a whole stretch, whose start is wanted.
-        t = f_clamp(way / bend, lo, hi) if bend > 0.0 else lo
+        _add_part(p0.x, d.x, p0.x + d.x * middle, half.x, &numerator, &denominator)
+        _add_part(p0.y, d.y, p0.y + d.y * middle, half.y, &numerator, &denominator)
+        _add_part(p0.z, d.z, p0.z + d.z * middle, half.z, &numerator, &denominator)
+        # Inside the box the slope is zero over a whole interval; the result is its start.
+        t = f_clamp(numerator / denominator, lo, hi) if denominator > 0.0 else lo
     on_a = v3_madd(p0, d, t)
     return _pair(on_a, point_box(on_a, half), t, 0.0)

@@ -6,12 +6,12 @@ from pycct.geometry.types cimport triangle
 from pycct.geometry.vec cimport vec3
 
 
-# How to get a capsule out of a shape.
+# Exit of a capsule from a shape.
 cdef struct push_out:
     bint overlapping
-    vec3 dir            # unit, moves the capsule out
-    double depth        # how far along dir, > 0 when overlapping
-    int32_t tri         # triangle that decided, -1: none
+    vec3 dir            # unit, direction of the exit
+    double depth        # length of the exit along dir, > 0 for an overlap
+    int32_t tri         # triangle that decided the exit, -1: none
 
 
 cdef push_out push_from_sphere(vec3 p0, vec3 p1, double radius, vec3 centre, double other) noexcept nogil
@@ -19,8 +19,8 @@ cdef push_out push_from_capsule(vec3 p0, vec3 p1, double radius, vec3 q0, vec3 q
 cdef push_out push_from_plane(vec3 p0, vec3 p1, double radius, vec3 normal, double offset) noexcept nogil
 # A closed convex surface (box, hull) given by all of its triangles, outward normals.
 cdef push_out push_from_polytope(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n) noexcept nogil
-# Open triangles (mesh): up to four successive pushes, added up (RULES 7.5); across an edge
-# only where the axis crosses no other triangle behind it. depths: room for n numbers.
+# Open triangles (mesh): up to four successive pushes, added up (RULES 7.5). An exit across an edge
+# is allowed only if the axis crosses no other triangle behind it. depths: memory for n numbers.
 cdef push_out push_from_triangles(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n,
                                   bint two_sided, double* depths) noexcept nogil
 

@@ -25,7 +25,7 @@ from pycct.geometry.vec cimport (
 cdef int MESH_PUSHES = 4
 # Depths this close count as equal; the triangles' order decides (RULES 7.5).
 cdef double TIE = 1e-9
-# Closer than this share of the radius, closest points give no sure direction.
+# Below this share of the radius, closest points define no reliable direction.
 cdef double NO_DIRECTION = 1e-9
 # Squared sine below which two directions are parallel.
 cdef double PARALLEL2 = 1e-18
@@ -73,7 +73,7 @@ cdef push_out push_from_capsule(vec3 p0, vec3 p1, double radius, vec3 q0, vec3 q
     cdef vec3 a = v3_sub(p1, p0)
     cdef vec3 b = v3_sub(q1, q0)
     cdef vec3 m = v3_cross(a, b)
-    # Where the axes cross, the way out is at right angles to both.
+    # If the axes cross, the exit is perpendicular to both.
     if v3_len2(m) <= PARALLEL2 * v3_len2(a) * v3_len2(b):
         m = v3_across(a if v3_len2(a) > 0.0 else b)
     else:
@@ -106,7 +106,8 @@ cdef inline void _try_edge(const triangle* tris, int32_t n, vec3 p0, vec3 p1, ve
     cdef double x
     if m2 <= PARALLEL2 * v3_len2(e) * v3_len2(axis) or m2 == 0.0:
         return
-    # The lower end: where edge and axis are nearly parallel, u is not quite across them.
+    # The lower end counts: if edge and axis are nearly parallel, u is not exactly perpendicular to
+    # them.
     u = v3_scale(u, 1.0 / sqrt(m2))
     x = f_min(v3_dot(u, p0), v3_dot(u, p1)) - _support(tris, n, u)
     if x > best[0]:
@@ -120,8 +121,8 @@ cdef inline void _try_edge(const triangle* tris, int32_t n, vec3 p0, vec3 p1, ve
 
 
 cdef double polytope_separation(vec3 p0, vec3 p1, const triangle* tris, int32_t n, vec3* dir) noexcept nogil:
-    # The faces of (surface - segment) are the surface's own and those that an
-    # edge and the segment span: the largest signed distance to any is the answer.
+    # The faces of (surface - segment) are the surface's own faces and those that an edge and the
+    # segment span. The largest signed distance to any of them is the result.
     cdef double best = -1e300, x
     cdef int32_t i
     dir[0] = v3(0.0, 0.0, 1.0)
@@ -145,7 +146,7 @@ cdef push_out push_from_polytope(vec3 p0, vec3 p1, double radius, const triangle
     cdef int32_t i
     if n <= 0:
         return _apart()
-    # Far from every face's reach: no need for the edges.
+    # The faces are too far away for an overlap, so the edges need no test.
     for i in range(n):
         if f_min(v3_dot(tris[i].n, p0), v3_dot(tris[i].n, p1)) - tris[i].d >= radius:
             return _apart()
@@ -169,7 +170,7 @@ cdef push_out push_from_polytope(vec3 p0, vec3 p1, double radius, const triangle
 
 
 cdef inline void _try_exit(vec3 p0, vec3 axis, vec3 e, vec3 a, vec3 third, double* best, vec3* dir) noexcept nogil:
-    """Leaving a triangle across one edge: along edge x axis, away from the third vertex."""
+    """Exit from a triangle across one edge: along edge x axis, away from the third vertex."""
     cdef vec3 u = v3_cross(e, axis)
     cdef double m2 = v3_len2(u), x, y
     if m2 <= PARALLEL2 * v3_len2(e) * v3_len2(axis) or m2 == 0.0:
@@ -237,7 +238,10 @@ cdef double _deepest_triangle(vec3 p0, vec3 p1, double radius, const triangle* t
 
 cdef bint _leave_triangles(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n, bint two_sided,
                            bint across, double* depths, vec3* total, int32_t* decided) noexcept nogil:
-    """Up to four pushes, added up; not ``across`` edges where so told. False when an exit across an edge failed."""
+    """Add up to four pushes, ``across`` edges if allowed.
+
+    False if an exit across an edge failed.
+    """
     cdef push_out r
     cdef vec3 a, b
     cdef int32_t winner
@@ -250,10 +254,10 @@ cdef bint _leave_triangles(vec3 p0, vec3 p1, double radius, const triangle* tris
         a = v3_add(p0, total[0])
         b = v3_add(p1, total[0])
         deepest = _deepest_triangle(a, b, radius, tris, n, two_sided, across, depths, &winner)
-        # A last remainder of rounding is not worth a push.
+        # A remainder of rounding size needs no push.
         if deepest <= (1e-12 * radius if round_ > 0 else 0.0):
             break
-        # The axis crosses a triangle, and another one after it has left the first.
+        # The axis crosses a triangle, and a second one after the exit from the first.
         if deepest >= radius:
             if crossed and across:
                 return False
@@ -271,7 +275,8 @@ cdef push_out push_from_triangles(vec3 p0, vec3 p1, double radius, const triangl
     cdef vec3 total
     cdef int32_t decided
     cdef double m
-    # From triangle to triangle the smallest exits lead ever farther along a surface: then by the normals alone.
+    # Exits across edges can lead from triangle to triangle along a surface without end. The second
+    # attempt therefore uses normals only.
     if not _leave_triangles(p0, p1, radius, tris, n, two_sided, True, depths, &total, &decided):
         _leave_triangles(p0, p1, radius, tris, n, two_sided, False, depths, &total, &decided)
     if decided < 0:

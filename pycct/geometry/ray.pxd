@@ -1,15 +1,16 @@
 # cython: language_level=3
 """Rays against shapes: pure functions of values.
 
-``dir`` is a unit vector, times are distances along it, ``NO_HIT`` of _sweep says that
-nothing is met. Solids are solid: a ray that starts inside one meets it at 0.
+``dir`` is a unit vector. Times are distances along it, and ``NO_HIT`` means no hit. Solids are
+solid:
+a ray that starts inside one hits it at distance 0.
 """
 from pycct.geometry.sweep cimport NO_HIT
 from pycct.geometry.types cimport hull_data, triangle
 from pycct.geometry.vec cimport vec3
 
 
-# A ray, and the shear that takes it to its dominant axis.
+# A ray and the shear that aligns it with its dominant axis.
 cdef struct ray:
     vec3 origin
     vec3 dir
@@ -21,15 +22,15 @@ cdef struct ray:
 
 
 cdef ray ray_of(vec3 origin, vec3 dir) noexcept nogil
-# From the front, where the corners run counter-clockwise, or from both sides. Watertight:
-# each corner is projected along the ray once and for all, and the sign of a product of
-# two projections is never wrong, so a ray cannot slip between triangles that share an
-# edge or a corner. back: met from behind.
+# Hits the front, where the corners run counter-clockwise, or both sides. The test is watertight:
+# each corner is projected along the ray once, and the sign of a product of two projections is
+# exact, so no ray passes between triangles that share an edge or a corner. back: the ray hits the
+# back side.
 cdef double ray_triangle(const ray* r, const triangle* t, bint two_sided, bint* back) noexcept nogil
-# normal: out of the solid, where it is met; inside is set when the ray starts in it.
+# normal: out of the solid, at the hit. inside: the ray starts in the solid.
 cdef double ray_capsule(vec3 origin, vec3 dir, vec3 a, vec3 b, double radius, vec3* normal, bint* inside) noexcept nogil
 cdef double ray_plane(vec3 origin, vec3 dir, vec3 normal, double offset, bint* inside) noexcept nogil
-# The solid box [-half, half], ray in its frame.
+# The solid box [-half, half], with the ray in its frame.
 cdef double ray_box(vec3 origin, vec3 dir, vec3 half, vec3* normal, bint* inside) noexcept nogil
-# A closed convex surface given by all of its triangles.
+# A closed convex surface, given by all of its triangles.
 cdef double ray_polytope(vec3 origin, vec3 dir, const triangle* tris, int n, vec3* normal, bint* inside) noexcept nogil

@@ -18,7 +18,7 @@ cdef ray ray_of(vec3 origin, vec3 dir) noexcept nogil:
     r.kz = 0 if m.x >= m.y and m.x >= m.z else (1 if m.y >= m.z else 2)
     r.kx = (r.kz + 1) % 3
     r.ky = (r.kz + 2) % 3
-    # Seen along the ray, corners keep their sense of rotation.
+    # The projected corners keep their sense of rotation, seen along the ray.
     if _axis(dir, r.kz) < 0.0:
         r.kx, r.ky = r.ky, r.kx
     r.sx = _axis(dir, r.kx) / _axis(dir, r.kz)
@@ -42,8 +42,8 @@ cdef double ray_triangle(const ray* r, const triangle* t, bint two_sided, bint* 
             return NO_HIT
     elif u > 0.0 or v > 0.0 or w > 0.0:
         return NO_HIT
-    # By the plane, which is the more exact, unless the triangle is so thin that its normal
-    # faces another way than its projection.
+    # The plane is more exact, unless the triangle is so thin that its normal and its projection
+    # face opposite ways.
     nd = v3_dot(t.n, r.dir)
     if nd != 0.0 and (nd > 0.0) == back[0]:
         time = v3_dot(t.n, a) / nd
@@ -61,7 +61,7 @@ cdef double ray_capsule(vec3 origin, vec3 dir, vec3 a, vec3 b, double radius, ve
     if inside[0]:
         normal[0] = v3(-dir.x, -dir.y, -dir.z)
         return 0.0
-    # The side of the cylinder, where the ray enters it between the ends.
+    # The side of the cylinder, if the ray enters it between the ends.
     if l2 > 0.0:
         d_perp = v3_madd(dir, e, -v3_dot(dir, e) / l2)
         k = v3_len2(d_perp)
@@ -117,7 +117,7 @@ cdef double ray_box(vec3 origin, vec3 dir, vec3 half, vec3* normal, bint* inside
     if inside[0]:
         return 0.0
     for i in range(3):
-        # Along a face that it lies in, the ray meets nothing.
+        # A ray that lies in the plane of a face does not hit it.
         if d[i] == 0.0:
             if fabs(o[i]) >= h[i]:
                 return NO_HIT

@@ -1,9 +1,9 @@
 # cython: language_level=3
 """Time of impact of spheres and capsules: linear and quadratic equations, no iteration.
 
-A capsule is given by its sphere centres p0, p1 and its radius; it moves along the
-unit vector ``dir``. Times are distances along ``dir``. ``NO_HIT`` (a huge number)
-says that nothing is touched within ``limit``. All functions are pure.
+A capsule is given by its sphere centres p0, p1 and its radius. It moves along the unit vector
+``dir``. Times are distances along ``dir``. ``NO_HIT`` (a huge number) means no contact within
+``limit``. All functions are pure.
 """
 from libc.stdint cimport int16_t, int32_t, int64_t
 
@@ -28,9 +28,9 @@ from pycct.geometry.vec cimport (
 
 cdef double NO_HIT
 
-# Sphere against a point, a segment (with its ends), the inside of a triangle or
-# parallelogram: distance at which it is first touched, else NO_HIT. A sphere that
-# starts inside gets 0 where it moves further in and NO_HIT where it moves out.
+# Sphere against a point, a segment (with its ends), the inside of a triangle or parallelogram:
+# distance of the first contact, else NO_HIT. A sphere that starts inside returns 0 if it moves
+# further in, and NO_HIT if it moves out.
 cdef double sphere_point(vec3 centre, vec3 dir, double radius, vec3 p, double limit) noexcept nogil
 cdef double sphere_segment(vec3 centre, vec3 dir, double radius, vec3 a, vec3 b, double limit) noexcept nogil
 # Capsule against one triangle; no culling, no overlap test (RULES 3).
@@ -38,20 +38,20 @@ cdef double capsule_triangle_time(vec3 p0, vec3 p1, double radius, vec3 dir, con
                                   double limit) noexcept nogil
 # Capsule against a segment with its ends (the axis of another capsule).
 cdef double capsule_segment_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 a, vec3 b, double limit) noexcept nogil
-# Capsule against the solid box [-half, half] at (position, rotation): True when
-# hit within limit; an overlap at the start gives distance 0, overlapping.
+# Capsule against the solid box [-half, half] at (position, rotation): True for a hit within limit;
+# an overlap at the start returns distance 0, overlapping.
 cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3 position, quat rotation,
                       double limit, sweep_hit* hit) noexcept nogil
 
 
-# By which end's sphere a capsule touches the inside of a triangle.
+# The end sphere with which a capsule touches the inside of a triangle.
 cdef enum end_over:
-    OVER_NONE = 0       # neither, or not known
+    OVER_NONE = 0       # neither, or unknown
     OVER_FIRST = 1      # p0
     OVER_LAST = 2       # p1
 
 
-# A capsule in motion, as every sweep against many things needs it.
+# A moving capsule, prepared for sweeps against many shapes.
 cdef struct capsule_cast:
     vec3 p0
     vec3 p1
@@ -59,36 +59,37 @@ cdef struct capsule_cast:
     vec3 axis           # from p0 to p1
     double radius
     double limit        # longest distance of interest
-    double slack        # what rounding may add to a distance from a plane
-    double size         # largest coordinate where it begins
-    bint trailing_rule  # ignore what lies behind the leading sphere (moves yes, queries no; RULES 3)
-    bint culls          # ignore triangles whose normal goes along with the motion
-    bint culls_parallel     # ... or is at right angles to it (RULES 9 row 8)
-    bint passing        # with ``passed``: all overlaps are passed over
-    int32_t hint        # cast_triangles: look at this one first, -1: none. Changes speed, never a result
-    # Not NULL: overlaps with one-sided triangles from behind are passed over, and
-    # passed_bits tell what was.
+    double slack        # largest rounding error of a distance from a plane
+    double size         # largest coordinate at the start
+    bint trailing_rule  # ignore triangles behind the leading sphere (moves yes, queries no; RULES 3)
+    bint culls          # ignore triangles whose normal points along the motion
+    bint culls_parallel     # also those perpendicular to the motion (RULES 9 row 8)
+    bint passing        # with ``passed``: ignore all overlaps
+    int32_t hint        # cast_triangles: first triangle to test, -1: none. Changes speed, never a result
+    # Not NULL: overlaps with one-sided triangles from behind are ignored, and passed_bits record
+    # them.
     int* passed
 
 
 cdef enum passed_bit:
-    PASSED_OVERLAP = 1  # an overlap was passed over
+    PASSED_OVERLAP = 1  # an overlap was ignored
     PASSED_BACK = 2     # a culled triangle is overlapped
 
 
-# One triangle on the way to a shape's hit: as triangles_in_reach notes it, then, if touched, as a candidate.
+# One triangle during the search for a hit: as triangles_in_reach stores it, then, if touched, as a
+# candidate.
 cdef struct toi_candidate:
-    double distance     # noted: the height of the axis above the plane, where it is lowest; touched: when
-    double facing       # noted: dot(normal, dir); touched: |dot(normal, dir)|
+    double distance     # stored: lowest height of the axis above the plane; touched: the distance
+    double facing       # stored: dot(normal, dir); touched: |dot(normal, dir)|
     int32_t tri
-    int32_t mark        # noted: seen from its back, all signs turned; touched: end_over
+    int32_t mark        # stored: seen from its back, all signs flipped; touched: end_over
 
 
-# What is known of a triangle, or likely. Changes speed, never a result.
+# Data that accelerates tests of a triangle. It changes speed, never a result.
 cdef struct triangle_aid:
-    float edges2        # squared lengths of two of its edges, or a little more
+    float edges2        # squared lengths of two of its edges, or slightly more
     int16_t longest     # its longest_edge
-    int16_t side        # the edge beyond which it was ruled out last: the first to look at
+    int16_t side        # edge that rejected it last: the first one to test
 
 
 cdef inline triangle_aid triangle_aid_of(const triangle* t) noexcept nogil:
@@ -124,29 +125,30 @@ cdef inline capsule_cast capsule_cast_of(vec3 p0, vec3 p1, double radius, vec3 d
     return q
 
 
-# The triangles of one shape (RULES 3): the smallest distance, the triangle that
-# wins, its normal and point. ``touched`` has room for n entries and is overwritten.
-# Overlapping triangles are passed over when ``skip_overlaps``. False: nothing hit.
-# ``tested`` is raised by the number of triangles that were really looked at.
+# Casts against the triangles of one shape (RULES 3): the smallest distance, the winning triangle,
+# its normal and point. ``touched`` has room for n entries and is overwritten. ``skip_overlaps``
+# ignores overlapping triangles. False: no hit. ``tested`` grows by the number of triangles that
+# were tested exactly.
 cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided,
                          bint skip_overlaps, toi_candidate* touched, int64_t* tested,
                          sweep_hit* hit) noexcept nogil
-# The second half of that: only the n triangles that triangles_in_reach noted in ``touched``.
-# q.limit, q.hint and q.passed do not count, the arguments do. ``known``: the first of them is what finds_face says.
-# ``source``: of two that are the same to the bit, the one with the lower number is told; NULL: one of them. ``aids``:
-# one for each of tris, or NULL.
+# The second half of a cast: only the n triangles that triangles_in_reach stored in ``touched``.
+# Arguments replace q.limit, q.hint and q.passed. ``known``: result of hits_same_face for the first
+# of them. ``source``: of two equal triangles, the one with the lower number is returned; NULL:
+# either. ``aids``: one for each triangle, or NULL.
 cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32_t* source, triangle_aid* aids,
                         int32_t n, bint two_sided, bint skip_overlaps, double limit, int32_t hint, bint known,
                         int* passed, toi_candidate* touched, int64_t* tested, sweep_hit* hit) noexcept nogil
-# As triangles_in_reach, among triangles that are all one-sided and whose boxes stand in lanes; those that face away do
-# not count, nor does ``but``, -1: none. ``touched`` needs room for one more than there are. -1: where q.passed wants to
-# know of overlaps with what faces away, there may be one.
+# Like triangles_in_reach, for one-sided triangles with boxes in blocks of four. Triangles that face
+# away and ``but`` (-1: none) do not count. ``touched`` needs room for one more than there are.
+# Returns -1 if q.passed is set and an overlap with a triangle that faces away is possible.
 cdef int32_t aabb4_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, int32_t but,
                             double limit, toi_candidate* touched) noexcept nogil
-# Whether a cast finds the inside of a triangle, and that before anything else of it; ``found`` tells how, but for tri.
+# Whether a cast hits the inside of a triangle before anything else of it; ``found`` describes the
+# hit, except tri.
 cdef bint hits_same_face(const capsule_cast* q, const triangle* t, toi_candidate* found) noexcept nogil
-# Whether nothing in ``touched``, all else that is in reach up to ``limit``, can have a say beside that; then the hit is
-# filled in.
+# Whether no other triangle in ``touched``, which contains all in reach up to ``limit``, can change
+# the result; then the hit is filled in.
 cdef bint is_unique_hit(const capsule_cast* q, const triangle* tris, triangle_aid* aids, int32_t n,
                         const toi_candidate* touched, const toi_candidate* found, double limit,
                         sweep_hit* hit) noexcept nogil
@@ -155,12 +157,12 @@ cdef bint cast_capsule(const capsule_cast* q, vec3 q0, vec3 q1, double radius, s
 cdef bint cast_plane(const capsule_cast* q, vec3 normal, double offset, sweep_hit* hit) noexcept nogil
 # Order of triangles by their vertices: -1, 0 or 1.
 cdef int triangle_order(const triangle* s, const triangle* t) noexcept nogil
-# A bound on the distance of a candidate when the first of its shape is hit at ``first``.
+# Upper bound of the distance of a candidate, if the first one of its shape is hit at ``first``.
 cdef double latest_candidate(double first) noexcept nogil
 
 
 cdef inline aabb swept_box(const capsule_cast* q) noexcept nogil:
-    """Around the whole motion, and a little more."""
+    """Bounds of the whole motion, with a margin."""
     cdef vec3 way = v3_scale(q.dir, q.limit)
     cdef double pad = q.radius + q.slack + 1e-14 * q.size
     cdef aabb box
@@ -180,19 +182,22 @@ cdef inline bint _reaches(const aabb* box, const triangle* t) noexcept nogil:
 
 
 cdef inline bint is_plane_ahead(double low, double rate, double reach, double limit) noexcept nogil:
-    """Whether a plane is surely not touched within the limit, from ``low`` above it and rising by ``rate`` a metre.
+    """Whether a motion, ``low`` above a plane and rising by ``rate``, surely misses it.
 
-    Who asks of one plane twice asks here twice: where corners are far away, rounding exceeds what ``reach`` spares."""
+    All tests of a plane use this function: for distant corners, rounding exceeds the margin of
+    ``reach``.
+    """
     return low - reach + rate * limit > 0.0
 
 
 cdef inline int32_t triangles_in_reach(const capsule_cast* q, const triangle* tris, int32_t first, const int32_t* which,
                                        int32_t n, bint two_sided, double limit, int* passed,
                                        toi_candidate* touched) noexcept nogil:
-    """Note those of the triangles that their planes cannot rule out; returns how many they are.
+    """Record the triangles that their planes do not reject; return their number.
 
-    ``which`` are the numbers of those to look at, counted from ``first`` on as those noted are; NULL: the
-    first n, and their boxes decide too. Speed comes from not looking: inline, since most find none."""
+    ``which`` contains the indices of the triangles to test, relative to ``first`` like the recorded
+    ones; NULL: the first n, and their boxes decide too. Inline, because most calls find none.
+    """
     cdef int32_t i, k, m = 0
     cdef double nd, h0, h1, low, high, rate
     cdef const triangle* t
@@ -215,12 +220,12 @@ cdef inline int32_t triangles_in_reach(const capsule_cast* q, const triangle* tr
                 h1 = -h1
                 turned = True
             elif q.culls:
-                # Not met, but whether it is overlapped counts.
+                # Not hit, but an overlap counts.
                 rate = 0.0
         low = f_min(h0, h1)
         high = f_max(h0, h1)
-        # Before the plane is reached nothing can be touched; the slack keeps
-        # rounding of this test out of the answer.
+        # No contact is possible before the plane is reached; the slack keeps rounding of this test
+        # out of the result.
         if is_plane_ahead(low, rate, q.radius + q.slack, limit) or (high < -(q.radius + q.slack) and rate <= 0.0):
             continue
         if which == NULL:
@@ -238,7 +243,7 @@ cdef inline int32_t triangles_in_reach(const capsule_cast* q, const triangle* tr
 
 
 cdef inline aabb4_box aabb4_path(const capsule_cast* q, double limit) noexcept nogil:
-    """Where a capsule comes by up to the limit, and a little more."""
+    """Bounds of the path of a capsule up to the limit, with a margin."""
     cdef vec3 way = v3_scale(q.dir, limit), lo = v3_min(q.p0, q.p1), hi = v3_max(q.p0, q.p1)
     cdef double far = aabb4_slack(q.size + limit) + q.slack
     cdef aabb4_box box

@@ -1,14 +1,13 @@
 # cython: language_level=3
 """Time of impact of spheres and capsules. See the header.
 
-The positions at which a capsule touches a triangle form the triangle swept along
-the capsule's axis (a prism) grown by the radius; so a capsule's time of impact is
-that of a sphere, standing at the capsule's first centre, against the prism's
-faces, edges and vertices (RULES 3; SWEEP 4.2 to 4.4 move only one point of the
-axis and miss contacts).
+The positions at which a capsule touches a triangle form the triangle swept along the capsule's axis
+(a prism), inflated by the radius. A capsule's time of impact is therefore that of a sphere at the
+capsule's first centre against the prism's faces, edges and vertices (RULES 3; SWEEP 4.2 to 4.4 move
+only one point of the axis and miss contacts).
 
-Each equation is solved about the point of closest approach, where its terms are
-no larger than the radius: far starts cost no digits.
+Each equation is solved about the point of closest approach, where its terms are no larger than the
+radius, so distant starts cost no digits.
 """
 from libc.math cimport fabs, sqrt
 from libc.stdint cimport uint32_t, uint64_t
@@ -46,39 +45,39 @@ from pycct.geometry.vec cimport (
 
 cdef double NO_HIT = 1e300
 
-# A pass by that dips less than half of this times the radius below the surface is
-# no hit: rolling exactly along an edge must not stop at every rounding error.
+# A motion that passes less than half of this times the radius below the surface is no hit: rolling
+# exactly along an edge must not stop at every rounding error.
 cdef double GRAZE = 1e-12
 
 # Squared sine below which a motion is parallel to a segment: within 1e-9 (RULES 3).
 cdef double PARALLEL2 = 1e-18
 
-# Squared sine below which the plain cross product of two edges has lost too many digits.
+# Squared sine below which the cross product of two edges has lost too many digits.
 cdef double NARROW2 = 1e-6
 
-# Overlaps no deeper than these shares of the radius and of the coordinates are touches.
+# Overlaps up to these shares of the radius and of the coordinates are touches.
 cdef double TOUCH = 1e-9
 cdef double ROUNDING = 1e-15
 
-# Tests that only rule things out leave this share of a squared distance, and of that to the corners.
+# Rejecting tests leave a margin of this share of a squared distance, and of that to the corners.
 cdef double SURELY = 1.000001
 cdef double SURELY_FAR = 1e-18
-# ... and this share of the coordinates.
+# Rejecting tests leave a margin of this share of the coordinates.
 cdef double SURELY_AHEAD = 1e-14
-# ... and are not made of directions whose squared sine is smaller.
+# Rejecting tests use no directions with a smaller squared sine.
 cdef double CROSSING2 = 1e-6
 
-# So many triangles are looked at without their boxes.
+# Up to this many triangles are tested without their boxes.
 cdef enum:
     FEW = 3
 
-# Over a face at a slope below this, a sphere can slip past an edge within GRAZE, or
-# within the rounding of a far start, and still sink into what lies behind it.
+# Over a face at a smaller slope, a sphere can pass an edge within GRAZE, or within the rounding of
+# a distant start, and still sink into the surface behind it.
 cdef double SHALLOW = 1e-3
 
 
-# The corners of a triangle, twice over: edge k goes from the one to the next. Loops over edges keep the code small, of
-# which the processor's first cache does not hold all as it is.
+# The corners of a triangle, twice: edge k goes from one to the next. Loops over edges keep the code
+# small, because the processor's first cache does not hold all of it.
 cdef struct corners:
     const vec3* at[6]
 
@@ -146,8 +145,8 @@ cdef double sphere_segment(vec3 centre, vec3 dir, double radius, vec3 a, vec3 b,
         t = t / (nearest * k + sqrt(disc * k))
         if t > limit:
             return NO_HIT
-    # Where along the segment the endless cylinder is entered. Beyond an end only
-    # the sphere about that end can be met first.
+    # Position on the segment where the endless cylinder is entered. Beyond an end only the sphere
+    # about that end can be hit first.
     s = me + de * t
     if s < 0.0:
         u = sphere_point(centre, dir, radius, a, limit)
@@ -161,13 +160,13 @@ cdef double sphere_segment(vec3 centre, vec3 dir, double radius, vec3 a, vec3 b,
         return t
     if u < NO_HIT or s * de <= 0.0:
         return u
-    # The end was passed within GRAZE; the motion may still sink into the cylinder.
+    # The motion passed the end within GRAZE and may still sink into the cylinder.
     s = s / de
     return s if t < s < nearest and s <= limit else NO_HIT
 
 
 cdef inline double _entry(double x, double rate, double high) noexcept nogil:
-    """Time from which on x, growing by rate, lies in [0, high]; NO_HIT: never."""
+    """Time from which on x, growing by rate, is in [0, high]; NO_HIT: never."""
     if x < 0.0:
         return -x / rate if rate > 0.0 else NO_HIT
     if x > high:
@@ -176,14 +175,17 @@ cdef inline double _entry(double x, double rate, double high) noexcept nogil:
 
 
 cdef inline double _exit(double x, double rate, double high) noexcept nogil:
-    """Time after which x, growing by rate, lies in [0, high] no more."""
+    """Time after which x, growing by rate, is not in [0, high] any more."""
     if rate > 0.0:
         return (high - x) / rate
     return -x / rate if rate < 0.0 else NO_HIT
 
 
 cdef inline double _face_entry(vec3 dir, const triangle* t, double x, double y, double z) noexcept nogil:
-    """Time until a point is over a triangle whose edges it lies x, y, z on the inner side of; else NO_HIT."""
+    """Time until a point is over a triangle; NO_HIT: never.
+
+    x, y, z: distance of the point inside of its edges, times their lengths.
+    """
     cdef double dx = v3_dot(v3_cross(v3_sub(t.b, t.a), dir), t.n)
     cdef double dy = v3_dot(v3_cross(v3_sub(t.c, t.b), dir), t.n)
     cdef double dz = v3_dot(v3_cross(v3_sub(t.a, t.c), dir), t.n)
@@ -194,7 +196,10 @@ cdef inline double _face_entry(vec3 dir, const triangle* t, double x, double y, 
 
 
 cdef inline bint _is_over(vec3 q, const triangle* t, double* x, double* y, double* z) noexcept nogil:
-    """Whether a point is over a triangle; x, y, z: how far on the inner side of its edges, times their lengths."""
+    """Whether a point is over a triangle.
+
+    X, y, z: distance inside of its edges, times their lengths.
+    """
     x[0] = v3_dot(v3_cross(v3_sub(t.b, t.a), v3_sub(q, t.a)), t.n)
     y[0] = v3_dot(v3_cross(v3_sub(t.c, t.b), v3_sub(q, t.b)), t.n)
     z[0] = v3_dot(v3_cross(v3_sub(t.a, t.c), v3_sub(q, t.c)), t.n)
@@ -203,11 +208,11 @@ cdef inline bint _is_over(vec3 q, const triangle* t, double* x, double* y, doubl
 
 cdef inline double _sphere_face(vec3 centre, vec3 dir, double radius, const triangle* t, double h, double nd,
                                 double limit, bint* over) noexcept nogil:
-    """Sphere against the front of a triangle's inside; h: height of the centre over its plane, nd = dot(n, dir).
+    """Sphere against the front of a triangle's inside; h: height of the centre, nd = dot(n, dir).
 
-    ``over``: whether it meets the face where it meets the plane.
-    Where it sinks below the plane beside the face and slips over it within SHALLOW,
-    the time is that of coming over the face: the edges give the exact one, if any.
+    ``over``: whether the sphere hits the face where it hits the plane. If it sinks below the plane
+    beside the face and slips over it within SHALLOW, the time is that of reaching the face; the
+    edges return the exact time, if any.
     """
     cdef double time, x, y, z
     over[0] = False
@@ -247,7 +252,7 @@ cdef inline double _sphere_parallelogram(vec3 centre, vec3 dir, double radius, v
     if m2 <= PARALLEL2 * whole2 or m2 == 0.0:
         return NO_HIT
     if m2 < NARROW2 * whole2:
-        # Exactly across e, however narrow the face.
+        # Exactly perpendicular to e, however narrow the face.
         m = v3_cross(e, v3_madd(axis, e, -v3_dot(axis, e) / e2))
         m2 = v3_len2(m)
     length = sqrt(m2)
@@ -273,7 +278,7 @@ cdef inline double _sphere_parallelogram(vec3 centre, vec3 dir, double radius, v
         return time
     if fabs(nd) > SHALLOW:
         return NO_HIT
-    # As over a triangle, see _sphere_face.
+    # As for a triangle, see _sphere_face.
     dx = v3_dot(v3_cross(dir, axis), m)
     dy = v3_dot(v3_cross(dir, e), m)
     late = f_max(_entry(x, dx, m2), _entry(y, dy, m2))
@@ -316,9 +321,11 @@ cdef double capsule_triangle_time(vec3 p0, vec3 p1, double radius, vec3 dir, con
 
 cdef inline bint _beyond_edge(vec3 p0, vec3 axis, vec3 a, vec3 b, vec3 c, vec3 m, double m2,
                               double radius2) noexcept nogil:
-    """Whether all of an axis lies surely farther than a radius out along m than any of the corners.
+    """Whether a whole axis is surely farther than a radius out along m than all corners.
 
-    m is to be across the edge ab, away from c: by rounding it may be anything, which makes no answer wrong."""
+    m should be perpendicular to the edge ab, away from c. Rounding may give any m, which makes no
+    result wrong.
+    """
     cdef vec3 rel = v3_sub(p0, a)
     cdef double s = v3_dot(m, rel)
     cdef double least = (radius2 * SURELY + SURELY_FAR * v3_len2(rel)) * m2
@@ -330,16 +337,16 @@ cdef inline bint _beyond_edge(vec3 p0, vec3 axis, vec3 a, vec3 b, vec3 c, vec3 m
 
 
 cdef inline bint _passes_edge(vec3 p0, vec3 axis, double radius2, vec3 dir, vec3 a, vec3 b, vec3 c) noexcept nogil:
-    """Whether a motion surely keeps clear of a triangle by the edge from a to b."""
+    """Whether a motion surely passes a triangle beside the edge from a to b."""
     cdef vec3 e = v3_sub(b, a)
     cdef vec3 m = v3_cross(dir, e)
     cdef double m2 = v3_len2(m)
-    # Nearly along the edge m is rounding, and no more across the motion.
+    # Nearly along the edge, m is rounding and not perpendicular to the motion any more.
     return m2 > CROSSING2 * v3_len2(e) and _beyond_edge(p0, axis, a, b, c, m, m2, radius2)
 
 
 cdef inline bint _passes_by(vec3 p0, vec3 axis, double radius, vec3 dir, const triangle* t) noexcept nogil:
-    """Whether a motion surely keeps clear of a triangle by one of its edges."""
+    """Whether a motion surely passes a triangle beside one of its edges."""
     cdef double radius2 = radius * radius
     cdef corners c = corners_of(t)
     cdef int k
@@ -351,7 +358,7 @@ cdef inline bint _passes_by(vec3 p0, vec3 axis, double radius, vec3 dir, const t
 
 cdef double _capsule_triangle(const capsule_cast* q, bint parallel, bint between, const triangle* t, double limit,
                               int32_t* over) noexcept nogil:
-    """``between``: known not to pass by an edge. ``over``: an end_over, how it is touched."""
+    """``between``: known not to pass beside an edge. ``over``: an end_over, the kind of contact."""
     cdef double nd = v3_dot(t.n, q.dir)
     cdef double h0 = v3_dot(v3_sub(q.p0, t.a), t.n)
     cdef double h1 = v3_dot(v3_sub(q.p1, t.a), t.n)
@@ -362,7 +369,7 @@ cdef double _capsule_triangle(const capsule_cast* q, bint parallel, bint between
     cdef corners c
     cdef int k
     over[0] = OVER_NONE
-    # Nothing of the triangle can be touched before its plane is.
+    # The triangle cannot be touched before its plane.
     if low >= radius:
         if nd >= 0.0 or low - radius > -nd * limit:
             return NO_HIT
@@ -373,7 +380,7 @@ cdef double _capsule_triangle(const capsule_cast* q, bint parallel, bint between
     axis = q.axis
     dir = q.dir
     if parallel:
-        # The leading end sphere passes wherever the rest follows.
+        # The leading end sphere passes every point that the rest passes.
         last = v3_dot(axis, dir) > 0.0
         h0 = h1 if last else h0
         lead = p1 if last else p0
@@ -394,7 +401,7 @@ cdef double _capsule_triangle(const capsule_cast* q, bint parallel, bint between
     last = h0 > h1
     best = _sphere_face(p1 if last else p0, dir, radius, t, low, nd, limit, &face)
     if best < NO_HIT and low >= radius and best <= (low - radius) / -nd:
-        # Met where the plane is met: nothing can come earlier.
+        # Hit at the plane: no earlier contact is possible.
         if face:
             over[0] = OVER_LAST if last else OVER_FIRST
         return best
@@ -418,14 +425,17 @@ cdef double _capsule_triangle(const capsule_cast* q, bint parallel, bint between
 
 
 cdef inline vec3 _away(closest_pair near, vec3 dir) noexcept nogil:
-    """Unit vector from the second closest point to the first, however near; -dir where they meet."""
+    """Unit vector from the second closest point to the first; -dir if both are equal."""
     if near.dist2 <= 0.0:
         return v3_neg(dir)
     return v3_scale(v3_sub(near.on_a, near.on_b), 1.0 / sqrt(near.dist2))
 
 
 cdef inline double _inside(vec3 p0, vec3 p1, double radius) noexcept nogil:
-    """The distance below which an axis overlaps: exact touch does not, whatever rounding makes of it (RULES 3, 5)."""
+    """The distance below which an axis overlaps.
+
+    Exact touch does not, despite rounding (RULES 3, 5).
+    """
     return f_max(0.0, radius * (1.0 - TOUCH) - ROUNDING * f_max(v3_max_abs(p0), v3_max_abs(p1)))
 
 
@@ -435,7 +445,10 @@ cdef inline double _axis(vec3 v, int i) noexcept nogil:
 
 cdef inline double _sphere_box_face(vec3 centre, vec3 dir, double radius, vec3 half, int i,
                                     double limit) noexcept nogil:
-    """Sphere against the inside of the face across axis i that the motion goes to; as _sphere_face."""
+    """Sphere against the inside of the face across axis i that faces the motion.
+
+    As _sphere_face.
+    """
     cdef int j = (i + 1) % 3, k = (i + 2) % 3
     cdef double nd = fabs(_axis(dir, i)), dj = _axis(dir, j), dk = _axis(dir, k)
     cdef double h = (_axis(centre, i) if _axis(dir, i) < 0.0 else -_axis(centre, i)) - _axis(half, i)
@@ -461,13 +474,13 @@ cdef inline double _sphere_box_face(vec3 centre, vec3 dir, double radius, vec3 h
 
 
 cdef double _capsule_box_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, double limit) noexcept nogil:
-    """In the frame of the box, the capsule outside of it."""
+    """In the frame of the box, with the capsule outside of it."""
     cdef double latest = 0.0, best, time, low, d, h
     cdef int i, j, k, face = -1
     cdef double[3] q
     cdef vec3 c, a, b
-    # The box cannot be touched before each of the planes that it shows to the
-    # motion is; where the last of them is met inside its face, that is the answer.
+    # The box cannot be touched before each of the planes that face the motion. If the last of them
+    # is hit inside its face, that is the result.
     for i in range(3):
         d = _axis(dir, i)
         h = _axis(half, i)
@@ -497,7 +510,7 @@ cdef double _capsule_box_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 ha
         k = (face + 2) % 3
         if fabs(_axis(c, j)) <= _axis(half, j) and fabs(_axis(c, k)) <= _axis(half, k):
             return latest
-        # A level axis meets the face with all of its length.
+        # An axis parallel to the face hits it with its whole length.
         if _axis(p0, face) == _axis(p1, face):
             c = v3_madd(p1, dir, latest)
             if fabs(_axis(c, j)) <= _axis(half, j) and fabs(_axis(c, k)) <= _axis(half, k):
@@ -510,7 +523,7 @@ cdef double _capsule_box_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 ha
         for face in range(4):
             q[j] = _axis(half, j) if face & 1 else -_axis(half, j)
             q[k] = _axis(half, k) if face & 2 else -_axis(half, k)
-            # An edge between two faces that look away is met last.
+            # An edge between two faces that look away is hit last.
             if ((_axis(dir, j) > 0.0) == (q[j] > 0.0) and _axis(dir, j) != 0.0
                     and (_axis(dir, k) > 0.0) == (q[k] > 0.0) and _axis(dir, k) != 0.0):
                 continue
@@ -560,15 +573,16 @@ cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3
     return True
 
 
-# A candidate is a triangle touched no later than this (times max(1, distance))
-# after the first one of its shape (RULES 3).
+# A candidate is a triangle touched at most this (times max(1, distance)) after the first one of its
+# shape (RULES 3).
 cdef double CANDIDATE_WINDOW = 1e-3
 # 'Equal' facings and distances among candidates, 'parallel', 'in its plane' (RULES 3).
 cdef double TIE = 1e-9
-# How far behind the leading sphere's surface a triangle is still seen when the axis
-# is parallel to the motion (RULES 3).
+# Distance behind the leading sphere's surface up to which triangles count if the axis is parallel
+# to the motion (RULES 3).
 cdef double TRAILING_SLACK = 0.002
-# Shorter than this, closest points give no direction: the triangle's normal serves (RULES 3).
+# Below this distance, closest points define no direction, and the triangle's normal is used (RULES
+# 3).
 cdef double SHORTEST_NORMAL = 1e-3
 
 
@@ -592,43 +606,44 @@ cdef inline triangle _flipped(const triangle* t) noexcept nogil:
 
 
 cdef double latest_candidate(double first) noexcept nogil:
-    """Largest distance d with d <= first + window * max(1, d), and a little more."""
+    """Largest distance d with d <= first + window * max(1, d), plus a margin."""
     if first < 1.0 - CANDIDATE_WINDOW:
         return first + CANDIDATE_WINDOW * 1.001
     return first / (1.0 - CANDIDATE_WINDOW) * 1.000001
 
 
 cdef inline double _below_zero(double x) noexcept nogil:
-    """The lesser of x and 0, which compilers make no branch of."""
+    """The smaller of x and 0, which compilers translate without a branch."""
     return 0.5 * (x - fabs(x))
 
 
-# The end of a capsule's axis that is nearer to a plane, and how it goes on from there.
+# The end of a capsule's axis that is nearer to a plane, and its direction from there.
 cdef struct foot_of_axis:
-    vec3 end                    # where the motion begins
+    vec3 end                    # start of that end
     vec3 axis                   # from there to the other end
     vec3 way                    # the motion
     double rise                 # of the axis away from the plane, >= 0
-    double low                  # how far from the plane it all surely stays
-    double apart2               # what the rest of a squared distance to the triangle must be, surely
+    double low                  # sure lower bound of the distance from the plane
+    double apart2               # sure lower bound of the rest of a squared distance to the triangle
 
 
 cdef inline bint _clear_of_edge(const foot_of_axis* f, vec3 a, vec3 b, vec3 n) noexcept nogil:
-    """Whether the axis is surely no nearer than the radius to a triangle, by this edge, on all of its way."""
+    """Whether the axis surely stays outside of the radius of a triangle beside this edge."""
     cdef vec3 m = v3_cross(v3_sub(b, a), n)
     cdef double m2 = v3_len2(m), along = v3_dot(m, f.axis)
-    # How far out of the edge the near end comes.
+    # Smallest distance of the near end outside of the edge.
     cdef double s = v3_dot(m, v3_sub(f.end, a)) + _below_zero(v3_dot(m, f.way))
-    # Farther up the axis is nearer only where it comes closer than it rises.
+    # Farther up, the axis is nearer only where it approaches faster than it rises.
     s += _below_zero(along) * (f.low * f.rise * m2 + s * along < 0.0)
     return (s > 0.0) & (s * s > f.apart2 * m2)
 
 
 cdef inline bint _clear_of_edges(const capsule_cast* q, const triangle* t, double low, double limit, bint below,
                                  triangle_aid* aid) noexcept nogil:
-    """Whether the axis surely stays no nearer than the radius to a triangle up to the limit.
+    """Whether the axis surely stays outside of the radius of a triangle up to the limit.
 
-    It is on one side of its plane, ``low`` or more away from it; or ``low`` is 0."""
+    The axis is on one side of its plane, at least ``low`` away from it; or ``low`` is 0.
+    """
     cdef foot_of_axis f
     cdef corners c
     cdef int k
@@ -643,7 +658,7 @@ cdef inline bint _clear_of_edges(const capsule_cast* q, const triangle* t, doubl
         f.axis = v3_neg(q.axis)
     f.way = v3_scale(q.dir, limit)
     f.low = low
-    # That no corner stands out of an edge is so but for rounding, of a share of what is measured here.
+    # A corner may be outside of an edge by rounding, a share of the measured lengths.
     f.apart2 = ((q.radius * q.radius - low * low) * SURELY
                 + 4.0 * SURELY_FAR * (v3_len2(v3_sub(f.end, t.a)) + limit * limit + aid.edges2))
     c = corners_of(t)
@@ -659,9 +674,11 @@ cdef inline bint _clear_of_edges(const capsule_cast* q, const triangle* t, doubl
 
 cdef inline bint _stays_beside(const capsule_cast* q, const triangle* t, double nd, double low, double limit,
                                double slack, triangle_aid* aid) noexcept nogil:
-    """Whether a capsule that sinks towards a plane surely does not reach as far as the triangle within the limit.
+    """Whether a capsule that sinks towards a plane surely misses the triangle within the limit.
 
-    ``low`` is how high its axis begins. What it can touch of the plane is small until it has sunk in deep."""
+    ``low`` is the height of the start of its axis. The part of the plane that it can touch is small
+    until it has sunk in deep.
+    """
     if nd > 0.0:
         return False
     low += nd * limit - slack
@@ -670,9 +687,10 @@ cdef inline bint _stays_beside(const capsule_cast* q, const triangle* t, double 
 
 cdef bint _overlaps(const capsule_cast* q, const triangle* t, double low, triangle_aid* aid,
                     closest_pair* near) noexcept nogil:
-    """Whether the capsule overlaps the triangle where it stands; then near is right.
+    """Whether the capsule overlaps the triangle at its start; then near is valid.
 
-    ``low``: as triangles_in_reach notes it."""
+    ``low``: as triangles_in_reach stores it.
+    """
     cdef double h0, h1, inside
     cdef bint below = low <= 0.0
     if below:
@@ -689,7 +707,7 @@ cdef bint _overlaps(const capsule_cast* q, const triangle* t, double low, triang
 
 
 cdef inline bint _behind(const capsule_cast* q, const triangle* t, const closest_pair* near) noexcept nogil:
-    """Whether what is nearest to the triangle, or else the centre, is behind it."""
+    """Whether the nearest point of the capsule, or else its centre, is behind the triangle."""
     cdef vec3 p = near.on_a if near.dist2 > 0.0 else v3_scale(v3_add(q.p0, q.p1), 0.5)
     return v3_dot(t.n, p) - t.d < 0.0
 
@@ -705,14 +723,17 @@ cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n,
 
 
 cdef inline bint _comes_first(const triangle* tris, const int32_t* source, int32_t i, int32_t k) noexcept nogil:
-    """Whether of two equal candidates i is the first: by its corners, of twins by the user's number."""
+    """Whether candidate i is the first of two equal ones.
+
+    By its corners, for twins by the user's index.
+    """
     cdef int order = triangle_order(&tris[i], &tris[k])
     return order < 0 or (order == 0 and source != NULL and source[i] < source[k])
 
 
 cdef int32_t _winner(const triangle* tris, const int32_t* source, toi_candidate* touched, int32_t count,
                      double first) noexcept nogil:
-    """Which of the candidates it is (RULES 3); in three rounds, so that their order does not matter."""
+    """The winning candidate (RULES 3); three rounds, so that the order does not matter."""
     cdef double best_facing = -1.0, best_distance = NO_HIT
     cdef int32_t i, winner = -1
     for i in range(count):
@@ -733,7 +754,10 @@ cdef int32_t _winner(const triangle* tris, const int32_t* source, toi_candidate*
 
 cdef inline bint _foot_on_face(vec3 p0, vec3 p1, const triangle* t, int longest, int32_t over, vec3* on_a,
                                vec3* on_b) noexcept nogil:
-    """The closest points where one end over the triangle is nearest: as segment_triangle has them, or False."""
+    """The closest points if one end over the triangle is nearest, as from segment_triangle.
+
+    Else False.
+    """
     cdef double h0 = v3_dot(v3_sub(p0, t.a), t.n)
     cdef double h1 = v3_dot(v3_sub(p1, t.a), t.n)
     cdef corners c = corners_of(t)
@@ -750,7 +774,7 @@ cdef inline bint _foot_on_face(vec3 p0, vec3 p1, const triangle* t, int longest,
 
 cdef inline void _describe(const capsule_cast* q, const triangle* t, int longest, double distance, int32_t over,
                            sweep_hit* hit) noexcept nogil:
-    """Where and how a triangle with its longest_edge is touched at a distance; over: an end_over, how it was found."""
+    """Contact of a triangle with its longest_edge at a distance; over: an end_over."""
     cdef vec3 p0 = v3_madd(q.p0, q.dir, distance), p1 = v3_madd(q.p1, q.dir, distance), apart
     cdef closest_pair near
     cdef double length
@@ -766,9 +790,11 @@ cdef inline void _describe(const capsule_cast* q, const triangle* t, int longest
 cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris, int32_t first, uint64_t bits,
                                      double limit, toi_candidate* touched, int32_t m, bint watches,
                                      bint* behind) noexcept nogil:
-    """Note those of the triangles that bits stand for, the lowest for ``first``, that face and are in reach.
+    """Record the marked triangles that face the motion and are in reach.
 
-    ``watches``: and whether one that faces away may be overlapped."""
+    The lowest bit belongs to ``first``. ``watches``: also record whether a triangle that faces away
+    may overlap.
+    """
     cdef double nd, h0, h1, low, high, reach = q.radius + q.slack
     cdef const triangle* t
     cdef int32_t i
@@ -785,7 +811,8 @@ cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris
         touched[m].facing = nd
         touched[m].tri = i
         touched[m].mark = False
-        # Always written, counted when it faces and is in reach (is_plane_ahead): no branch to guess.
+        # Always written, and counted if it faces and is in reach (is_plane_ahead): no branch to
+        # mispredict.
         m += f_max(nd, f_max(low - reach + nd * limit, -reach - high)) <= 0.0
         if watches:
             behind[0] |= (nd > 0.0) & (f_max(low, -high) <= reach)
@@ -793,7 +820,7 @@ cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris
 
 
 cdef inline uint64_t _without(uint64_t bits, int32_t i) noexcept nogil:
-    """Without bit i, if there is such a bit."""
+    """Clear bit i, if there is one."""
     return bits & ~(<uint64_t>(<uint32_t>i < 64) << (i & 63))
 
 
@@ -804,7 +831,7 @@ cdef inline int32_t _lanes_in_reach(const capsule_cast* q, const triangle* tris,
     cdef int32_t first = 0, m = 0
     cdef bint behind = False
     if n <= FEW:
-        # Of a few the planes alone are looked at sooner.
+        # For few triangles, testing all planes is faster.
         m = _planes_in_reach(q, tris, 0, _without((<uint64_t>1 << n) - 1, but), limit, touched, 0, watches, &behind)
         return -1 if behind else m
     way = aabb4_path(q, limit)
@@ -818,7 +845,7 @@ cdef inline int32_t _lanes_in_reach(const capsule_cast* q, const triangle* tris,
 
 cdef int32_t aabb4_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, int32_t but,
                             double limit, toi_candidate* touched) noexcept nogil:
-    # Apart, so that who does not want to know has nothing to do with it.
+    # Separate, so that other calls skip it.
     if q.passed != NULL:
         return _lanes_in_reach(q, tris, boxes, n, but, limit, touched, True)
     return _lanes_in_reach(q, tris, boxes, n, but, limit, touched, False)
@@ -830,16 +857,16 @@ cdef bint hits_same_face(const capsule_cast* q, const triangle* t, toi_candidate
     if nd >= -SHALLOW:
         return False
     h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
-    # Nothing is found that _planes_in_reach would leave out.
+    # Consistent with _planes_in_reach: it would reject the same triangles.
     if is_plane_ahead(f_min(h0, h0 + v3_dot(t.n, q.axis)), nd, q.radius + q.slack, q.limit):
         return False
-    # As _capsule_triangle and _sphere_face have it.
+    # As in _capsule_triangle and _sphere_face.
     h1 = v3_dot(v3_sub(q.p1, t.a), t.n)
     low = f_min(h0, h1)
     if low < q.radius or low - q.radius > -nd * q.limit:
         return False
     last = h0 > h1
-    # Seldom does it matter whether they are parallel.
+    # It rarely matters whether they are parallel.
     leads = v3_dot(q.axis, q.dir) > 0.0
     if last != leads and _is_parallel(q.axis, q.dir):
         last = leads
@@ -891,7 +918,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
         first = touched[0].distance
         limit = f_min(longest, latest_candidate(first))
     elif hint >= 0:
-        # The hinted one first: where it is hit again, its distance bounds the rest.
+        # The hinted triangle first: if it is hit again, its distance bounds the rest.
         for k in range(1, n):
             if touched[k].tri == hint:
                 swap = touched[k]
@@ -899,7 +926,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
                 touched[0] = swap
                 break
     for k in range(count, n):
-        # Entries before this one are results already, those from here on still to be looked at.
+        # Entries before this one are results already; those from here on are still to be tested.
         i = touched[k].tri
         low = touched[k].distance
         nd = touched[k].facing
@@ -920,14 +947,15 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
             continue
         elif nd == 0.0 and q.culls_parallel:
             continue
-        # Behind the motion altogether, or farther ahead than it leads?
+        # Skip triangles behind the motion or beyond its end.
         ta = v3_dot(t.a, q.dir)
         tb = v3_dot(t.b, q.dir)
         tc = v3_dot(t.c, q.dir)
         if (f_max(ta, f_max(tb, tc)) < trails) | (f_min(ta, f_min(tb, tc)) - lead > q.radius + limit + ahead):
             continue
         tested[0] += 1
-        # The hinted one and the first are likely hit on their faces, the others are likely missed.
+        # The hinted one and the first are likely hit on their faces, and the others are likely
+        # missed.
         if i != hint and _stays_beside(q, t, nd, low, limit, ahead, aid):
             continue
         if low < q.radius and _overlaps(q, t, low, aid, &near):
@@ -936,7 +964,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
             if passed != NULL and not two_sided and (q.passing or _behind(q, t, &near)):
                 passed[0] |= PASSED_OVERLAP
                 continue
-            # Where something overlaps a touch at distance 0 does not count, whichever was seen first.
+            # If a triangle overlaps, a touch at distance 0 does not count, in any order.
             if not overlapping:
                 count = 0
             overlapping = True
@@ -979,7 +1007,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
     else:
         base = longest_edge(t.a, t.b, t.c) if aids == NULL else aids[hit.tri].longest
     hit.overlapping = overlapping
-    # Where it was found over a face, and what counts is the moment at which it was.
+    # The contact was found over a face, and its time counts.
     over = touched[winner].mark if touched[winner].distance == first else OVER_NONE
     _describe(q, t, base, first, over, hit)
     if overlapping:

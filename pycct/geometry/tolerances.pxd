@@ -1,7 +1,8 @@
 # cython: language_level=3
 """Tolerances that several modules share, each named for its quantity.
 
-They are C constants, so that the compiler folds them. The comment names the rule that sets the value.
+They are C constants, so that the compiler folds them. The comment names the rule that sets the
+value.
 """
 
 
@@ -18,10 +19,11 @@ cdef extern from * nogil:
     #define PYCCT_MOTION_SHARE 1e-6
     #endif
     """
-    # Depths of overlaps that differ by no more are equal, metres; a geometric key decides (RULES 7.5).
+    # Depths of overlaps that differ by no more are equal, metres; a geometric key decides (RULES
+    # 7.5).
     const double DEPTH_TIE "PYCCT_DEPTH_TIE"
-    # Facings and distances among the candidates of a sweep that differ by no more are equal; also the
-    # cosine below which a plane is parallel to a motion (RULES 3).
+    # Facings and distances among the candidates of a sweep that differ by no more are equal; also
+    # the cosine below which a plane is parallel to a motion (RULES 3).
     const double FACING_TIE "PYCCT_FACING_TIE"
     # Squared sine below which two directions are parallel: within 1e-9 (RULES 3).
     const double PARALLEL2 "PYCCT_PARALLEL2"

@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Structs and enums that the compiled modules share.
 
-A function that can fail returns a ``status``; ``_errors.raise_status`` is the one
-place that turns a status into an exception.
+A function that can fail returns a ``status``. Only ``pycct.args.values.raise_status`` turns a
+status into an exception.
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
@@ -11,7 +11,7 @@ from pycct.geometry.vec cimport aabb, mat3, quat, vec3
 
 cdef enum status:
     STATUS_OK = 0
-    STATUS_NEED_ANSWER = 1  # not an error: ask the user, then start again
+    STATUS_NEED_ANSWER = 1  # no error: a callback must answer, then the move restarts
     STATUS_NO_MEMORY = -1
     STATUS_NOT_FINITE = -2
     STATUS_TOO_DEEP = -3
@@ -34,9 +34,9 @@ cdef enum body_kind:
     BODY_DYNAMIC = 2
 
 
-# A triangle in world space, ready for a sweep. Its vertices are rotated (winding
-# kept) so that the lexicographically smallest comes first: the order in which the
-# user listed them then cannot change a bit of any result.
+# A triangle in world space, prepared for sweeps. Its vertices are rotated (winding kept) so that
+# the lexicographically smallest comes first. The user's order of vertices therefore changes no bit
+# of any result.
 cdef struct triangle:
     vec3 a
     vec3 b
@@ -45,18 +45,18 @@ cdef struct triangle:
     double d            # dot(n, a)
 
 
-# What a sweep found.
+# Result of a sweep.
 cdef struct sweep_hit:
-    double distance     # along the unit direction; 0 when overlapping
-    bint overlapping    # already closer than the radius at the start
-    vec3 normal         # unit, out of what was hit; minus the direction when overlapping
-    vec3 point          # on what was hit
-    int32_t tri         # index in the array that was swept against, -1: none
+    double distance     # along the unit direction; 0 if overlapping
+    bint overlapping    # closer than the radius at the start
+    vec3 normal         # unit, out of the shape; minus the direction if overlapping
+    vec3 point          # on the surface of the shape
+    int32_t tri         # index in the array of triangles, -1: none
 
 
-# Convex hull tables; coordinates are packed x, y, z. Faces are convex polygons,
-# counter-clockwise seen from outside, coplanar triangles merged. A hull of
-# dimension 2 has two faces (front and back), dimension 0 or 1 none.
+# Tables of a convex hull. Coordinates are packed x, y, z. Faces are convex polygons,
+# counter-clockwise seen from outside, with coplanar triangles merged. A hull of dimension 2 has two
+# faces (front and back); dimension 0 or 1 has none.
 cdef struct hull_data:
     int32_t dimension           # 0 point, 1 segment, 2 polygon, 3 solid
     int32_t n_vertices
@@ -65,7 +65,7 @@ cdef struct hull_data:
     int32_t n_triangles
     const double* vertices      # (n_vertices, 3)
     const int32_t* edges        # (n_edges, 2) vertex indices, first < second
-    const int32_t* edge_faces   # (n_edges, 2) the two faces that meet there
+    const int32_t* edge_faces   # (n_edges, 2) the two faces of each edge
     const double* planes        # (n_faces, 4) unit outward normal, offset = dot(normal, point)
     const int32_t* face_start   # (n_faces + 1) first corner of each face in face_vertices / face_edges
     const int32_t* face_vertices

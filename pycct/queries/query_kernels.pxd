@@ -1,9 +1,8 @@
 # cython: language_level=3
-"""Questions to the world: the loops over what a shape can meet. C structs only; whoever
-calls keeps the world alive.
+"""Queries of a scene: the loops over the shapes that a query can meet.
 
-Every answer is that of testing each shape and each triangle, to the bit: trees decide
-only what to look at, and answers that tie are put in order by geometry.
+C structs only; the caller keeps the world alive. Every result is that of a test of each shape and
+triangle, to the bit: trees only reject, and geometry decides ties.
 """
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
@@ -25,45 +24,45 @@ cdef enum query_shape_kind:
     ASK_HALFSPACE = 3       # plane
 
 
-# The shape that asks, placed in the world.
+# The query shape, placed in the world.
 cdef struct query_shape:
     int32_t kind            # asker_kind
     const convex_shape* shape   # of a round shape or polytope
-    vec3 position           # also the origin of the frame in which polytopes are computed
+    vec3 position           # also the origin of the frame of polytopes
     quat rotation
     vec3 p0                 # round: ends of the axis
     vec3 p1
     double radius
     vec3 normal             # half space
     double offset
-    aabb box                # in the world; not of a half space
+    aabb box                # in the world; not for a half space
 
 
 cdef struct query_view:
-    const broadphase_layer* parts[QUERY_PARTS]        # NULL: not asked
+    const broadphase_layer* parts[QUERY_PARTS]        # NULL: not included
     const uint8_t* allowed[QUERY_PARTS]         # one per item, or NULL: all
     uint32_t mask
 
 
-# What rays, sweeps and closest points find.
+# Result of rays, sweeps and closest points.
 cdef struct query_hit:
     bint found
     double distance
     bint overlapping
-    vec3 normal             # out of what was met
-    vec3 point              # on what was met
-    vec3 own_point          # on the shape that asks (closest points only)
+    vec3 normal             # out of the shape that was hit
+    vec3 point              # on the shape that was hit
+    vec3 own_point          # on the query shape (closest points only)
     int32_t part
     int32_t item
-    int32_t tri             # as the user counts it, -1: none
-    # The order of answers at the same distance.
+    int32_t tri             # in the order of the user's triangles, -1: none
+    # Order of results at the same distance.
     double facing
     vec3 a
     vec3 b
     vec3 c
 
 
-# One shape that is touched, and the way out.
+# One touched shape, and the exit.
 cdef struct query_touch:
     int32_t part
     int32_t item
@@ -71,9 +70,9 @@ cdef struct query_touch:
     double depth
 
 
-# Big: only for who asks as a polytope.
+# Large: only for polytope queries.
 cdef struct polytope_work:
-    polytope body           # about the asker's position
+    polytope body           # about the position of the query shape
     polytope other
     cast_body cast
     cast_body other_cast
@@ -81,7 +80,7 @@ cdef struct polytope_work:
     int32_t n_faces
 
 
-# Scratch memory of one thread: grows.
+# Scratch memory of one thread, which grows.
 cdef struct query_scratch:
     candidates near
     polytope_work* work
@@ -92,21 +91,21 @@ cdef struct query_scratch:
 
 cdef void query_init(query_scratch* s) noexcept nogil
 cdef void query_free(query_scratch* s) noexcept nogil
-# The shape at a pose; status. Fills in what depends on the pose and, for a polytope, the work.
+# Places the shape at a pose and prepares the work for a polytope. Status.
 cdef int query_shape_place(query_shape* q, const convex_shape* shape, vec3 position, quat rotation, query_scratch* s,
                            bint casts) noexcept nogil
 cdef void query_shape_ray(query_shape* q, vec3 origin) noexcept nogil
 cdef void query_shape_halfspace(query_shape* q, vec3 normal, double offset) noexcept nogil
-# Nearest hit along the unit vector dir. Status; hit.found tells.
+# Nearest hit along the unit vector dir. Status; hit.found reports a hit.
 cdef int query_cast(const query_view* v, const query_shape* q, vec3 dir, double limit, query_scratch* s,
                     query_hit* hit) noexcept nogil
-# Append a touch. Status.
+# Appends a touch. Status.
 cdef int query_note(query_scratch* s, const query_touch* touch) noexcept nogil
-# All shapes touched, in s.touches; with the ways out when asked. Status.
+# All touched shapes, in s.touches; with exits if requested. Status.
 cdef int query_touches(const query_view* v, const query_shape* q, bint ways_out, query_scratch* s) noexcept nogil
-# Nearest pair of points within max_distance; negative distance when it enters. Status.
+# Nearest pair of points within max_distance; negative distance for an overlap. Status.
 cdef int query_closest(const query_view* v, const query_shape* q, double max_distance, query_scratch* s,
                        query_hit* hit) noexcept nogil
-# Mark the items (one byte each) that a cast, or a look around within reach, may meet.
+# Marks the items (one byte each) that a cast or a search within reach can meet.
 cdef void query_mark(const query_view* v, const query_shape* q, vec3 dir, double limit, bint near,
                      uint8_t** marks) noexcept nogil

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Questions to the world. See the header."""
+"""Queries of a scene. See the header."""
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc, realloc
@@ -112,7 +112,7 @@ from pycct.world.candidates cimport (
 cdef enum:
     FEW_COLLIDERS = 2       # so few are cast at without a walk through the tree of their layer
 
-# Most pushes out of a surface in one answer, and depths that count as equal (RULES 7.5).
+# Most pushes of one exit from a surface, and depths that count as equal (RULES 7.5).
 cdef int SURFACE_PUSHES = 4
 cdef double TIE = 1e-9
 
@@ -132,7 +132,7 @@ cdef void query_free(query_scratch* s) noexcept nogil:
     s.touches = NULL
 
 
-# ---------------------------------------------------------------- the shape that asks
+# ---------------------------------------------------------------- query shape
 
 cdef void _body_faces(polytope_work* w, vec3 position) noexcept nogil:
     """The faces of the body as triangles in the world."""
@@ -178,7 +178,8 @@ cdef int query_shape_place(query_shape* q, const convex_shape* shape, vec3 posit
     if _need_work(s) != STATUS_OK:
         return STATUS_NO_MEMORY
     polytope_load(&s.work.body, shape, q_matrix(rotation), v3(0.0, 0.0, 0.0), not q_is_identity(rotation))
-    # The short cut for two boxes wants the first in a frame of its own axes; here all is in the world's.
+    # The fast path for two boxes needs the first in a frame of its own axes; here all data is in
+    # the world's.
     s.work.body.boxlike = False
     p = v3_add(vertex_at(&s.work.body, 0), position)
     q.box = box_of(p, p)
@@ -213,7 +214,7 @@ cdef void query_shape_halfspace(query_shape* q, vec3 normal, double offset) noex
     q.box = box_of(v3(-1e30, -1e30, -1e30), v3(1e30, 1e30, 1e30))
 
 
-# ---------------------------------------------------------------- answers
+# ---------------------------------------------------------------- results
 
 cdef inline void _no_hit(query_hit* h) noexcept nogil:
     h.found = False
@@ -225,7 +226,7 @@ cdef inline void _no_hit(query_hit* h) noexcept nogil:
 
 
 cdef inline bint _before(const query_view* v, const query_hit* x, const query_hit* y) noexcept nogil:
-    """Whether x is the better answer."""
+    """Whether x is the better result."""
     cdef int k
     if not y.found:
         return True
@@ -242,7 +243,7 @@ cdef inline bint _before(const query_view* v, const query_hit* x, const query_hi
         k = v3_lex(x.c, y.c)
     if k != 0:
         return k < 0
-    # Nothing but the order of adding tells them apart.
+    # Only the order of adding distinguishes them.
     if x.part != y.part:
         return x.part < y.part
     if x.item != y.item:
@@ -342,7 +343,7 @@ cdef struct cast_job:
     const query_shape* q
     query_scratch* s
     vec3 dir
-    double asked        # the whole distance
+    double asked        # requested distance
     double limit        # shrinks to the best distance so far
     int status
     ray ray             # ASK_RAY
@@ -367,7 +368,7 @@ cdef inline void _took(cast_job* j) noexcept nogil:
 
 
 cdef void _polytope_contact(cast_job* j, query_hit* h, const collider* p, const triangle* t) noexcept nogil:
-    """Where the body at the end of its way touches an item or a triangle: both seen from there."""
+    """Contact of the body at the end of its path with an item or a triangle."""
     cdef polytope_work* w = j.s.work
     cdef core_pair pair
     cdef vec3 end = v3_madd(j.q.position, j.dir, h.distance)
@@ -380,18 +381,18 @@ cdef void _polytope_contact(cast_job* j, query_hit* h, const collider* p, const 
 
 
 cdef inline double _horizon(const cast_job* j) noexcept nogil:
-    """How far a surface's triangles still matter."""
+    """Distance up to which triangles of a surface still matter."""
     return j.cast.limit if j.q.kind == ASK_ROUND else j.limit
 
 
 cdef void _begin_surface(cast_job* j) noexcept nogil:
-    """Before the triangles of one surface are cast at."""
+    """Start the casts against the triangles of one surface."""
     candidates_cut(&j.s.near, 0, 0)
     j.cast.limit = f_min(j.asked, latest_candidate(j.limit))
 
 
 cdef void _gather(cast_job* j, const triangle* t, bint two_sided, int32_t tri) noexcept nogil:
-    """Keep a triangle that a round shape touches no later than a candidate of its surface (RULES 3)."""
+    """Record a triangle if a round shape touches it early enough for a candidate (RULES 3)."""
     cdef candidates* c = &j.s.near
     cdef sweep_hit one
     cdef toi_candidate touched
@@ -407,7 +408,10 @@ cdef void _gather(cast_job* j, const triangle* t, bint two_sided, int32_t tri) n
 
 
 cdef void _end_surface(cast_job* j, bint two_sided) noexcept nogil:
-    """Of the triangles kept, the one that counts: as for a move, PhysX's questions prefer what faces the motion."""
+    """Choose the winning triangle.
+
+    As in moves, PhysX queries prefer the one most opposed to the motion.
+    """
     cdef candidates* c = &j.s.near
     cdef query_hit h
     cdef sweep_hit one
@@ -542,7 +546,7 @@ cdef void _cast_heightfield(cast_job* j, const collider* p) noexcept nogil:
 
 
 cdef void _true_normal(query_hit* h, const query_shape* q, vec3 dir) noexcept nogil:
-    """From the contact to the axis, however thin the shape is (RULES 3's millimetre is for moves)."""
+    """From the contact to the axis, also for thin shapes (the limit of RULES 3 is for moves)."""
     cdef vec3 step = v3_scale(dir, h.distance)
     cdef vec3 n = v3_sub(point_segment(h.point, v3_add(q.p0, step), v3_add(q.p1, step)).on_b, h.point)
     cdef double length = v3_len(n)
@@ -588,7 +592,7 @@ cdef int _cast_faces(cast_job* j, const collider* p) noexcept nogil:
         _offer(j.v, j.best, &h, j.dir, NULL, -1)
         _took(j)
         return STATUS_OK
-    # Outside: the nearest of the faces that it can see; where it sees none it moves away.
+    # Outside: the nearest of the visible faces; without one the motion leads away.
     for i in range(c.n_tris):
         if not cast_triangles(&cast, &c.tris[i], 1, False, True, &touched, &c.tested, &one):
             continue
@@ -601,7 +605,7 @@ cdef int _cast_faces(cast_job* j, const collider* p) noexcept nogil:
 
 
 cdef void _cast_at_round(cast_job* j, const collider* p) noexcept nogil:
-    """A polytope against a sphere or capsule: the other way round."""
+    """Polytope against a sphere or capsule: the reversed problem."""
     cdef polytope_work* w = j.s.work
     cdef capsule_cast back
     cdef query_hit h = _fresh(j)
@@ -610,7 +614,7 @@ cdef void _cast_at_round(cast_job* j, const collider* p) noexcept nogil:
     cdef int32_t i
     cdef bint overlapping
     if w.n_faces == 0:
-        # A segment or point: a capsule without a radius.
+        # A segment or point is a capsule without a radius.
         back = capsule_cast_of(j.q.p0, j.q.p1, 0.0, j.dir, j.limit, False, True)
         if cast_capsule(&back, p.a, p.b, p.radius, &one):
             _from_sweep(&h, &one)
@@ -716,7 +720,7 @@ cdef int _cast_item(cast_job* j, const collider* p) noexcept nogil:
             if not cast_capsule(&j.cast, p.a, p.b, p.radius, &one):
                 return STATUS_OK
         elif p.kind == SHAPE_PLANE:
-            # A solid counts when it is left as well.
+            # A solid also counts for a motion out of it.
             cast = j.cast
             cast.culls = False
             if not cast_plane(&cast, p.a, p.offset, &one):
@@ -818,7 +822,7 @@ cdef int query_cast(const query_view* v, const query_shape* q, vec3 dir, double 
 # ---------------------------------------------------------------- touching
 
 cdef double _lowest_of(const collider* p, vec3 n, uint32_t mask, vec3* point, int32_t* tri) noexcept nogil:
-    """Least dot(n, x) over a shape, NO_HIT when there is nothing; where, and on which triangle."""
+    """Least dot(n, x) over a shape, NO_HIT for an empty one; with point and triangle."""
     cdef double best = NO_HIT, x
     cdef int32_t k, i, m
     cdef int which
@@ -830,7 +834,7 @@ cdef double _lowest_of(const collider* p, vec3 n, uint32_t mask, vec3* point, in
         point[0] = v3_madd(c, n, -p.radius)
         return v3_dot(n, c) - p.radius
     if p.kind == SHAPE_PLANE:
-        # Endless unless it looks exactly the other way.
+        # Endless, unless it faces exactly the other way.
         point[0] = v3_scale(p.a, p.offset)
         return -p.offset if v3_len(v3_add(n, p.a)) <= TIE else -INFINITY
     if p.kind == SHAPE_BOX:
@@ -908,7 +912,7 @@ cdef inline int _note(query_scratch* s, int32_t part, int32_t item, vec3 directi
 
 cdef push_out _polytope_from_triangle(const polytope_work* w, polytope* other, const triangle* t, bint two_sided,
                                       vec3 at) noexcept nogil:
-    """The way of the body, moved to ``at``, out of one triangle; towards the side that its centre is on."""
+    """Exit of the body, moved to ``at``, from one triangle, to the side of its centre."""
     cdef push_out r
     cdef core_pair pair
     cdef vec3 n = t.n
@@ -955,7 +959,7 @@ cdef push_out _polytope_from_surface(const query_shape* q, query_scratch* s, con
         for i in range(c.n_tris):
             c.depths[i] = _polytope_from_triangle(s.work, &s.work.other, &c.tris[i], two_sided, at).depth
             deepest = f_max(deepest, c.depths[i])
-        # A last remainder of rounding is not worth a push.
+        # A remainder of rounding size needs no push.
         if deepest <= (1e-12 * size if turn > 0 else 0.0):
             break
         winner = -1
@@ -1001,7 +1005,7 @@ cdef int _touch_item(const query_view* v, const query_shape* q, bint ways_out, q
     if q.kind == ASK_HALFSPACE:
         low = _lowest_of(p, q.normal, v.mask, &point, &tri)
         if low < q.offset:
-            # Out of an endless half space there is no way.
+            # An endless half space has no exit.
             return _note(s, part, item, v3_neg(q.normal), q.offset - low)
         return STATUS_OK
     if q.kind == ASK_POLYTOPE and p.kind == SHAPE_PLANE:
@@ -1091,7 +1095,7 @@ cdef void _near_loaded(near_job* j, const triangle* t, int32_t tri) noexcept nog
     cdef core_pair pair
     cdef double radii = w.body.radius + w.other.radius
     cdef query_hit h
-    # A pair exactly at the limit must not be lost to rounding: ties end in the geometric key.
+    # A pair exactly at the limit must not be lost to rounding: the geometric key decides ties.
     core_distance(&w.body, &w.other, j.limit + radii + 1e-9 * (fabs(j.limit) + radii + w.body.extent), &pair)
     if pair.beyond or pair.distance - radii > j.limit:
         return
@@ -1234,7 +1238,7 @@ cdef int query_closest(const query_view* v, const query_shape* q, double max_dis
     return STATUS_OK
 
 
-# ---------------------------------------------------------------- what a filter is asked about
+# ---------------------------------------------------------------- objects for a filter
 
 cdef void query_mark(const query_view* v, const query_shape* q, vec3 dir, double limit, bint near,
                      uint8_t** marks) noexcept nogil:

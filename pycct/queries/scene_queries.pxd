@@ -1,22 +1,22 @@
 # cython: language_level=3
-"""Questions to the world as Python asks them: arguments checked, answers as objects or arrays."""
+"""Queries for Python: checked arguments, results as objects or arrays."""
 from pycct.geometry.vec cimport vec3
 from pycct.world.candidates cimport broadphase_layer
 
 
-# What a question sees: up to three parts of the world, and who owns their items.
+# Data of a query: up to three layers, and the owners of their items.
 cdef class View:
-    cdef const broadphase_layer* fixed        # NULL: not asked
+    cdef const broadphase_layer* fixed        # NULL: not included
     cdef const broadphase_layer* moving
     cdef const broadphase_layer* characters
     cdef list fixed_owners              # Actor of each item
     cdef list moving_owners
     cdef object character_owners        # controller or member of a crowd of each item
-    cdef object keep                    # keeps the parts alive
+    cdef object keep                    # keeps the layers alive
     cdef object owner(self, int part, int item)
 
 
-# The actors' body of each method of Scene of that name.
+# Bodies of the Scene methods of the same names.
 cdef object ask_raycast(View view, object origin, object direction, object distance, object mask, object filter)
 cdef object ask_raycast_many(View view, object origins, object directions, object distances, object mask,
                              object filter)

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Questions to the world as Python asks them: arguments checked, answers as objects or arrays."""
+"""Queries for Python: checked arguments, results as objects or arrays."""
 from collections import namedtuple
 
 import numpy as np
@@ -56,10 +56,10 @@ from pycct.world.candidates cimport collider, triangle_data, triangle_mask
 
 from pycct.args.pickling import still_there
 
-# Nothing in a scene is farther away than this: longer searches end here.
+# No object of a scene is farther away than this: longer searches end here.
 cdef double REACH = 1e13
 
-# A named tuple takes its module from its caller's frame, which compiled code has not.
+# A named tuple takes its module from its caller's frame, which compiled code lacks.
 HitArrays = namedtuple(
     "HitArrays", "hit distance time position normal actor controller triangle data mask overlapping", module=__name__)
 HitArrays.__doc__ = """Answers of `Scene.raycast_many` and `Scene.sweep_many`, one row per question.
@@ -91,25 +91,25 @@ cdef class View:
 
 @cython.final
 cdef class SceneHit:
-    """What a ray or a moving shape met first.
+    """The first hit of a ray or a moving shape.
 
     Attributes
     ----------
     distance : float
-        Along the direction, metres; 0 when overlapping at the start.
+        Along the direction, metres; 0 for an overlap at the start.
     time : float
-        The same as a share of the distance that was asked for.
+        The same as a share of the requested distance.
     actor : Actor or None
     controller : CharacterController or None
-        What was met: the one or the other.
+        The object that was hit, in one of both.
     triangle : int or None
-        The triangle of a mesh or heightfield, by the user's index.
+        Index in the mesh or heightfield, in the order of your triangles.
     data : int or None
         Its ``triangle_data``.
     mask : int or None
         Its ``triangle_mask``.
     overlapping : bool
-        The shape touched it, or the ray was inside it, from the start.
+        Whether the shape touched the object, or the ray was inside it, at the start.
     """
 
     cdef readonly double distance
@@ -130,7 +130,7 @@ cdef class SceneHit:
 
     @property
     def normal(self):
-        """Unit normal out of what was hit; against the direction when overlapping."""
+        """Unit normal out of the object; against the direction for an overlap."""
         return from_vec3(self.normal_)
 
     @property
@@ -152,7 +152,7 @@ cdef class SceneHit:
 
 
 def _scene_hit_again(distance, time, actor, controller, triangle, data, mask, overlapping, position, normal):
-    """A pickled or copied SceneHit."""
+    """Return a pickled or copied SceneHit."""
     cdef SceneHit r = SceneHit.__new__(SceneHit)
     r.distance, r.time, r.overlapping = distance, time, overlapping
     r.actor, r.controller, r.triangle, r.data, r.mask = actor, controller, triangle, data, mask
@@ -163,14 +163,14 @@ def _scene_hit_again(distance, time, actor, controller, triangle, data, mask, ov
 
 @cython.final
 cdef class Penetration:
-    """An actor that a shape enters, and the shortest way out; unpacks to (actor, direction, depth).
+    """Penetration of an actor with the shortest exit; unpacks to (actor, direction, depth).
 
     Attributes
     ----------
     actor : Actor or None
     controller : CharacterController or None
     depth : float
-        How far to go along the direction, metres.
+        Length of the exit along the direction, metres.
     """
 
     cdef readonly object actor
@@ -202,7 +202,7 @@ cdef class Penetration:
 
 
 def _penetration_again(actor, controller, direction, depth):
-    """A pickled or copied Penetration."""
+    """Return a pickled or copied Penetration."""
     cdef Penetration r = Penetration.__new__(Penetration)
     r.actor, r.controller, r.depth = actor, controller, depth
     r.direction_ = as_vec3(direction, "direction")
@@ -211,15 +211,15 @@ def _penetration_again(actor, controller, direction, depth):
 
 @cython.final
 cdef class ClosestPoints:
-    """The nearest pair of points of a shape and the world.
+    """The nearest pair of points of a shape and the scene.
 
     Attributes
     ----------
     distance : float
-        Metres; negative when the shape enters what is nearest: then that far along the normal it is out.
+        Metres; negative for an overlap, with the length of the exit along the normal.
     actor : Actor or None
     controller : CharacterController or None
-        What is nearest: the one or the other.
+        The nearest object, in one of both.
     triangle, data, mask : int or None
         As in `SceneHit`.
     """
@@ -236,17 +236,17 @@ cdef class ClosestPoints:
 
     @property
     def point(self):
-        """The point on the shape that asked, metres."""
+        """The point on the query shape, metres."""
         return from_vec3(self.point_)
 
     @property
     def position(self):
-        """The point on the world, metres; ``point - position = distance * normal``."""
+        """The point on the scene, metres; ``point - position = distance * normal``."""
         return from_vec3(self.position_)
 
     @property
     def normal(self):
-        """Unit vector from the world towards the shape."""
+        """Unit vector from the scene towards the shape."""
         return from_vec3(self.normal_)
 
     @property
@@ -266,7 +266,7 @@ cdef class ClosestPoints:
 
 
 def _closest_again(distance, point, position, normal, actor, controller, triangle, data, mask):
-    """Pickled or copied ClosestPoints."""
+    """Return pickled or copied ClosestPoints."""
     cdef ClosestPoints r = ClosestPoints.__new__(ClosestPoints)
     r.distance = distance
     r.point_ = as_vec3(point, "point")
@@ -279,7 +279,7 @@ def _closest_again(distance, point, position, normal, actor, controller, triangl
 # ---------------------------------------------------------------- arguments
 
 cdef int _shape_of(object shape, convex_shape* out) except -1:
-    """The plain values of a shape that can ask; kind SHAPE_PLANE leaves them to the caller."""
+    """Return the plain values of a query shape; kind SHAPE_PLANE leaves them to the caller."""
     cdef Shape s
     cdef HullTables tables
     if not isinstance(shape, Shape):
@@ -335,7 +335,7 @@ cdef int _look(View view, uint32_t mask, query_view* v) except -1:
     return 0
 
 
-# Answers of a filter: one byte per item of each part.
+# Results of a filter: one byte per item of each layer.
 cdef class Verdict:
     cdef uint8_t* marks[QUERY_PARTS]
 
@@ -357,7 +357,7 @@ cdef Verdict _no_verdict(const query_view* v):
 
 
 cdef int _judge(View view, query_view* v, Verdict verdict, object filter) except -1:
-    """Ask the filter about every marked item, in the order of parts and items."""
+    """Call the filter for every marked item, in the order of layers and items."""
     cdef int k
     cdef int32_t i
     for k in range(QUERY_PARTS):
@@ -385,7 +385,7 @@ cdef double _span_of(object value) except? -1.0:
 
 
 cdef object _rows(object values, str name, int columns, Py_ssize_t n):
-    """A contiguous float64 array (n, columns); one row stands for all. n < 0: take it from the array."""
+    """Return a contiguous float64 array (n, columns); one row serves all. n < 0: any n."""
     given = np.asarray(values)
     if given.dtype.kind not in "fiu":
         raise TypeError(f"{name} must be an array of real numbers, not {given.dtype}")
@@ -410,7 +410,7 @@ cdef object _places(object values, str name, Py_ssize_t n):
 
 
 cdef object _units(object values, str name, Py_ssize_t n):
-    """Directions, normalised as as_unit does it."""
+    """Return directions, normalised as as_unit does."""
     array = _rows(values, name, 3, n)
     m = np.abs(array).max(axis=1, initial=0.0)
     if (m == 0.0).any():
@@ -422,7 +422,7 @@ cdef object _units(object values, str name, Py_ssize_t n):
 
 
 cdef object _turns(object values, str name, Py_ssize_t n):
-    """Rotations, normalised as as_quat does it."""
+    """Return rotations, normalised as as_quat does."""
     array = _rows(values, name, 4, n)
     m = np.sqrt(array[:, 0] * array[:, 0] + array[:, 1] * array[:, 1] + array[:, 2] * array[:, 2]
                 + array[:, 3] * array[:, 3])
@@ -447,7 +447,7 @@ cdef object _lengths(object values, str name, Py_ssize_t n, bint endless):
     return array
 
 
-# ---------------------------------------------------------------- single questions
+# ---------------------------------------------------------------- single queries
 
 cdef SceneHit _scene_hit(View view, const query_view* v, const query_hit* h, double reach):
     cdef SceneHit r = SceneHit.__new__(SceneHit)
@@ -584,7 +584,7 @@ cdef list ask_touching(View view, object shape, object position, object rotation
 
 
 def _order_of_owner(owner):
-    # Characters have ids of their own: they come after the actors.
+    # Ids of characters sort after those of actors.
     return hasattr(owner, "radius"), owner.id
 
 
@@ -643,7 +643,7 @@ cdef object ask_closest(View view, object shape, object position, object max_dis
 
 # ---------------------------------------------------------------- many at once
 
-# The columns that answers share.
+# Columns that all results share.
 cdef class Columns:
     cdef object hit, distance, position, normal, point, actor, controller, triangle, data, mask, overlapping
     cdef uint8_t[::1] hit_
@@ -712,7 +712,7 @@ cdef quat _quat_row(const double* r) noexcept nogil:
     return q
 
 
-# What of a batch is done for each row.
+# Kinds of batches.
 cdef enum:
     DO_RAY = 0
     DO_SWEEP = 1
@@ -749,7 +749,7 @@ cdef object _batch(View view, int what, object shape, object positions, object d
         return out
     query_init(&s)
     try:
-        # With a filter, the first turn only finds out whom to ask about.
+        # With a filter, the first round only finds the objects for the filter.
         for turn in range(turns):
             with nogil:
                 env = fp_enter()
@@ -909,7 +909,7 @@ cdef inline bint _touch_before(const query_view* v, const query_touch* x, const 
 
 
 cdef int _collect(query_scratch* into, query_scratch* s, const query_view* v) noexcept nogil:
-    """Append the touches of one question, actors by id and then characters by id."""
+    """Append the touches of one query, actors by id and then characters by id."""
     cdef int32_t i, j
     cdef query_touch t
     for i in range(1, s.n_touches):

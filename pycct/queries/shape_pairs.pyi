@@ -84,7 +84,7 @@ class ContactManifold:
 
 def decode_feature(code: int) -> Feature: ...
 
-# None comes of max_distance alone.
+# None is possible only with max_distance.
 @overload
 def distance_between(a: _Convex, b: _Convex, pose_a: _Pose = None, pose_b: _Pose = None) -> Distance: ...
 @overload

@@ -18,7 +18,7 @@ from pycct.shapes.primitives cimport Capsule, ConvexHull, Shape
 from pycct.geometry.types cimport SHAPE_BOX, SHAPE_CAPSULE, SHAPE_HULL, SHAPE_SPHERE, SHAPE_TRIANGLE
 from pycct.geometry.vec cimport v3, v3_load, vec3
 
-# A named tuple takes its module from its caller's frame, which compiled code has not.
+# A named tuple takes its module from its caller's frame, which compiled code lacks.
 Feature = namedtuple("Feature", "kind number", module=__name__)
 Feature.__doc__ = "What a closest point lies on: kind 'vertex', 'edge' or 'face', and its number in the shape."
 Contact = namedtuple("Contact", "point distance", module=__name__)
@@ -31,7 +31,10 @@ ContactArrays.__doc__ = "Results of contacts_between_many; row i has counts[i] c
 
 
 cdef int convex_of(object shape, str name, convex_shape* out) except -1:
-    """The plain values of a convex shape, which must outlive them; TypeError names the argument."""
+    """Return the plain values of a convex shape, which must outlive them.
+
+    TypeError names the argument.
+    """
     cdef Shape s
     cdef HullTables tables
     if not isinstance(shape, Shape):
@@ -63,7 +66,7 @@ cdef int convex_of(object shape, str name, convex_shape* out) except -1:
 
 
 cdef int pose_of(object value, str name, pose* out) except -1:
-    """A pose (position, rotation); None is the identity."""
+    """Return a pose (position, rotation); None is the identity."""
     out.position = v3(0.0, 0.0, 0.0)
     out.rotation.x = out.rotation.y = out.rotation.z = 0.0
     out.rotation.w = 1.0
@@ -80,7 +83,7 @@ cdef int pose_of(object value, str name, pose* out) except -1:
 
 
 cdef double limit_of(object value) except? -1.0:
-    """max_distance: any number but NaN; infinity means no limit."""
+    """Return max_distance: any number but NaN; infinity means no limit."""
     if type(value) is float and value == INFINITY:
         return INFINITY
     try:
@@ -98,7 +101,7 @@ cdef object feature_tuple(int32_t code):
 
 
 def decode_feature(code):
-    """Kind and number of a feature code.
+    """Return kind and number of a feature code.
 
     Parameters
     ----------
@@ -113,7 +116,7 @@ def decode_feature(code):
     Raises
     ------
     ValueError
-        When `code` is no feature code.
+        If `code` is no feature code.
     """
     if not 0 <= code < 0xC000:
         raise ValueError(f"code must be from 0 to {0xC000 - 1}, got {code}")
@@ -122,27 +125,27 @@ def decode_feature(code):
 
 @cython.final
 cdef class Distance:
-    """Answer of `distance_between`; immutable.
+    """Result of `distance_between`; immutable.
 
     Attributes
     ----------
     distance : float
-        Metres; negative when the shapes overlap: then moving A by ``-distance * normal``
-        is the shortest way to part them.
+        Metres; negative for an overlap: moving A by ``-distance * normal`` is then the shortest way
+        to separate both shapes.
     point_a, point_b : tuple of 3 floats
         Closest points on the surfaces, world space; ``point_a - point_b = distance * normal``.
         For overlapping shapes the deepest points.
     normal : tuple of 3 floats
         Unit, from B towards A.
     normal_a, normal_b : tuple of 3 floats
-        Outward unit surface normals at the points: of the face, or the mean of the faces
-        at an edge or corner. Of rounded shapes and points, along `normal`.
+        Outward unit surface normals at the points: of the face, or the mean of the faces at an edge
+        or corner. Rounded shapes and points use `normal`.
     feature_a, feature_b : int
-        Feature codes, see `decode_feature`. Box: vertices by bits (x, y, z positive), edges
-        four along each axis, faces +X +Y +Z -X -Y -Z. Triangle: vertices a b c, edges ab bc ca,
-        faces front and back. Capsule: vertex 0 low, 1 high, edge 0 between. Hull: its tables; a
-        hull flattened by a zero scale: vertices of its tables, edges along its outline,
-        faces 0 towards the axis and 1 away.
+        Feature codes, see `decode_feature`. Box: vertices by bits (x, y, z positive), edges four
+        along each axis, faces +X +Y +Z -X -Y -Z. Triangle: vertices a b c, edges ab bc ca, faces
+        front and back. Capsule: vertex 0 low, 1 high, edge 0 between. Hull: its tables; a hull
+        flattened by a zero scale: vertices of its tables, edges along its outline, faces 0 towards
+        the axis and 1 away.
     """
     cdef distance_result r
 
@@ -203,7 +206,7 @@ cdef class Distance:
 
 
 def _distance_again(distance, point_a, point_b, normal, normal_a, normal_b, feature_a, feature_b):
-    """A pickled Distance."""
+    """Return a pickled Distance."""
     cdef Distance d = Distance.__new__(Distance)
     d.r.distance = distance
     d.r.point_a, d.r.point_b = as_vec3(point_a, "point_a"), as_vec3(point_b, "point_b")
@@ -215,7 +218,7 @@ def _distance_again(distance, point_a, point_b, normal, normal_a, normal_b, feat
 
 cdef bint _distance(const convex_shape* a, const pose* pa, const convex_shape* b, const pose* pb, double limit,
                     distance_result* r) noexcept:
-    """shape_distance, whatever the caller has made of the floating-point environment."""
+    """Call shape_distance in the floating-point environment of results."""
     cdef unsigned long long env = fp_enter()
     cdef bint near = shape_distance(a, pa, b, pb, limit, r)
     fp_leave(env)
@@ -231,31 +234,31 @@ cdef bint _contacts(const convex_shape* a, const pose* pa, const convex_shape* b
 
 
 def distance_between(a, b, pose_a=None, pose_b=None, max_distance=INFINITY):
-    """Signed distance between two convex shapes.
+    """Return the signed distance of two convex shapes.
 
     Parameters
     ----------
     a, b : Sphere, Capsule, Box, Triangle or ConvexHull
         The shapes.
     pose_a, pose_b : (position, rotation), optional
-        Where they stand: metres and a quaternion (x, y, z, w). Default: at the origin.
+        Their poses: metres and a quaternion (x, y, z, w). The default is the origin.
     max_distance : float, default infinity
-        Metres; a pair farther apart gives None, sooner.
+        Metres; a more distant pair returns None, sooner.
 
     Returns
     -------
     Distance or None
-        Exact for separated, touching, overlapping and contained shapes, also for
-        degenerate ones (a triangle without area, a hull scaled by zero).
+        Exact for separated, touching, overlapping and contained shapes, also for degenerate ones (a
+        triangle without area, a hull scaled by zero).
 
     Raises
     ------
     TypeError, ValueError
-        When an argument makes no sense; the message names it.
+        If an argument is invalid; the message names it.
 
     Notes
     -----
-    Swapping the arguments swaps the answer, to the bit. RULES 10.
+    Swapped arguments return the swapped result, to the bit. RULES 10.
 
     Examples
     --------
@@ -282,8 +285,8 @@ def distance_between(a, b, pose_a=None, pose_b=None, max_distance=INFINITY):
 cdef class ContactManifold:
     """Up to 32 contacts that share one normal.
 
-    Each contact is a point on B and the signed distance along the normal to A:
-    ``point + distance * normal`` lies on A.
+    Each contact is a point on B and the signed distance along the normal to A: ``point + distance *
+    normal`` is on A.
 
     Parameters
     ----------
@@ -293,7 +296,7 @@ cdef class ContactManifold:
     Raises
     ------
     ValueError
-        When `normal` is not a unit vector.
+        If `normal` is not a unit vector.
     """
     cdef manifold m
 
@@ -329,7 +332,7 @@ cdef class ContactManifold:
 
     @property
     def points_on_a(self):
-        """Points on A that the contacts imply (m), (count, 3) float64."""
+        """Points on A, computed from the contacts (m), (count, 3) float64."""
         return self.points_on_b + self.distances[:, None] * np.array(self.normal)
 
     @property
@@ -373,7 +376,7 @@ cdef class ContactManifold:
         self.m.distances[i] = d
 
     def add(self, point, distance):
-        """Add a contact at the end.
+        """Append a contact.
 
         Parameters
         ----------
@@ -385,7 +388,7 @@ cdef class ContactManifold:
         Raises
         ------
         ValueError
-            When there are 32 already, or a number is not finite.
+            If there are 32 already, or a number is not finite.
         """
         cdef vec3 p = as_vec3(point, "point")
         cdef double d = as_float(distance, "distance")
@@ -396,12 +399,12 @@ cdef class ContactManifold:
         self.m.count += 1
 
     def remove(self, index):
-        """Remove a contact; the last one takes its place.
+        """Remove a contact; the last one takes its index.
 
         Raises
         ------
         IndexError
-            When there is no such contact.
+            If there is no such contact.
         """
         cdef int i = self._check(index)
         self.m.count -= 1
@@ -409,12 +412,12 @@ cdef class ContactManifold:
         self.m.distances[i] = self.m.distances[self.m.count]
 
     def flip(self):
-        """Exchange A and B in place: points move to A, the normal turns. Returns self."""
+        """Exchange A and B in place: points move to A, and the normal is reversed. Returns self."""
         flip_manifold(&self.m)
         return self
 
     def copy(self):
-        """A manifold of its own with the same contacts."""
+        """Return a separate manifold with the same contacts."""
         cdef ContactManifold other = ContactManifold.__new__(ContactManifold)
         other.m = self.m
         return other
@@ -441,33 +444,35 @@ def _manifold_from(normal, points, distances):
 
 
 def contacts_between(a, b, pose_a=None, pose_b=None, max_distance=INFINITY):
-    """Contacts between two convex shapes: up to 32 points with one normal.
+    """Return the contacts of two convex shapes: up to 32 points with one normal.
 
     Parameters
     ----------
     a, b : Sphere, Capsule, Box, Triangle or ConvexHull
         The shapes.
     pose_a, pose_b : (position, rotation), optional
-        Where they stand: metres and a quaternion (x, y, z, w). Default: at the origin.
+        Their poses: metres and a quaternion (x, y, z, w). The default is the origin.
     max_distance : float, default infinity
-        Metres; a pair farther apart gives None.
+        Metres; a more distant pair returns None.
 
     Returns
     -------
     ContactManifold or None
-        Spheres, and pairs of capsules, have one contact: the closest pair. Faces on faces
-        have the corners of their overlap. The closest pair is among the contacts unless one comes
-        within 1e-4 of its distance. Of more than 32 those with the largest outline stay, and the deepest.
+        Spheres, and pairs of capsules, have one contact: the closest pair. Faces on faces have the
+        corners of their overlap. The closest pair is among the contacts unless one is within 1e-4
+        of its distance. If there are more than 32 contacts, the deepest one and those that span the
+        largest area are kept.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument makes no sense; the message names it.
+        If an argument is invalid; the message names it.
 
     Notes
     -----
-    Argument order decides only which shape the points lie on: ``contacts_between(b, a)`` is
-    the flipped manifold, of spheres and capsules up to rounding. CONTACT with the corrections of RULES 10.
+    The order of arguments only decides which shape contains the points: ``contacts_between(b, a)``
+    is the flipped manifold, for spheres and capsules up to rounding. CONTACT with the corrections
+    of RULES 10.
 
     Examples
     --------
@@ -491,31 +496,31 @@ def contacts_between(a, b, pose_a=None, pose_b=None, max_distance=INFINITY):
 
 
 def capsule_contacts(capsule, pose_capsule, shapes, poses, max_distance=0.0):
-    """Manifolds of one capsule with every shape that it touches.
+    """Return manifolds of one capsule with every shape that it touches.
 
     Parameters
     ----------
     capsule : Capsule
         The capsule, shape A of every pair.
     pose_capsule : (position, rotation)
-        Where it stands; None: at the origin, axis along z.
+        Its pose; None: at the origin, axis along z.
     shapes : sequence of shapes
         Convex shapes.
     poses : sequence of (position, rotation)
         One for each of them.
     max_distance : float, default 0
-        Metres; shapes no farther than this count as touched (a controller's contact offset).
+        Metres; shapes up to this distance count as touched (a controller's contact offset).
 
     Returns
     -------
     list of (int, ContactManifold)
-        Index into `shapes` and the contacts, points on the shape, normal towards the capsule,
-        in the order of `shapes`.
+        Index into `shapes` and the contacts, points on the shape, normal towards the capsule, in
+        the order of `shapes`.
 
     Raises
     ------
     TypeError, ValueError
-        When an argument makes no sense; the message names it.
+        If an argument is invalid; the message names it.
     """
     cdef convex_shape sa, sb
     cdef pose pa, pb
@@ -610,7 +615,7 @@ cdef _Side _side(object shapes, object poses, str name):
 
 
 cdef Py_ssize_t _pairs(_Side a, _Side b) except -1:
-    """Number of pairs: every argument has one row, or this many."""
+    """Return the number of pairs: every argument has one row, or this many."""
     cdef Py_ssize_t n = max(a.n_shapes, a.positions.shape[0], a.rotations.shape[0],
                             b.n_shapes, b.positions.shape[0], b.rotations.shape[0])
     for name, m in (("a", a.n_shapes), ("poses_a positions", a.positions.shape[0]),
@@ -635,9 +640,10 @@ def distance_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
     a, b : shape or sequence of n shapes
         One shape for all pairs, or one for each.
     poses_a, poses_b : (positions, rotations), optional
-        Arrays (n, 3) in metres and (n, 4) quaternions; a single row stands for all, rotations may be None.
+        Arrays (n, 3) in metres and (n, 4) quaternions; a single row serves all, and rotations may
+        be None.
     max_distance : float, default infinity
-        Metres; pairs farther apart have ``near`` False.
+        Metres; more distant pairs have ``near`` False.
 
     Returns
     -------
@@ -648,7 +654,7 @@ def distance_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
     Raises
     ------
     TypeError, ValueError
-        When an argument makes no sense; the message names it.
+        If an argument is invalid; the message names it.
     """
     cdef _Side sa = _side(a, poses_a, "a"), sb = _side(b, poses_b, "b")
     cdef Py_ssize_t n = _pairs(sa, sb), i
@@ -691,9 +697,10 @@ def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
     a, b : shape or sequence of n shapes
         One shape for all pairs, or one for each.
     poses_a, poses_b : (positions, rotations), optional
-        Arrays (n, 3) in metres and (n, 4) quaternions; a single row stands for all, rotations may be None.
+        Arrays (n, 3) in metres and (n, 4) quaternions; a single row serves all, and rotations may
+        be None.
     max_distance : float, default infinity
-        Metres; pairs farther apart have ``near`` False and no contacts.
+        Metres; more distant pairs have ``near`` False and no contacts.
 
     Returns
     -------
@@ -704,7 +711,7 @@ def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
     Raises
     ------
     TypeError, ValueError
-        When an argument makes no sense; the message names it.
+        If an argument is invalid; the message names it.
     """
     cdef _Side sa = _side(a, poses_a, "a"), sb = _side(b, poses_b, "b")
     cdef Py_ssize_t n = _pairs(sa, sb), i
@@ -740,7 +747,10 @@ def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
 
 
 def _run_kernels(a, b, poses_a, poses_b, int repeat, bint contacts, max_distance=INFINITY):
-    """For benchmarks: run the kernels over the pairs, `repeat` times, and store nothing; sum of the distances."""
+    """For benchmarks: run the kernels over the pairs `repeat` times.
+
+    Return the sum of the distances.
+    """
     cdef _Side sa = _side(a, poses_a, "a"), sb = _side(b, poses_b, "b")
     cdef Py_ssize_t n = _pairs(sa, sb), i
     cdef double limit = limit_of(max_distance), total = 0.0

@@ -1,9 +1,9 @@
 """The movement rules in plain Python: slow, readable, and equal to the compiled package to the bit.
 
-To be read beside the documents: each step cites its rule. Everything is brute force
-behind one box test; there are no trees. The rooms are those of the compiled package:
-``vec``, ``closest``, ``sweep``, ``overlap``, ``outline``, ``hull``, ``convert``, ``shapes``, ``neighbours``,
-``world``, ``scene``, ``response``, ``move``, ``core``, ``crowd``, ``worlds``.
+To be read beside the documents: each step cites its rule. Everything is brute force behind one box
+test; there are no trees. The rooms are those of the compiled package: ``vec``, ``closest``,
+``sweep``, ``overlap``, ``outline``, ``hull``, ``convert``, ``shapes``, ``neighbours``, ``world``,
+``scene``, ``response``, ``move``, ``core``, ``crowd``, ``worlds``.
 
 Not here: rays, questions about many things at once or by other shapes than spheres and
 capsules, contact manifolds, the cube world, level files, threads.

@@ -1,7 +1,7 @@
-"""Shapes placed in the world, the candidates near a capsule, the nearest hit among them.
+"""Colliders, the candidates near a capsule, and the nearest hit among them.
 
-The core finds candidates with trees; here one box test sees every shape and every
-triangle of a mesh.
+The core finds candidates with trees. Here one box test visits every shape and every triangle of a
+mesh.
 """
 
 from dataclasses import dataclass
@@ -90,10 +90,10 @@ class Placed:
         self.shape = shape
         self.position = actor.position
         self.rotation = actor.rotation
-        # A box is its own mirror image.
+        # A mirrored box is the same box.
         self.scale = vabs(actor.scale) if isinstance(shape, Box) else actor.scale
         self.matrix = q_matrix(actor.rotation)
-        # Neither turned nor scaled, only moved.
+        # Neither rotated nor scaled, only translated.
         self.plain = q_is_identity(actor.rotation) and self.scale == (1.0, 1.0, 1.0)
         sx, sy, sz = self.scale
         # RULES 2: a mirroring scale must still yield outward normals.
@@ -136,17 +136,20 @@ class Placed:
             half = mul(box_half(shape.bounds), vabs(self.scale))
             half = tuple(dot(vabs(row), half) for row in self.matrix)
             self.bounds = (sub(centre, half), add(centre, half))
-        # Rounding on the way to the world.
+        # Margin for the rounding of the transformation to the world.
         self.bounds = box_grow(self.bounds, 1e-9 * span(self.bounds))
-        self.faces = None  # [(Face, its box)], made when first needed
+        self.faces = None  # [(Face, its box)], created on first use
 
     @property
     def recovered_as(self):
-        """What overlap recovery takes it for."""
+        """Kind of body for recovery."""
         return self.body if self.owner == ACTOR else USER_GEOMETRY
 
     def place_point(self, local):
-        """From the shape's frame to the world: the one way a vertex gets there."""
+        """Transform a point from the shape's frame to the world.
+
+        Every vertex uses this function.
+        """
         if self.plain:
             return add(local, self.position)
         return add(m3_mul(self.matrix, mul(local, self.scale)), self.position)
@@ -160,7 +163,7 @@ class Placed:
         return (v[0] / self.scale[0], v[1] / self.scale[1], v[2] / self.scale[2])
 
     def data_of(self, triangle):
-        """The number that the user gave a triangle of a mesh, or None."""
+        """The user's data of a triangle of a mesh, or None."""
         if triangle is None or not isinstance(self.shape, SURFACES) or self.shape._data is None:
             return None
         return self.shape._data[triangle]
@@ -173,7 +176,7 @@ class Placed:
         return self.faces
 
     def solid_faces(self):
-        """The triangles of a box obstacle, for ways out only."""
+        """The triangles of a box obstacle, for exits only."""
         corners = [add(q_rotate(self.rotation, p), self.position) for p in _box_corners(self.half)]
         faces = []
         for i, j, k, m in BOX_FACES:
@@ -223,7 +226,7 @@ def _box_corners(half):
 
 
 class WallRule(NamedTuple):
-    """How triangles too steep to walk on become invisible walls; height 0: they do not."""
+    """Replacement of too steep triangles by invisible walls; height 0: none."""
 
     height: float
     slope_limit: float
@@ -246,7 +249,7 @@ class WorldHit(NamedTuple):
 
 
 def _below(box, walls):
-    """The box, extended down by the height of the walls: one may reach up into it from below."""
+    """The box, extended downwards by the height of walls that may reach into it."""
     drop = scale(walls.up, -walls.height)
     return box_union(box, (add(box[0], drop), add(box[1], drop)))
 
@@ -263,9 +266,9 @@ def _walls_of(a, b, c, box, walls):
 
 
 def _near_faces(item, box, mask, walls):
-    """Triangles of a mesh that touch the box; steep ones as walls, if walls are wanted."""
+    """Triangles of a mesh that touch the box; steep ones as walls, if requested."""
     layers = item.shape._mask
-    # SWEEP 3.2: a triangle may have layers of its own.
+    # SWEEP 3.2: a triangle may have its own layers.
     faces = [x for x in item.all_faces() if layers is None or layers[x[0].source] & mask]
     if walls is None or walls.height <= 0.0:
         return [t for t, bounds in faces if box_overlap(bounds, box)]
@@ -323,18 +326,18 @@ def group_order(g, g_face, h, h_face):
 
 
 def anything(item):
-    """No filter: all may be met."""
+    """No filter: everything collides."""
     return True
 
 
 def cast(groups, q, recovers, may_meet=anything):
-    """The nearest hit, or None; overlaps with what is not in ``recovers`` are passed over (RULES 3, 5)."""
+    """The nearest hit, or None; overlaps outside of ``recovers`` are ignored (RULES 3, 5)."""
     best = None
     for g in groups:
         item = g.item
         keeps = item.recovered_as in recovers
         if item.kind == TRIANGLES:
-            # A solid is left by its own way out, which needs no triangle seen from its front.
+            # A solid has its own exit, which needs no triangle seen from its front.
             own = q._replace(passed=None) if item.closed else q
             one = cast_triangles(own, g.faces, item.two_sided, not keeps)
         elif item.kind == SPHERE:
@@ -357,14 +360,14 @@ def cast(groups, q, recovers, may_meet=anything):
                         continue
                 elif group_order(g, one.face, best.group, best.base.face) > 0:
                     continue
-        # Only what would be met is asked about.
+        # The filter runs only for objects that the character would hit.
         if may_meet(item):
             best = WorldHit(one, g)
     return best
 
 
 def group_push(g, p0, p1, radius):
-    """The shortest way out of one shape's true geometry (RULES 7.5)."""
+    """The shortest exit from one shape's true geometry (RULES 7.5)."""
     item = g.item
     if item.kind == SPHERE:
         return push_from_sphere(p0, p1, radius, item.q0, item.radius)
@@ -380,7 +383,10 @@ def group_push(g, p0, p1, radius):
 
 
 def group_overlaps(g, p0, p1, radius):
-    """True when the capsule touches the shape; solids are solid, triangles count from both sides (RULES 7.6)."""
+    """True if the capsule touches the shape (RULES 7.6).
+
+    Solids are solid, and triangles count from both sides.
+    """
     item = g.item
     both = radius + item.radius
     if item.kind == SPHERE:
@@ -393,7 +399,7 @@ def group_overlaps(g, p0, p1, radius):
 
 
 def deepest(groups, p0, p1, radius, recovers, may_meet=anything):
-    """The way out of the shape that is overlapped deepest (RULES 7.5)."""
+    """The exit from the deepest overlap (RULES 7.5)."""
     pushes = [(g, group_push(g, p0, p1, radius)) for g in groups if g.item.recovered_as in recovers]
     pushes = [(g, push) for g, push in pushes if push.overlapping]
     depth = 0.0

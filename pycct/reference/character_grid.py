@@ -1,4 +1,7 @@
-"""Characters among characters (RULES 8). The core finds them by a spatial hash; here all are looked at."""
+"""Characters among characters (RULES 8).
+
+The core finds them by a spatial hash; here all are looked at.
+"""
 
 from math import sqrt
 
@@ -39,7 +42,7 @@ class Character:
 
 
 def separation(this, others, up, limit):
-    """How far a character is pushed out of others, horizontally, half the overlap each (RULES 8)."""
+    """Horizontal separation of a character from others, half the overlap each (RULES 8)."""
     total = ZERO
     for c in others:
         overlap = this.radius + c.radius

@@ -1,7 +1,7 @@
 """Closest points between points, segments, triangles and boxes (SWEEP 5, RULES 3).
 
-All functions take values and give values, and stand for degenerate, parallel,
-zero-length and zero-area input alike.
+All functions take and return values. They accept degenerate, parallel, zero-length and zero-area
+input.
 """
 
 from math import sqrt
@@ -21,21 +21,21 @@ from pycct.reference.vec import (
     sub,
 )
 
-# Below this squared sine two segments count as nearly parallel and their end
-# points are tried as well: the interior solution has lost half its digits.
+# Below this squared sine two segments count as nearly parallel, and the end points are tried as
+# well, because the interior solution has lost half its digits.
 NEARLY_PARALLEL2 = 1e-6
-# A triangle is degenerate when its cross product is no longer than this times its
-# longest edge squared (RULES 3).
+# A triangle is degenerate if its cross product is at most this times its longest edge squared
+# (RULES 3).
 DEGENERATE = 1e-12
-# Below this ratio of cross product to longest edge squared a triangle's plain cross
-# product has lost too many digits.
+# Below this ratio of cross product to longest edge squared, the plain cross product of a triangle
+# has lost too many digits.
 SLIVER = 1e-3
-# 2 ** 27 + 1 cuts a double into halves whose products are exact.
+# 2 ** 27 + 1 splits a double into halves whose products are exact.
 SPLIT = 134217729.0
 
 
 class Pair(NamedTuple):
-    """Closest points of two figures."""
+    """Closest points of two shapes."""
 
     on_a: tuple
     on_b: tuple
@@ -96,7 +96,7 @@ def segment_segment(p0, p1, q0, q1):
     best = _pair(madd(p0, d1, s), madd(q0, d2, t), s, t)
     if denom > NEARLY_PARALLEL2 * a * e:
         return best
-    # The same by cross products, which lose half as many digits to the small angle.
+    # Cross products lose half as many digits to a small angle.
     m = cross(d1, d2)
     denom = len2(m)
     if denom > 0.0:
@@ -114,14 +114,14 @@ def segment_segment(p0, p1, q0, q1):
 
 
 def _difference(a, b):
-    """The difference a - b without rounding (Knuth's two-sum), as the nearest double and the rest."""
+    """The exact difference a - b (Knuth's two-sum), as the nearest double and the rest."""
     hi = a - b
     t = hi - a
     return hi, (a - (hi - t)) - (b + t)
 
 
 def _product(a, b):
-    """The product a * b without rounding (Dekker's product), as the nearest double and the rest."""
+    """The exact product a * b (Dekker's product), as the nearest double and the rest."""
     t = SPLIT * a
     a1 = t - (t - a)
     a2 = a - a1
@@ -133,7 +133,7 @@ def _product(a, b):
 
 
 def _determinant(a, b, c, d):
-    """The value a * b - c * d, right to the last digits however much of it cancels."""
+    """The value a * b - c * d, accurate to the last digits despite cancellation."""
     p, p_lo = _product(a[0], b[0])
     q, q_lo = _product(c[0], d[0])
     r, r_lo = _difference(p, q)
@@ -141,14 +141,14 @@ def _determinant(a, b, c, d):
 
 
 def _sliver_cross(a, b, c):
-    """Cross product of b - a and c - a with the digits that plain doubles lose where they are nearly parallel."""
+    """Cross product of b - a and c - a, with the digits that plain doubles lose in slivers."""
     ux, uy, uz = (_difference(x, y) for x, y in zip(b, a, strict=True))
     vx, vy, vz = (_difference(x, y) for x, y in zip(c, a, strict=True))
     return (_determinant(uy, vz, uz, vy), _determinant(uz, vx, ux, vz), _determinant(ux, vy, uy, vx))
 
 
 def triangle_normal(a, b, c):
-    """Unit normal of a triangle, zero when it is degenerate (RULES 3; SWEEP A.1 divides by zero)."""
+    """Unit normal of a triangle, zero if it is degenerate (RULES 3; SWEEP A.1 divides by zero)."""
     u = sub(b, a)
     v = sub(c, a)
     longest2 = f_max(len2(u), f_max(len2(v), dist2(c, b)))
@@ -165,7 +165,7 @@ def triangle_normal(a, b, c):
 
 
 def _inside(x, a, b, c, n):
-    """True when x, taken along n, falls into the triangle."""
+    """True if the projection of x along n is inside the triangle."""
     u = sub(b, a)
     v = sub(c, b)
     w = sub(a, c)
@@ -173,8 +173,8 @@ def _inside(x, a, b, c, n):
         dot(cross(u, sub(x, a)), n) >= 0.0 and dot(cross(v, sub(x, b)), n) >= 0.0 and dot(cross(w, sub(x, c)), n) >= 0.0
     ):
         return False
-    # Beyond the sharp end of a sliver two edges are as good as one line to these
-    # products; the ends of the longest edge are the true ones.
+    # Beyond the sharp end of a sliver, rounding makes two edges one line. The ends of the longest
+    # edge are still exact.
     u2 = len2(u)
     v2 = len2(v)
     w2 = len2(w)
@@ -198,8 +198,8 @@ def point_triangle(p, a, b, c):
 def segment_triangle(p0, p1, a, b, c, n):
     """Closest points of a segment and a triangle with unit normal n (zero: degenerate).
 
-    Complete, where SWEEP 5.3.3 is not: the crossing, the ends against the face, the
-    segment against the edges (RULES 9).
+    The search is complete, unlike that of SWEEP 5.3.3: the crossing, the ends against the face, and
+    the segment against the edges (RULES 9).
     """
     best = None
     if not is_zero(n):
@@ -210,8 +210,8 @@ def segment_triangle(p0, p1, a, b, c, n):
             x = lerp(p0, p1, t)
             if _inside(x, a, b, c, n):
                 return _pair(x, x, t, 0.0)
-        # The end nearer to the plane, when it lies over the face, is the answer
-        # if the segment does not cross the plane.
+        # If the nearer end projects into the face and the segment does not cross the plane, that
+        # end is the closest point.
         if _inside(p0, a, b, c, n):
             best = _pair(p0, madd(p0, n, -h0), 0.0, 0.0)
             if 0.0 <= h0 <= h1 or h1 <= h0 <= 0.0:
@@ -242,19 +242,20 @@ def _excess(x, h):
 
 
 def _slope(p, d, half, face):
-    """Half the rate at which the squared distance to the box grows at p along d; p lies in a face across this axis.
+    """Half the rate of change of the squared distance to the box at p along d.
 
-    Not in any: None. That axis is left out: the rounding of p would outweigh what the others say.
+    face: axis of the face that contains p, None for none. That axis is skipped, because the
+    rounding of p would outweigh the other axes.
     """
     parts = [0.0 if i == face else d[i] * _excess(p[i], half[i]) for i in range(3)]
     return parts[0] + parts[1] + parts[2]
 
 
 def segment_box(p0, p1, half):
-    """Closest points of a segment and the solid box [-half, half]; distance 0 when it enters.
+    """Closest points of a segment and the solid box [-half, half]; distance 0 if it enters.
 
-    The squared distance is convex and piecewise quadratic along the segment: find the
-    piece on which its slope changes sign, and solve there.
+    The squared distance is convex and piecewise quadratic along the segment. The function finds the
+    piece on which its slope changes sign, and solves there.
     """
     d = sub(p1, p0)
     if _slope(p0, d, half, None) >= 0.0:
@@ -262,7 +263,7 @@ def segment_box(p0, p1, half):
     elif _slope(p1, d, half, None) < 0.0:
         t = 1.0
     else:
-        # Where the segment crosses the planes of the faces.
+        # Parameters where the segment crosses the planes of the faces.
         ends = []
         for i in range(3):
             if d[i] != 0.0:
@@ -274,15 +275,15 @@ def segment_box(p0, p1, half):
                 hi = end
                 break
             lo = end
-        # From the faces that count on the piece: slopes at its ends may be all rounding.
+        # The faces of this piece decide; slopes at the ends of the piece may be rounding only.
         middle = 0.5 * (lo + hi)
-        way = bend = 0.0
+        numerator = denominator = 0.0
         for i in range(3):
             x = p0[i] + d[i] * middle
             if x > half[i] or x < -half[i]:
-                way += d[i] * ((half[i] if x > half[i] else -half[i]) - p0[i])
-                bend += d[i] * d[i]
-        # Inside the box the slope is zero over a whole stretch, whose start is wanted.
-        t = f_clamp(way / bend, lo, hi) if bend > 0.0 else lo
+                numerator += d[i] * ((half[i] if x > half[i] else -half[i]) - p0[i])
+                denominator += d[i] * d[i]
+        # Inside the box the slope is zero over a whole interval; the result is its start.
+        t = f_clamp(numerator / denominator, lo, hi) if denominator > 0.0 else lo
     on_a = madd(p0, d, t)
     return _pair(on_a, point_box(on_a, half), t, 0.0)

@@ -1,4 +1,4 @@
-"""The CharacterController around the moves, and what it tells of them."""
+"""CharacterController: arguments, callbacks, state and results around the moves."""
 
 import logging
 import struct
@@ -42,17 +42,17 @@ from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalka
 from pycct.runtime.version import RESULTS_VERSION
 
 FLAGS = tuple(CollisionFlags(i) for i in range(8))
-# Silent until the program that uses it says where its log goes.
+# Silent until the program configures the log.
 logger = logging.getLogger("pycct")
 logger.addHandler(logging.NullHandler())
-# Shares of the axis that count as the bottom and the top of the capsule (SWEEP 6.3).
+# Shares of the axis for the bottom and the top of the capsule (SWEEP 6.3).
 BOTTOM_REGION = 0.1
 TOP_REGION = 0.9
-# Overlapping characters part no faster than this, m/s (RULES 8).
+# Largest speed of a separation, m/s (RULES 8).
 SEPARATION_SPEED = 4.0
-# Moves in a row without the wanted side motion before a character counts as stuck (MOVE 14.7).
+# Consecutive moves without the desired side motion after which a character is stuck (MOVE 14.7).
 STUCK_MOVES = 10
-# A shorter time would make the velocity overflow, seconds.
+# A shorter dt would make the velocity overflow, seconds.
 SHORTEST = 1e-100
 
 
@@ -68,13 +68,13 @@ def decompose_movement(displacement, up=(0.0, 0.0, 1.0), step_offset=0.5, standi
     step_offset : float
         Metres, >= 0.
     standing_on_moving : bool
-        The character stands on something that moves.
+        Whether the character stands on a moving platform.
 
     Returns
     -------
     dict
-        up_vector, side_vector, down_vector (tuples of floats, metres), step_offset
-        (0 when cancelled by a jump), is_moving_up, has_side_movement.
+        up_vector, side_vector, down_vector (tuples of floats, metres), step_offset (0 if a jump
+        cancels it), is_moving_up, has_side_movement.
     """
     d = decompose(
         as_vec3(displacement, "displacement"),
@@ -86,12 +86,12 @@ def decompose_movement(displacement, up=(0.0, 0.0, 1.0), step_offset=0.5, standi
 
 
 def _other(scene, owner, id):
-    """The actor, obstacle or controller of that id, or None when it is gone."""
+    """The actor, obstacle or controller with that id, or None if it has been removed."""
     return scene.character(id) if owner == CONTROLLER else scene.actor(id)
 
 
 class _Met:
-    """Something met, by what it is."""
+    """An object that was hit, by its kind."""
 
     def _set_other(self, scene, met):
         other = _other(scene, met.owner, met.id)
@@ -101,7 +101,7 @@ class _Met:
 
     @property
     def other(self):
-        """The actor, controller or obstacle; None when it is gone."""
+        """The actor, controller or obstacle; None if it has been removed."""
         if self.actor is not None:
             return self.actor
         return self.controller if self.controller is not None else self.obstacle
@@ -121,7 +121,7 @@ class Hit(_Met):
         self.length = record.length
         self.distance = record.distance
         self.time = record.distance / record.length
-        # SWEEP 6.3: by the place on the axis; 6.2 can never tell a side where the radius is large.
+        # SWEEP 6.3: by the position on the axis; 6.2 never returns SIDE for a large radius.
         self.region = Region.TOP if record.along >= TOP_REGION else Region.SIDE
         if record.along <= BOTTOM_REGION:
             self.region = Region.BOTTOM
@@ -135,7 +135,7 @@ class Hit(_Met):
 
 
 class Ground(_Met):
-    """What a character stands on."""
+    """The ground below a character."""
 
     def __init__(self, scene, contact, params):
         self._set_other(scene, contact)
@@ -153,7 +153,7 @@ class Ground(_Met):
 
 
 class State:
-    """What a character remembers of its last move."""
+    """State of a character after its last move."""
 
     def __init__(self, scene, memory):
         self.standing_on = None
@@ -188,7 +188,7 @@ def _as_slope_limit(value, name):
 
 
 def _checked(p):
-    """The parameters, when what must hold between them does."""
+    """Return the parameters if they fit together."""
     lengths = (p.radius, p.height, p.contact_offset, p.invisible_wall_height, p.max_jump_height)
     if max(lengths) > FARTHEST:
         raise ValueError(
@@ -231,7 +231,7 @@ def _as_surface(value, name):
 
 
 def _z_to(up):
-    """Shortest rotation (x, y, z, w) that turns z to the unit vector up."""
+    """Shortest rotation (x, y, z, w) from z to the unit vector up."""
     w = 1.0 + up[2]
     if w < 1e-9:
         return (1.0, 0.0, 0.0, 0.0)
@@ -239,7 +239,7 @@ def _z_to(up):
     return (-up[1] / m, up[0] / m, 0.0, w / m)
 
 
-# How each parameter is converted.
+# Conversion of each parameter.
 CONVERT = {
     "up": as_unit,
     "radius": as_positive,
@@ -261,7 +261,7 @@ CONVERT = {
 }
 
 
-# What a save says of how a controller climbs, what it does on slopes, and what it met.
+# Numbers of modes and kinds in a save.
 CLIMBING = tuple(ClimbingMode)
 NON_WALKABLE = tuple(NonWalkableMode)
 OWNERS = (ACTOR, CONTROLLER, OBSTACLE)
@@ -290,7 +290,7 @@ def _params_values(p):
 
 
 def _params_of(v):
-    """The same back, checked as the constructor does."""
+    """The inverse, with the checks of the constructor."""
     up = (v[0], v[1], v[2])
     if not 0.999999 <= length(up) <= 1.000001 or v[10] not in (0, 1) or v[11] not in (0, 1):
         raise ValueError("data is damaged: its parameters make no sense")
@@ -318,7 +318,7 @@ def _params_of(v):
 
 
 def _shifted(m, offset, up):
-    """The same memory in coordinates whose origin has moved by the offset."""
+    """The same memory in coordinates whose origin is shifted by the offset."""
     rise = dot(offset, up)
     return replace(
         m,
@@ -332,7 +332,7 @@ def _shifted(m, offset, up):
 
 
 def _memory_values(m):
-    """All that a controller carries, in the order of saves.STATE."""
+    """All state of a controller, in the order of saves.STATE."""
     g = m.ground or GroundContact(ZERO, ZERO, ACTOR, -1, None, None, False, ZERO, 0.0)
     values = []
     for v in (m.position, m.velocity, m.touched_point, m.touched_local, m.platform_delta, m.separation):
@@ -352,7 +352,7 @@ def _memory_values(m):
 
 
 def _memory_of(v):
-    """The same back."""
+    """The inverse."""
     for x in v[:39]:
         as_float(x, "data")
     vectors = [tuple(v[i : i + 3]) for i in range(0, 33, 3)]
@@ -399,7 +399,7 @@ def _mix(h, x):
 
 
 def _mix_bytes(h, data):
-    """Mix bytes in, eight at a time; zeros follow the last."""
+    """Mix bytes into a hash, eight at a time, padded with zeros."""
     data += bytes(8 - len(data) % 8)
     for word in struct.unpack(f"<{len(data) // 8}Q", data):
         h = _mix(h, word)
@@ -417,19 +417,21 @@ def _tell_together(name, heroes, **arguments):
 
 
 def separate(controllers, dt):
-    """Push overlapping characters apart: half the overlap each, horizontally, in their next move (RULES 8).
+    """Separate overlapping characters: each moves by half the overlap in its next move.
+
+    The separation is horizontal (RULES 8).
 
     Parameters
     ----------
     controllers : iterable of CharacterController
-        Those to push; only pairs that meet (``collide``, layers and masks) count, and the
-        others of a pair need not be among them. Call it after all have moved.
+        Characters to separate. Only pairs that collide (``collide``, layers and masks) count, and
+        the other one of a pair need not be among them. Call the function after all have moved.
     dt : float
-        Time of a step, seconds, >= 0; no share of a push is faster than 4 m/s.
+        Duration of a step, seconds, >= 0; no share of a push is faster than 4 m/s.
 
     Notes
     -----
-    Characters exactly one above the other part in a fixed direction, by their ids.
+    Characters exactly one above the other separate in a fixed direction, by their ids.
     """
     limit = SEPARATION_SPEED * as_not_negative(dt, "dt")
     try:
@@ -440,10 +442,10 @@ def separate(controllers, dt):
     for hero in named:
         if not isinstance(hero, CharacterController):
             raise TypeError(f"controllers must be CharacterControllers, not {type(hero).__name__}")
-        # Who is named twice is pushed once.
+        # A controller that is named twice is separated once.
         if not any(hero is other for other in heroes):
             heroes.append(hero)
-    # All are taken before any is pushed: it works for all or for none.
+    # All controllers are acquired before the first change, so that the call works for all or none.
     with ExitStack() as stack:
         for hero in heroes:
             stack.enter_context(hero._mine())
@@ -454,7 +456,7 @@ def separate(controllers, dt):
 
 
 def _rebuild(cls, scene, data, number, on_hit, behavior, filter, user_data):
-    """Make a pickled or copied controller again, with its id where that is free."""
+    """Return a pickled or copied controller, with its id if that is free."""
     hero = cls.__new__(cls)
     CharacterController.__init__(hero, scene, on_hit=on_hit, behavior=behavior, filter=filter, user_data=user_data)
     hero._take_id(number)
@@ -481,57 +483,57 @@ def _callback(name, doc):
 
 
 class CharacterController:
-    """A capsule that walks, slides, steps and falls through a scene by PhysX's rules.
+    """A capsule that walks, slides, climbs steps and falls through a scene by the rules of PhysX.
 
     Parameters
     ----------
     scene : Scene
-        The world.
+        The scene in which the character moves.
     position : (3,) floats
         Centre of the capsule, metres.
     radius : float
-        Of the capsule, metres, > 0.
+        Radius of the capsule, metres, > 0.
     height : float
         Distance between the centres of its two spheres, metres, >= 0.
     up : (3,) floats
-        Up direction, any length but zero; the capsule stands along it.
+        Up direction, any length but zero; the axis of the capsule.
     step_offset : float
-        Highest step that is climbed, metres; at most the character's whole height.
+        Highest step that the character climbs, metres; at most the character's whole height.
     contact_offset : float
-        Gap kept between capsule and world, metres.
+        Gap, in metres, that the character keeps from every surface.
     slope_limit : float
         Cosine of the steepest walkable angle, 0 to 1; 0 switches slopes off.
     climbing_mode : {'easy', 'constrained'} or ClimbingMode
         'constrained' never climbs higher than the step offset.
     non_walkable_mode : {'prevent_climbing', 'force_sliding'} or NonWalkableMode
-        On slopes that are too steep: stand but do not climb, or slide down.
+        On slopes that are too steep: stand without climbing, or slide down.
     rules : {'physx', 'document', 'robust'} or Rules
         The rule set (RULES 9).
     overlap_recovery : bool
-        Move out of static and kinematic shapes found overlapping.
+        Move out of overlapping static and kinematic shapes.
     prevent_vertical_sliding : bool
         Do not slide up or down along ceilings.
     invisible_wall_height : float
-        When > 0, triangles too steep to walk on become walls of this height, metres.
+        If > 0, walls of this height replace triangles that are too steep, metres.
     max_jump_height : float
-        Widens the volume that is looked up downwards, metres (for invisible walls).
+        Extends the cached volume downwards, metres (for invisible walls).
     layer, mask : int
-        Bit sets: the layer others see it on, the layers it sees.
+        Bit sets: the layer on which others see the character, and the layers that it sees.
     collide : bool
-        Meet other controllers that have it too, where each one's layer meets the
-        other's mask.
+        Collide with other controllers that have it too, if the layer of each shares a bit with the
+        mask of the other.
     on_hit : callable, optional
-        ``on_hit(hit)`` for each collision of a move, before the move takes effect.
+        ``on_hit(hit)``, called for each collision of a move before the move takes effect.
     behavior : callable, optional
-        ``behavior(other) -> Behavior``: what may be done on an actor, obstacle or
-        controller; the default is the other's own flags.
+        ``behavior(other) -> Behavior``: riding and sliding on an actor, obstacle or controller; the
+        default is the other's own flags.
     filter : callable, optional
-        ``filter(other) -> bool``: whether it may be met; asked at most once per thing
-        and move, and only about what would be met.
+        ``filter(other) -> bool``: whether the character collides with an object. A move calls it at
+        most once for each object, and only for objects that it would hit.
     surface : Behavior
-        What other characters may do on this one.
+        Riding and sliding of other characters on this one.
     user_data : object
-        Yours.
+        Any object of your own.
     """
 
     def __init__(
@@ -574,7 +576,7 @@ class CharacterController:
         self._scene = scene
         self._proxy = None
         self._removed = self._busy = False
-        self._telling = False  # answers of callbacks decide a change
+        self._telling = False  # results of callbacks decide a change
         self._group = 0  # see Crowd
         self._stats = MoveStats()
         self._warned = set()
@@ -585,7 +587,7 @@ class CharacterController:
     def _forget(self, position):
         self._memory = Memory(position)
         self._hits = []
-        self._last = None  # where the last move began, and what it was asked
+        self._last = None  # start and arguments of the last move
         self._stuck_moves = 0
 
     @contextmanager
@@ -607,7 +609,7 @@ class CharacterController:
 
     @contextmanager
     def _answers_told(self):
-        """The listener hears answers of callbacks meanwhile."""
+        """The listener receives results of callbacks meanwhile."""
         self._telling = True
         try:
             yield
@@ -615,7 +617,7 @@ class CharacterController:
             self._telling = False
 
     def _change(self, parameters):
-        """Change parameters, and the position when it is among them: all of them or none."""
+        """Change parameters, and the position if given: all of them or none."""
         for name in parameters:
             if name not in CONVERT and name != "position":
                 raise TypeError(f"unexpected keyword argument {name!r}")
@@ -631,13 +633,16 @@ class CharacterController:
             self._publish()
 
     def set(self, **parameters):
-        """Change several parameters at once, ``position`` too: all of them, or none when one makes no sense."""
+        """Change several parameters at once, ``position`` too.
+
+        All of them, or none if one is invalid.
+        """
         self._change(parameters)
 
     def _publish(self):
-        """Let the proxy follow."""
+        """Move the proxy."""
         if self._proxy is not None and self._proxy.scene is None:
-            # Somebody took it out of the scene.
+            # The program has removed the proxy from the scene.
             self._proxy = None
             self._scene._with_proxy.pop(self.id, None)
         if self._proxy is not None:
@@ -647,7 +652,7 @@ class CharacterController:
                 self._proxy.move_to(self.position, _z_to(self.up))
 
     def _as_character(self):
-        """How others see it."""
+        """The character as others see it."""
         p = self._params
         half = scale(p.up, 0.5 * p.height)
         ends = (sub(self.position, half), add(self.position, half))
@@ -677,20 +682,20 @@ class CharacterController:
     filter = _callback("filter", "Asked whether an actor, obstacle or controller may be met. Settable.")
 
     def move(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
-        """Move by a displacement, sliding along what is in the way.
+        """Move by a displacement, sliding along obstacles.
 
         Parameters
         ----------
         displacement : (3,) floats
-            Wanted motion, metres, gravity included.
+            Desired motion, metres, gravity included.
         dt : float
-            Time that passes, seconds, >= 0; for the velocity.
+            Duration, seconds, >= 0; used only to compute the velocity.
         min_distance : float
-            A motion no longer than this is not begun, metres.
+            A motion of this length or less does not start, metres.
         mask : int, optional
             Layers to see in this move; the default is the character's mask.
         filter : callable, optional
-            For this move, instead of the character's filter.
+            Replaces the character's filter in this move.
 
         Returns
         -------
@@ -699,7 +704,7 @@ class CharacterController:
 
         Notes
         -----
-        What a callback raises reaches the caller, and the controller stays as it was.
+        An exception in a callback reaches the caller, and the controller stays unchanged.
         """
         d = as_place(displacement, "displacement")
         dt = as_not_negative(dt, "dt")
@@ -713,10 +718,10 @@ class CharacterController:
         return self._advance(d, dt, min_distance, bits, chosen)
 
     def _advance(self, d, dt, min_distance, mask, filter, others=None):
-        """Make a move; ``others``: where other controllers are to be seen, when not where they are."""
+        """Make a move; ``others``: other controllers, if not at their current positions."""
         with self._mine(), self._answers_told():
             before = self._memory
-            # A callback may set another one: that is for the next move.
+            # A callback that is set by a callback counts for the next move.
             on_hit = self._on_hit
             job = self._job(before, mask, filter)
             if others is not None:
@@ -738,7 +743,7 @@ class CharacterController:
         return FLAGS[job.s.flags]
 
     def _job(self, memory, mask, filter):
-        """A move that is about to begin."""
+        """A move before its start."""
         job = Move(self._params, memory, self._scene.items(), self._others(mask), mask)
         if filter is not None:
             job.ask_filter = lambda item: self._asked(filter, item, bool)
@@ -748,7 +753,10 @@ class CharacterController:
         return job
 
     def _watch(self, displacement, job):
-        """Say once when a move looks wrong (MOVE 14.5 and 14.7 as RULES corrects them); change nothing."""
+        """Log each warning about a move once (MOVE 14.5 and 14.7 as RULES corrects them).
+
+        Change nothing.
+        """
         before, after = self._memory, job.s
         moved = sub(after.position, before.position)
         wanted = reject(displacement, self.up)
@@ -769,7 +777,7 @@ class CharacterController:
             self._stuck_moves = 0
 
     def _others(self, mask):
-        """Other controllers that it may meet, where they are now (RULES 8)."""
+        """Other controllers that it may collide with, at their current positions (RULES 8)."""
         if not self.collide:
             return []
         this = self._as_character()
@@ -778,13 +786,13 @@ class CharacterController:
         return [c for c in others if c.meets(this)]
 
     def _push(self, limit):
-        """Half of what it must be moved to overlap no other (RULES 8)."""
+        """Half of its separation from all others (RULES 8)."""
         this = self._as_character()
         others = [c for c in self._others(self.mask) if box_overlap(c.bounds, this.bounds)]
         return separation(this, others, self.up, limit)
 
     def _asked(self, callback, item, convert):
-        """What a callback says of a thing; 0 of what is gone."""
+        """Result of a callback about an object; 0 if the object has been removed."""
         other = _other(self._scene, item.owner, item.id)
         if other is None:
             return 0
@@ -797,7 +805,7 @@ class CharacterController:
 
     @property
     def position(self):
-        """Centre of the capsule, metres. Set: moved without forgetting what it stands on."""
+        """Centre of the capsule, metres. Setting it keeps the platform."""
         return self._memory.position
 
     @position.setter
@@ -813,7 +821,10 @@ class CharacterController:
 
     @property
     def foot_position(self):
-        """Half the whole height plus the contact offset below the centre, metres (RULES 1). Settable."""
+        """Half the whole height plus the contact offset below the centre, metres (RULES 1).
+
+        Settable.
+        """
         return madd(self.position, self.up, -self._foot())
 
     @foot_position.setter
@@ -825,7 +836,7 @@ class CharacterController:
             self._publish()
 
     def _shift_origin(self, o):
-        """The same place in coordinates whose origin has moved; nothing is forgotten."""
+        """The same place in shifted coordinates; the state is kept."""
         with self._mine():
             self._memory = _shifted(self._memory, o, self.up)
             if self._last is not None:
@@ -835,7 +846,7 @@ class CharacterController:
             self._publish()
 
     def teleport(self, position):
-        """Put the character elsewhere; it forgets what it stands on.
+        """Move the character to another position; it forgets its platform.
 
         Parameters
         ----------
@@ -849,7 +860,7 @@ class CharacterController:
             self._publish()
 
     def probe_ground(self, max_distance):
-        """What is below, no farther away than that (MOVE 12.1).
+        """Return the ground below, within a distance (MOVE 12.1).
 
         Parameters
         ----------
@@ -859,7 +870,7 @@ class CharacterController:
         Returns
         -------
         Ground or None
-            ``distance`` is the gap between capsule and ground; 0 when they overlap.
+            ``distance`` is the gap between capsule and ground; 0 for an overlap.
         """
         reach = as_not_negative(max_distance, "max_distance")
         with self._mine():
@@ -867,7 +878,7 @@ class CharacterController:
         return None if contact is None else Ground(self._scene, contact, self._params)
 
     def snap_to_ground(self, max_distance):
-        """Go straight down onto walkable ground no farther away than that (MOVE 12.2).
+        """Move straight down onto walkable ground within a distance (MOVE 12.2).
 
         Parameters
         ----------
@@ -877,7 +888,7 @@ class CharacterController:
         Returns
         -------
         bool
-            True when the character was moved: down to the contact offset above the ground.
+            Whether the character moved: down to the contact offset above the ground.
         """
         reach = as_not_negative(max_distance, "max_distance")
         with self._mine():
@@ -887,7 +898,7 @@ class CharacterController:
         if ground is None or not ground.walkable:
             return False
         gap = ground.distance - self.contact_offset
-        # A remainder of rounding is no gap.
+        # A smaller gap is rounding.
         if gap <= 1e-9:
             return False
         with self._mine():
@@ -898,7 +909,7 @@ class CharacterController:
         return True
 
     def can_resize(self, height):
-        """Whether there is room to become that high, the feet where they are.
+        """Return whether the character fits with another height, with its feet in place.
 
         Parameters
         ----------
@@ -908,25 +919,25 @@ class CharacterController:
         Returns
         -------
         bool
-            True as well for less height than now.
+            Also True for less than the current height.
         """
         h = as_not_negative(height, "height")
         if h <= self.height:
             return True
         with self._mine():
-            # Only what is gained is tested: what it touches now does not count.
+            # Only the added volume is tested; current contacts do not count.
             top = madd(self.position, self.up, 0.5 * self.height)
             new_top = madd(top, self.up, h - self.height)
             job = self._job(self._memory, self.mask, self._filter)
             return not job.touches_anything(top, new_top, self.radius)
 
     def resize(self, height):
-        """Change the height, the feet where they are (RULES 8); whether there is room or not.
+        """Change the height with the feet in place (RULES 8), without a test for headroom.
 
         Parameters
         ----------
         height : float
-            Distance between the sphere centres, metres, >= 0. Ask `can_resize` first.
+            Distance between the sphere centres, metres, >= 0. `can_resize` tests the headroom.
         """
         params = _checked(replace(self._params, height=as_not_negative(height, "height")))
         place = madd(self.position, self.up, 0.5 * (params.height - self.height))
@@ -937,17 +948,19 @@ class CharacterController:
             self._publish()
 
     def unstick(self, margin=0.1):
-        """Move out of what the character overlaps, with a grown radius (MOVE 14.7); never done by itself.
+        """Move out of all overlaps, with a grown radius (MOVE 14.7).
+
+        Moves never do this by themselves.
 
         Parameters
         ----------
         margin : float
-            How much farther than the contact offset to get away, metres, >= 0.
+            Additional distance beyond the contact offset, metres, >= 0.
 
         Returns
         -------
         bool
-            True when the character was moved.
+            Whether the character moved.
         """
         more = as_not_negative(margin, "margin")
         if more > FARTHEST:
@@ -963,7 +976,7 @@ class CharacterController:
         return job.stats.recoveries > 0
 
     def explain(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
-        """What that move would do, pass by pass; nothing changes.
+        """Explain a move pass by pass, without making it.
 
         Parameters
         ----------
@@ -973,7 +986,7 @@ class CharacterController:
         Returns
         -------
         Explanation
-            ``str()`` of it tells in words what was hit, where, and why the passes stopped.
+            ``str()`` of it lists hits, positions and reasons for the end of each pass.
         """
         d = as_place(displacement, "displacement")
         dt = as_not_negative(dt, "dt")
@@ -984,18 +997,18 @@ class CharacterController:
             return self._retrace(self._memory, d, dt, min_distance, mask, filter)
 
     def explain_last(self):
-        """Make the last move once more, in the scene as it is now, and tell what happens; None before the first.
+        """Repeat the last move in the current scene and explain it; None before the first move.
 
         Returns
         -------
         Explanation or None
-            Its notes say so when the scene has changed so that the move would end elsewhere.
+            Its notes report an end that differs because the scene has changed.
         """
         if self._last is None:
             return None
         with self._mine():
             told = self._retrace(*self._last)
-        # After a shift of the origin the last digits may differ.
+        # A shift of the origin may change the last digits.
         if length(sub(told.end, self.position)) > EPSILON_DISTANCE:
             told.notes.append(
                 f"the character is elsewhere now: the scene has changed or it was put there; it is at {self.position}"
@@ -1003,7 +1016,7 @@ class CharacterController:
         return told
 
     def _retrace(self, memory, d, dt, min_distance, mask, filter):
-        """Make a move again and tell what it did."""
+        """Repeat a move and explain it."""
         job = self._job(memory, mask, filter)
         job.run(d, dt, min_distance)
         events = [
@@ -1023,18 +1036,18 @@ class CharacterController:
         )
 
     def save(self):
-        """Everything the character is, as bytes; `restore` takes them back.
+        """Return the state of the character as bytes for `restore`.
 
         Returns
         -------
         bytes
-            The compiled package's too. Callbacks and user_data are not in it; actors are
-            remembered by id.
+            Also valid for the compiled package. They do not contain callbacks and user_data, and
+            refer to actors by id.
         """
         return saves.pack(_params_values(self._params), _memory_values(self._memory))
 
     def restore(self, data):
-        """Become what `save` told; moves then repeat to the bit in a scene like that of then.
+        """Restore a state of `save`; moves then repeat to the bit in an equal scene.
 
         Parameters
         ----------
@@ -1056,7 +1069,7 @@ class CharacterController:
         return _rebuild, (type(self), self._scene, CharacterController.save(self), self.id, *callbacks, self.user_data)
 
     def _take_id(self, number):
-        """Take an id of before when nothing has it, for a new controller that nobody has seen yet."""
+        """Give a new controller an old id if the id is free; the controller is not visible yet."""
         scene = self._scene
         if number >= self.id or scene._has_id(number):
             return
@@ -1067,7 +1080,7 @@ class CharacterController:
         scene._characters[number] = self
 
     def remove(self):
-        """Take the character out of the scene; it cannot be moved any more."""
+        """Remove the character from the scene; it cannot move any more."""
         with self._mine():
             self._tell("remove")
             self._removed = True
@@ -1079,17 +1092,17 @@ class CharacterController:
             self._proxy = None
 
     def add_proxy(self, layer=1, user_data=None):
-        """Give the character a kinematic capsule actor that follows it after each move (MOVE 3.2.6).
+        """Add a kinematic capsule actor that follows the character after each move (MOVE 3.2.6).
 
-        Questions to the world and other characters see it; its owner never meets it. As
-        long as it is in the scene, so is its owner: `remove` takes both out.
+        Queries and other characters see it; its owner never collides with it. While it is in the
+        scene, its owner is too: `remove` removes both.
 
         Parameters
         ----------
         layer : int
-            Of the actor.
+            Layer of the actor.
         user_data : object
-            Of the actor.
+            Object of your own on the actor.
 
         Returns
         -------
@@ -1116,58 +1129,58 @@ class CharacterController:
 
     @property
     def pose(self):
-        """(position, rotation) that puts ``shape`` where the character is."""
+        """(position, rotation): the pose of ``shape`` at the character."""
         return self.position, _z_to(self.up)
 
     @property
     def collision_flags(self):
-        """Where the last move collided (CollisionFlags)."""
+        """Collision flags of the last move (CollisionFlags)."""
         return FLAGS[self._memory.flags]
 
     @property
     def hit_sides(self):
-        """The last move hit something aside."""
+        """Whether the last move hit something aside."""
         return CollisionFlags.SIDES in self.collision_flags
 
     @property
     def hit_up(self):
-        """The last move hit something above."""
+        """Whether the last move hit something above."""
         return CollisionFlags.UP in self.collision_flags
 
     @property
     def hit_down(self):
-        """The last move hit something below."""
+        """Whether the last move hit something below."""
         return CollisionFlags.DOWN in self.collision_flags
 
     @property
     def velocity(self):
-        """What the last move really travelled / dt, m/s; zero when dt was 0."""
+        """Motion of the last move / dt, m/s; zero if dt was 0."""
         return self._memory.velocity
 
     @property
     def grounded(self):
-        """The last move ended on something below."""
+        """Whether the last move ended on ground."""
         return self._memory.ground is not None
 
     @property
     def ground(self):
-        """What the last move ended on (Ground), or None."""
+        """The ground at the end of the last move (Ground), or None."""
         contact = self._memory.ground
         return None if contact is None else Ground(self._scene, contact, self._params)
 
     @property
     def state(self):
-        """What the character remembers of its last move (State)."""
+        """State after the last move (State)."""
         return State(self._scene, self._memory)
 
     @property
     def hits(self):
-        """Collisions of the last move (list of Hit), in the order in which they happened."""
+        """Collisions of the last move (list of Hit), in their order."""
         return [Hit(self._scene, record) for record in self._hits]
 
     @property
     def stats(self):
-        """What the last move cost (MoveStats)."""
+        """Costs of the last move (MoveStats)."""
         return replace(self._stats)
 
     def __repr__(self):

@@ -1,4 +1,4 @@
-"""Many characters, one after another in a loop."""
+"""Crowds and teams, one character after another in a loop."""
 
 import inspect
 import operator
@@ -30,16 +30,16 @@ from pycct.reference.vec import madd
 from pycct.reference.worlds import Worlds
 
 ORDERS = ("simultaneous", "sequential")
-# Added to the order in saved bytes when the world of each member follows at the end.
+# Added to the order in saved bytes if the world of each member follows at the end.
 SAVES_HOMES = 2
-# ... and when poses of moving actors follow at the very end.
+# Added to the order if poses of moving actors follow at the very end.
 SAVES_MOVING = 4
 PASSES = ("UP", "SIDE", "DOWN", "SENSOR")
 DEFAULTS = {name: p.default for name, p in inspect.signature(CharacterController).parameters.items()}
 
 
 def _each(value, name, n):
-    """One value for each of n, or None when it is one for all."""
+    """Return one value for each of n, or None for one common value."""
     if isinstance(value, np.ndarray):
         if value.ndim == (1 if name == "up" else 0):
             return None
@@ -82,7 +82,7 @@ def _vectors(values, name, n):
 
 
 def _places(values, n):
-    """So many positions, or one for all."""
+    """Return n positions, or one for all."""
     rows = _numbers(values, "positions")
     return _vectors(np.broadcast_to(rows, (n, 3)) if rows.shape == (3,) else rows, "positions", n)
 
@@ -115,29 +115,29 @@ def _check_out(out, n):
 
 
 def _who(met, kind):
-    """The id of what was met when it is of that kind, else -1."""
+    """The id of the object that was hit if it is of that kind, else -1."""
     return met.id if met.owner == kind else -1
 
 
 class Crowd:
-    """Characters of one scene, moved together.
+    """Characters of one scene that move together.
 
     Parameters
     ----------
     scene : Scene or Worlds
-        The world, or many: then each member meets only what is in its own.
+        One scene, or many: then each member collides only with objects of its own.
     positions : (n, 3) array of floats
         Centres of the capsules, metres.
     order : {'simultaneous', 'sequential'}
-        Each sees the others where the step began, and those that then overlap are pushed
-        apart in the next step (RULES 8); or each sees the others where they are, in the order
-        of their ids, as in PhysX.
+        'simultaneous': each collides with the others at their positions of the start of the step,
+        and the next step separates pairs that overlap afterwards (RULES 8). 'sequential': each
+        collides with the current positions of the others, in the order of their ids, as in PhysX.
     group : int or (n,) of them
-        Characters of different groups never meet; single controllers are of group 0.
+        Characters of different groups never collide; single controllers belong to group 0.
     world : int or (n,) of them
-        Index of the world that each member lives in.
+        Index of the world of each member.
     **parameters
-        Of `CharacterController`, but callbacks: one value, or a list, tuple or array of one per
+        Of `CharacterController`, except callbacks: one value, or a list, tuple or array of one per
         character.
     """
 
@@ -150,7 +150,7 @@ class Crowd:
         self._scenes = (scene,) if self.worlds is None else scene.scenes
         self.order = order
         places = _vectors(positions, "positions", None)
-        # What is the same for all is so for those to come.
+        # A common value is also the default for characters that are added later.
         self._usual = Params(**{name: convert(DEFAULTS[name], name) for name, convert in CONVERT.items()})
         self._usual_group = 0
         for name, value in parameters.items():
@@ -172,7 +172,7 @@ class Crowd:
 
     @property
     def journal(self):
-        """Listener ``listener(crowd, name, arguments)`` for changes and moves before they take effect. Settable."""
+        """``listener(crowd, name, arguments)``, called before changes and moves. Settable."""
         return self._journal
 
     @journal.setter
@@ -183,7 +183,7 @@ class Crowd:
 
     @contextmanager
     def _change(self, name, **arguments):
-        """Call the listener; what happens inside is told nobody."""
+        """Call the listener; nested changes are not reported."""
         if self._journal is not None and self._depth == 0:
             self._journal(self, name, arguments)
         self._depth += 1
@@ -196,7 +196,7 @@ class Crowd:
             self._depth -= 1
 
     def add(self, positions, *, group=None, world=0, **parameters):
-        """Add characters; what is not given is as the crowd was made.
+        """Add characters; the defaults are the crowd's own values.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class Crowd:
         groups = [_group(g) for g in groups]
         homes = self._homes_for(world, len(places))
         with self._change("add", positions=np.array(places).reshape(-1, 3), group=group, world=world, **parameters):
-            # Ids larger than any that a scene of the crowd has issued.
+            # Ids larger than any id of the crowd's scenes.
             first = max(scene._next_id for scene in self._scenes)
             fresh = []
             for k, made in enumerate(zip(places, rows, groups, homes, strict=True)):
@@ -242,12 +242,12 @@ class Crowd:
         return np.array([hero.id for hero in fresh], np.int64)
 
     def _forget_move(self):
-        """What the last move has hit and cost: there is none yet, or it tells of others."""
+        """Forget hits and costs of the last move, which do not match the members any more."""
         self._costs = None
         self._hits = []
 
     def _homes_for(self, world, n):
-        """The world of each of n members."""
+        """Return the world of each of n members."""
         most = len(self._scenes) - 1
         values = _each(world, "world", n)
         for value in [world] if values is None else values:
@@ -267,7 +267,7 @@ class Crowd:
         return hero
 
     def _move_to(self, home, i):
-        """A member goes to another world and forgets what it stands on."""
+        """Move a member to another world; it forgets its platform."""
         hero, scene = self.controllers[i], self._scenes[home]
         number = scene._next_id
         scene._next_id = hero.id
@@ -278,7 +278,7 @@ class Crowd:
         self._flags[i] = 0
 
     def _indices(self, values):
-        """Different indices of characters."""
+        """Return different indices of characters."""
         array = np.asarray(values)
         if array.ndim > 1:
             raise ValueError(f"indices must be one integer or have shape (k,), got shape {array.shape}")
@@ -292,7 +292,7 @@ class Crowd:
         return numbers
 
     def remove(self, indices):
-        """Take characters out; the others keep their order and ids."""
+        """Remove characters; the others keep their order and ids."""
         gone = self._indices(indices)
         with self._change("remove", indices=np.sort(np.array(gone, np.int64))):
             for i in gone:
@@ -313,7 +313,7 @@ class Crowd:
         min_distance=0.0,
         record_stats=False,
     ):
-        """Move all characters, or those that are active.
+        """Move all characters, or the active ones.
 
         Parameters
         ----------
@@ -322,20 +322,20 @@ class Crowd:
         dt : float
             Seconds, >= 0.
         active : (n,) array of bool, optional
-            Who moves.
+            Which characters move.
         threads : int
-            Of no use here.
+            Unused here.
         record_hits, record_stats : bool
-            Remember collisions and costs for `hits` and `stats`.
+            Store collisions and costs for `hits` and `stats`.
         out : (n,) array of uint8, optional
-            Where to write the flags.
+            Array for the flags.
         min_distance : float
-            A motion no longer than this is not begun, metres.
+            A motion of this length or less does not start, metres.
 
         Returns
         -------
         (n,) array of uint8
-            Collision flags; 0 for those that did not move.
+            Collision flags; 0 for inactive characters.
         """
         dt = _time(dt)
         min_distance = as_not_negative(min_distance, "min_distance")
@@ -385,7 +385,7 @@ class Crowd:
         return out
 
     def separate(self, dt):
-        """Push overlapping characters apart in their next move, half the overlap each (RULES 8)."""
+        """Separate overlapping characters in their next move, by half each (RULES 8)."""
         dt = as_not_negative(dt, "dt")
         with self._change("separate", dt=dt):
             self._separate(dt)
@@ -397,7 +397,7 @@ class Crowd:
             hero._memory = replace(hero._memory, separation=push)
 
     def run(self, displacements, dt, threads=1, *, min_distance=0.0):
-        """Move T times.
+        """Make T moves.
 
         Parameters
         ----------
@@ -443,11 +443,11 @@ class Crowd:
         return rows
 
     def stats(self):
-        """What the last move with ``record_stats=True`` cost: (n,) structured array."""
+        """Costs of the last move with ``record_stats=True``: (n,) structured array."""
         return np.zeros(len(self), STATS) if self._costs is None else self._costs.copy()
 
     def teleport(self, indices, positions):
-        """Put characters elsewhere; they forget what they stand on."""
+        """Move characters to other positions; they forget their platforms."""
         numbers = self._indices(indices)
         places = _places(positions, len(numbers))
         with self._change("teleport", indices=np.array(numbers, np.int64), positions=np.array(places).reshape(-1, 3)):
@@ -456,7 +456,7 @@ class Crowd:
                 self._flags[i] = 0
 
     def set(self, indices, **parameters):
-        """Change parameters of characters, ``group``, ``world``, ``position`` too: one value, or one per index."""
+        """Change parameters, also group, world and position: one value, or one per index."""
         numbers = self._indices(indices)
         n = len(numbers)
         groups = places = homes = None
@@ -508,11 +508,11 @@ class Crowd:
         return column
 
     def resize(self, indices, height):
-        """Change heights, the feet where they are; whether there is room or not."""
+        """Change heights with the feet in place, without a test for headroom."""
         numbers = self._indices(indices)
         heights = _each(height, "height", len(numbers)) or [height] * len(numbers)
         for i, h in zip(numbers, heights, strict=True):
-            # To find what is wrong before anything changes.
+            # Find invalid values before anything changes.
             _checked(replace(self.controllers[i]._params, height=as_not_negative(h, "height")))
         with self._change("resize", indices=np.array(numbers, np.int64), height=height):
             for i, h in zip(numbers, heights, strict=True):
@@ -541,17 +541,20 @@ class Crowd:
         return [None if g is None else g._contact for g in grounds]
 
     def probe_ground(self, max_distance, threads=1):
-        """What is below each character (GroundArrays), see `CharacterController.probe_ground`."""
+        """Ground below each character (GroundArrays), see `CharacterController.probe_ground`."""
         reach = as_not_negative(max_distance, "max_distance")
         _check_threads(threads)
         return self._grounds(self._below(reach), reach)
 
     def grounds(self):
-        """What each character's last move ended on (GroundArrays)."""
+        """The ground of each character at the end of its last move (GroundArrays)."""
         return self._grounds([c._memory.ground for c in self.controllers], 0.0)
 
     def snap_to_ground(self, max_distance, threads=1):
-        """Whether each was moved down onto walkable ground, (n,) array of bool; all look where the call begins."""
+        """Move characters down onto walkable ground.
+
+        Return which of them moved, (n,) array of bool.
+        """
         reach = as_not_negative(max_distance, "max_distance")
         _check_threads(threads)
         contacts = self._below(reach)
@@ -560,7 +563,7 @@ class Crowd:
         with self._change("snap_to_ground", max_distance=reach):
             for k, (hero, contact) in enumerate(zip(self.controllers, contacts, strict=True)):
                 gap = found.distance[k] - hero.contact_offset
-                # A remainder of rounding is no gap.
+                # A smaller gap is rounding.
                 if found.hit[k] and found.walkable[k] and gap > 1e-9:
                     place = madd(hero.position, hero.up, -float(gap))
                     hero._memory = replace(
@@ -570,14 +573,14 @@ class Crowd:
         return done
 
     def can_resize(self, height, threads=1, indices=None):
-        """Whether each, or each of those named, has room to become that high: array of bool."""
+        """Whether each, or each of the chosen ones, fits with that height: array of bool."""
         height = as_not_negative(height, "height")
         numbers = range(len(self)) if indices is None else self._indices(indices)
         _check_threads(threads)
         return np.array([self.controllers[i].can_resize(height) for i in numbers], bool)
 
     def index_of(self, ids):
-        """Indices of the characters of these ids; KeyError for an id that is nobody's."""
+        """Indices of the characters with these ids; KeyError for an id without a member."""
         number = {hero.id: k for k, hero in enumerate(self.controllers)}
         array = np.asarray(ids)
         if array.ndim > 1:
@@ -589,7 +592,7 @@ class Crowd:
         return np.array([number[id] for id in array.tolist()], np.int64)
 
     def member(self, id):
-        """The character of that id, or None."""
+        """The character with that id, or None."""
         return next((c for c in self.controllers if c.id == id), None)
 
     def state_hash(self):
@@ -597,11 +600,14 @@ class Crowd:
         return sum(hero._state_hash(self._home_of(hero)) for hero in self.controllers) % 2**64
 
     def save(self, *, moving=False):
-        """Everything the crowd is, as bytes, moving actors of the scene too if so told: the compiled package's too."""
+        """State of the crowd as bytes, also valid for the compiled package.
+
+        moving: also save the moving actors of the scene.
+        """
         return self._pack(range(len(self)), as_bool(moving, "moving"))
 
     def _pack(self, numbers, moving):
-        """The crowd as if it had no other members than these."""
+        """Bytes of a crowd with only these members."""
         rows = {}
         heroes = [self.controllers[i] for i in numbers]
         for hero in heroes:
@@ -621,7 +627,7 @@ class Crowd:
         return saves.seal(body, saves.CROWD_MAGIC)
 
     def _parse(self, data):
-        """(order, group, usual parameters, members, parts about moving actors) of saved bytes."""
+        """(order, group, default parameters, members, parts about moving actors) of saved bytes."""
         body = saves.unseal(data, saves.CROWD_MAGIC)
         damaged = ValueError("data is damaged: it makes no sense")
         if len(body) < saves.CROWD_HEAD.size + saves.PARAMS.size:
@@ -663,7 +669,7 @@ class Crowd:
         return order, group, usual, found, parts
 
     def _join(self, found):
-        """Controllers with the ids and states of saved members, which no scene of the crowd issues any more."""
+        """Create controllers with the ids and states of saved members, and reserve those ids."""
         numbers = [scene._next_id for scene in self._scenes]
         fresh = []
         for id, row, its_group, _, memory, home in found:
@@ -676,7 +682,7 @@ class Crowd:
         return fresh
 
     def restore(self, data):
-        """Become what `save` has saved; ids come back too."""
+        """Restore a state of `save`, with its ids."""
         order, group, usual, found, parts = self._parse(data)
         mine = {c.id for c in self.controllers}
         for id, _, _, _, _, home in found:
@@ -695,7 +701,7 @@ class Crowd:
             scene._moving_put(rows)
 
     def extract(self, ids):
-        """Take members out, as bytes that `insert` takes in."""
+        """Remove members and return them as bytes for `insert`."""
         array = np.asarray(ids)
         gone = sorted(np.atleast_1d(self.index_of(array)).tolist())
         if len(set(gone)) != len(gone):
@@ -706,7 +712,7 @@ class Crowd:
         return data
 
     def insert(self, data):
-        """Take in members, with their ids and their whole state; indices of others may change."""
+        """Add members with their ids and their whole state; indices of others may change."""
         _, _, _, found, _ = self._parse(data)
         mine = {c.id for c in self.controllers}
         for id, _, _, _, _, home in found:
@@ -742,28 +748,28 @@ class Crowd:
 
     @property
     def velocities(self):
-        """What was really travelled / dt, (n, 3) array, m/s."""
+        """Motion of the last move / dt, (n, 3) array, m/s."""
         return self._rows([c.velocity for c in self.controllers])
 
     @property
     def flags(self):
-        """Collision flags of the last move, (n,) array of uint8; 0 for who did not move."""
+        """Collision flags of the last move, (n,) array of uint8; 0 for inactive characters."""
         return self._array(self._flags, np.uint8)
 
     @property
     def grounded(self):
-        """Who ended on something below, (n,) array of bool."""
+        """Whether each character ended on ground, (n,) array of bool."""
         return self._array([c.grounded for c in self.controllers], bool)
 
     @property
     def ground_normals(self):
-        """Normals of what is below, (n, 3) array; zero for who is not grounded."""
+        """Contact normals of the ground, (n, 3) array; zero for characters in the air."""
         grounds = [c.ground for c in self.controllers]
         return self._rows([(0.0, 0.0, 0.0) if g is None else g.normal for g in grounds])
 
     @property
     def standing_on(self):
-        """Ids of the actors or obstacles that the characters stand on, (n,) array; -1: none."""
+        """Ids of the actors or obstacles below the characters, (n,) array; -1: none."""
         memories = [c._memory for c in self.controllers]
         return self._array(
             [m.touched_actor if m.touched_actor >= 0 else m.touched_obstacle for m in memories], np.int64
@@ -782,7 +788,7 @@ class Crowd:
 
 
 def _usual_of(values):
-    """Parameters for characters to come, which need not fit together."""
+    """Parameters for later characters, which need not fit together."""
     height = values[4]
     params = _params_of([*values[:4], max(height, values[6]), *values[5:]])
     return replace(params, height=height)
@@ -800,11 +806,11 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
     dt : float
         Seconds, >= 0.
     threads : int
-        Of no use here.
+        Unused here.
     out : (n,) array of uint8, optional
-        Where to write the flags.
+        Array for the flags.
     min_distance : float
-        A motion no longer than this is not begun, metres.
+        A motion of this length or less does not start, metres.
 
     Returns
     -------
@@ -857,7 +863,7 @@ def _scene_of(heroes):
 
 
 def save_many(controllers, *, moving=False):
-    """Everything that these controllers are, as bytes, moving actors of their scene too if so told."""
+    """State of these controllers as bytes, with moving actors of their scene if requested."""
     heroes = _team_of(controllers)
     moving = as_bool(moving, "moving")
     body = saves.TEAM_HEAD.pack(len(heroes), moving)
@@ -870,7 +876,7 @@ def save_many(controllers, *, moving=False):
 
 
 def restore_many(controllers, data):
-    """Make controllers what `save_many` has saved, all of them or none."""
+    """Restore the states of `save_many`, all of them or none."""
     heroes = _team_of(controllers)
     body = saves.unseal(data, saves.TEAM_MAGIC)
     damaged = ValueError("data is damaged: it makes no sense")

@@ -1,9 +1,8 @@
-"""Convex hulls: exact where it decides the shape, tolerant where faces are merged.
+"""Convex hulls: exact decisions about the shape, tolerant merging of faces.
 
-The points are moved and scaled to whole numbers below 2^52, on which the side of a
-plane is decided without error in integers. Quickhull on them gives a closed, convex
-triangulation whatever the input. Then triangles that lie in one plane within
-TOLERANCE become one face.
+The points are shifted and scaled to whole numbers below 2^52, so that integers decide the side of a
+plane without error. Quickhull then builds a closed, convex triangulation for any input. Afterwards,
+triangles that lie in one plane within TOLERANCE become one face.
 """
 
 from math import floor, frexp, ldexp, sqrt
@@ -14,11 +13,12 @@ from pycct.reference.outline import outline
 from pycct.reference.vec import ZERO, cross, dot, length, neg, scale, sub
 
 MAX_VERTICES = 255
-# Of the diagonal; see the compiled _hull for how it was chosen.
+# Share of the diagonal; the compiled hull module documents the choice.
 TOLERANCE = 1e-7
-# ... but no more than this share of how thick a solid is, lest its faces bound nothing.
+# Upper limit of the tolerance, as a share of the solid's thickness, so that faces still bound it.
 THIN = 1e-3
-# Points that may take part before faces are merged; more cannot end below 255 in practice.
+# Most points before faces are merged. Hulls with more points never end below 255 vertices in
+# practice.
 MAX_WORK = 2048
 TOO_MANY = "points have more than 255 hull vertices"
 
@@ -27,20 +27,20 @@ class _Face:
     """A triangle of the growing hull."""
 
     def __init__(self, slot, v, n):
-        self.slot = slot  # free slots are used again: equal faces are looked at in slot order
+        self.slot = slot  # free slots are reused: equal faces are visited in slot order
         self.v = v  # three vertices
         self.n = n  # unit normal
         self.neighbour = [None, None, None]  # across the edge v[i] -> v[i + 1]
         self.alive = True
         self.seen = False  # visible from the point being added
-        self.outside = []  # points in front of it, the latest first
+        self.outside = []  # points in front of the face, the latest first
         self.far_point = -1
         self.far_distance = 0.0
         self.region = -1
 
 
 class _Work:
-    """One hull being built."""
+    """A hull under construction."""
 
     def __init__(self, points, tolerance):
         self.p = points
@@ -48,7 +48,7 @@ class _Work:
         self.faces = []
 
     def side(self, a, b, c, d):
-        """1: d lies in front of the triangle abc, 0: in its plane, -1: behind; exact."""
+        """1: d is in front of the triangle abc, 0: in its plane, -1: behind; exact."""
         o = [int(x) for x in self.p[a]]
         u, v, w = ([int(x) - y for x, y in zip(self.p[i], o, strict=True)] for i in (b, c, d))
         det = dot(cross(u, v), w)
@@ -71,7 +71,7 @@ class _Work:
         return dot(f.n, sub(self.p[i], self.p[f.v[0]]))
 
     def hand_out(self, i, faces):
-        """Put the point on the list of the face it lies farthest in front of, or drop it."""
+        """Add the point to the list of the face that it is farthest in front of, or drop it."""
         best = None
         best_d = self.tolerance
         for f in faces:
@@ -179,7 +179,7 @@ def _quickhull(w, a, b, c, d):
             return
         p = best.far_point
         if w.side(*best.v, p) <= 0:
-            # Only a sliver's badly rounded normal can say so: nothing to gain from it.
+            # Only a sliver with a badly rounded normal gets here; it gains nothing from the point.
             best.outside = []
             best.far_point = -1
             continue
@@ -190,7 +190,7 @@ def _quickhull(w, a, b, c, d):
 
 
 def _alive(w):
-    """Faces, the largest first; equal ones by their vertices."""
+    """Faces, the largest first; equal ones are ordered by their vertices."""
     out = []
     for f in w.faces:
         if f.alive:
@@ -215,7 +215,7 @@ def _off_line(p, a, b, i):
 
 
 def _regions(faces, w, tolerance):
-    """Give each face the region of the largest face in whose plane it lies; the seeds of the regions."""
+    """Assign to each face the region of the largest face in its plane, and return the seeds."""
     for f in faces:
         f.region = -1
     seeds = []
@@ -235,7 +235,7 @@ def _regions(faces, w, tolerance):
 
 
 def _boundary(ring):
-    """The loop of vertices that {vertex: next vertex} runs through, or None when it is not one loop."""
+    """The closed loop of {vertex: next vertex}, or None if it is not one loop."""
     start = min(ring)
     loop = []
     v = start
@@ -250,7 +250,7 @@ def _boundary(ring):
 
 
 def _merge(w, faces, tolerance):
-    """Faces as [(unit normal, loop of vertices)], or None when merging so coarsely gives no convex face."""
+    """Faces as [(unit normal, loop of vertices)], or None if a merged face is not convex."""
     seeds = _regions(faces, w, tolerance)
     rings = [{} for _ in seeds]
     for f in faces:
@@ -270,7 +270,7 @@ def _merge(w, faces, tolerance):
             around[v] = around.get(v, 0) + 1
         loops.append(loop)
 
-    # A vertex between only two faces lies on their common edge; it goes when it is in line.
+    # A vertex of only two faces lies on their common edge; it is removed if it is in line.
     keep = {v for v, count in around.items() if count > 2}
     for loop in loops:
         if len([v for v in loop if v in keep]) < 3:
@@ -310,13 +310,13 @@ def _faces_of_solid(w, a, b, c, d):
 
 
 def _faces_of_polygon(p, tolerance, a, b, c):
-    """Front and back of points in a plane."""
+    """Front and back face of points in a plane."""
     n = cross(sub(p[b], p[a]), sub(p[c], p[a]))
     n = scale(n, 1.0 / length(n))
     loop = outline(p, n, MAX_VERTICES + 1, tolerance)
     if len(loop) > MAX_VERTICES:
         raise ValueError(TOO_MANY)
-    # A start that was only almost a corner ends up on an edge.
+    # The start may be almost in line and then ends on an edge.
     while len(loop) > 3:
         corners = zip(loop, loop[1:] + loop[:1], loop[2:] + loop[:2], strict=True)
         off, flat = min((_off_line(p, min(u, v), max(u, v), x), x) for u, x, v in corners)
@@ -336,7 +336,7 @@ def _diagonal(p):
 
 
 def _whole_numbers(points):
-    """The points, moved and scaled by a power of two to whole numbers below 2^52."""
+    """The points, shifted and scaled by a power of two to whole numbers below 2^52."""
     lo = [min(p[k] for p in points) for k in range(3)]
     hi = [max(p[k] for p in points) for k in range(3)]
     extent = max(h - x for x, h in zip(lo, hi, strict=True))
@@ -347,7 +347,7 @@ def _whole_numbers(points):
 
 
 def _hull_faces(points):
-    """(dimension, faces as [(unit normal, loop of point indices)], point indices when there are no faces)."""
+    """(dimension, faces as [(unit normal, loop)], point indices if there are no faces)."""
     p = _whole_numbers(points)
     reach, a = _farthest(p, 0)
     if reach <= 0.0:
@@ -391,7 +391,7 @@ class HullTables:
 
 
 def as_points(points):
-    """A fresh (n, 3) float64 array of finite numbers; ValueError names ``points``."""
+    """Return a fresh (n, 3) float64 array of finite numbers; ValueError names ``points``."""
     try:
         array = np.asarray(points)
         if array.dtype.kind not in "biuf":

@@ -1,7 +1,7 @@
 """One move: doSweepTest, moveCharacter, riding, move.
 
-Rule numbers are those of RULES and its documents. A move works on a copy of the
-state, which is kept only when the move ends well.
+Rule numbers are those of RULES and its documents. A move works on a copy of the state, which is
+kept only if the move succeeds.
 """
 
 from dataclasses import dataclass, field, replace
@@ -53,70 +53,70 @@ from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalka
 MAX_ITERATIONS = 10
 # Further iterations after the first DOWN collision with something to slide on (MOVE 7.2.3k).
 SLIDE_ITERATIONS = 9
-# The cached volume is the temporal box times this, across up and along it (MOVE 1.1 VOLUME_GROWTH and RULES 4 have 1.5:
-# what is at hand changes no result) ...
+# The cached volume is the temporal box times this factor, across up and along it (MOVE 1.1
+# VOLUME_GROWTH and RULES 4 have 1.5; the cache changes no result).
 VOLUME_GROWTH = 2.5
 VOLUME_GROWTH_UP = 1.7
-# ... shifted along the side motion by this share of the growth (RULES 4).
+# Shift along the side motion, as a share of the growth (RULES 4).
 VOLUME_SHIFT = 0.9
-# A side vector is zero when no component is larger (RULES 6; MOVE 1.2 EPSILON_DISTANCE).
+# A side vector is zero if no component is larger (RULES 6; MOVE 1.2 EPSILON_DISTANCE).
 ALMOST_ZERO = 1e-6
-# A pass stops when its direction turns by a right angle or more from where it set
-# out; the margin settles what float32 leaves to chance (RULES 5).
+# A pass ends if its direction turns by a right angle or more from its start. The margin decides
+# cases that are random in float32 (RULES 5).
 TURNED_BACK = 1e-6
-# A sum of pushes no longer than this is nothing (MOVE 9.2.3 EPSILON_DISTANCE).
+# A sum of pushes up to this length counts as zero (MOVE 9.2.3 EPSILON_DISTANCE).
 EPSILON_DISTANCE = 1e-6
-# Motion gained or lost that is less than this share of what was asked is rounding.
+# Motion gained or lost below this share of the displacement is rounding.
 SHARE = 1e-6
 # Rounding of a component, as a share of a vector's length.
 ROUNDING = 1e-15
-# How many parts of the step offset FIX_LOWER_STEP tries.
+# Number of parts of the step offset in FIX_LOWER_STEP.
 STEP_PARTS = 8
-# Gap within which FIX_KEEP_RIDE takes the character to stand: this many contact
-# offsets, but at least this share of the radius.
+# Largest gap that FIX_KEEP_RIDE counts as standing: this many contact offsets, but at least this
+# share of the radius.
 STANDING_GAP = 2.0
 STANDING_SHARE = 1e-3
-# Corrections of one overlap recovery (RULES 7.5).
+# Corrections of one recovery (RULES 7.5).
 MAX_RECOVERIES = 4
-# Bodies that overlap recovery moves out of (MOVE 9.3).
+# Bodies that recovery moves out of (MOVE 9.3).
 RECOVERS = ("static", "kinematic")
 EVERYTHING = ("static", "kinematic", "dynamic", USER_GEOMETRY)
 
 
 @dataclass(frozen=True)
 class Params:
-    """What a controller is; lengths in metres."""
+    """Parameters of a controller; lengths in metres."""
 
     up: tuple  # unit
     radius: float
     height: float  # distance between the sphere centres
     contact_offset: float
     step_offset: float
-    slope_limit: float  # cosine; 0: slopes are not handled
+    slope_limit: float  # cosine; 0: no slope limit
     invisible_wall_height: float
     max_jump_height: float
     climbing_mode: ClimbingMode
     non_walkable_mode: NonWalkableMode
     overlap_recovery: bool
     prevent_vertical_sliding: bool
-    collide: bool  # meets other controllers
+    collide: bool  # collides with other controllers
     layer: int
     mask: int
     rules: Rules
-    surface: Behavior  # what others may do on it
-    proxy: int = -1  # id of the actor that follows it, which it never meets; -1: none
+    surface: Behavior  # riding and sliding of others on it
+    proxy: int = -1  # id of its proxy actor, which it never collides with; -1: none
 
 
 @dataclass(frozen=True)
 class GroundContact:
-    """What the last DOWN pass found below."""
+    """Ground of the last DOWN pass."""
 
     normal: tuple  # contact normal
     point: tuple
     owner: str  # ACTOR, CONTROLLER or OBSTACLE
     id: int
-    triangle: int | None  # as the user numbered it
-    data: int | None  # the user's number of that triangle
+    triangle: int | None  # in the order of the user's triangles
+    data: int | None  # the user's data of that triangle
     has_face: bool
     face_normal: tuple  # a triangle's normal decides whether it is walkable
     distance: float  # gap between the capsule and it
@@ -124,10 +124,10 @@ class GroundContact:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a controller carries from move to move (PhysX's SweptVolume and STF flags)."""
+    """State that a controller keeps between moves (PhysX's SweptVolume and STF flags)."""
 
     position: tuple  # centre of the capsule
-    velocity: tuple = ZERO  # what was really travelled / dt
+    velocity: tuple = ZERO  # motion / dt
     flags: int = 0  # CollisionFlags of the last move
     validate_triangle_down: bool = False
     validate_triangle_side: bool = False
@@ -137,22 +137,22 @@ class Memory:
     walk_experiment: bool = False
     hit_non_walkable: bool = False
     is_moving_up: bool = False
-    passes_back_face: bool = False  # not PhysX's: see FIX_BACK_FACES
-    climbs_steep: bool = False  # ... and FIX_STEEP_CLIMB
-    steep_climb: float = 0.0  # how far it has come up on too steep triangles: see FIX_STEEP_CLIMB
-    touched_actor: int = -1  # what the last pass down ended on, -1: nothing
+    passes_back_face: bool = False  # not from PhysX: see FIX_BACK_FACES
+    climbs_steep: bool = False  # not from PhysX: see FIX_STEEP_CLIMB
+    steep_climb: float = 0.0  # climb on too steep triangles so far: see FIX_STEEP_CLIMB
+    touched_actor: int = -1  # ground of the last DOWN pass, -1: none
     touched_obstacle: int = -1
     touched_controller: int = -1
     touched_point: tuple = ZERO  # in the world
     touched_local: tuple = ZERO  # in the frame of the shape or obstacle
-    platform_delta: tuple = ZERO  # how far that carried the character in the last move
-    separation: tuple = ZERO  # to be added to the next displacement (RULES 8)
+    platform_delta: tuple = ZERO  # motion by the platform in the last move
+    separation: tuple = ZERO  # added to the next displacement (RULES 8)
     down_normal: tuple = ZERO  # of the triangle below (MOVE contactNormalDownPass)
     side_normal: tuple = ZERO  # of the triangle aside (MOVE contactNormalSidePass)
     touched_min: float = 0.0  # lowest and highest point of the triangle below, along up
     touched_max: float = 0.0
     contact_height: float = 0.0  # along up, of the last contact of any pass
-    overlap: float = 0.0  # depth left after overlap recovery
+    overlap: float = 0.0  # depth that remains after recovery
     ground: GroundContact | None = None
 
 
@@ -176,7 +176,7 @@ def decompose(displacement, up, step_offset, standing_on_moving):
     up_vector = vertical if is_moving_up else ZERO
     down_vector = ZERO if is_moving_up else vertical
     has_side_movement = standing_on_moving or max_abs(side_vector) > ALMOST_ZERO
-    # RULES 6: a jump has no step, unless from something that moves.
+    # RULES 6: a jump has no step, unless from a moving platform.
     if is_moving_up and not standing_on_moving:
         step_offset = 0.0
     if has_side_movement:
@@ -185,7 +185,7 @@ def decompose(displacement, up, step_offset, standing_on_moving):
 
 
 def temporal_box(p, centre, direction):
-    """All that a motion may touch (RULES 4)."""
+    """Bounds of everything that a motion may touch (RULES 4)."""
     k = p.radius + p.contact_offset
     half = tuple(k + abs(u) * 0.5 * p.height for u in p.up)
     end = add(centre, direction)
@@ -198,7 +198,7 @@ def temporal_box(p, centre, direction):
 
 
 def cached_volume(temporal, side, up):
-    """The box for which candidates are fetched, so that the next motions find them there (RULES 4)."""
+    """The box of the candidate cache, which serves the next motions too (RULES 4)."""
     across, along = VOLUME_GROWTH - 1.0, VOLUME_GROWTH_UP - VOLUME_GROWTH
     growth = tuple(h * (across + along * abs(u)) for h, u in zip(box_half(temporal), up, strict=True))
     shift = scale(side, VOLUME_SHIFT * abs(dot(side, growth)))
@@ -207,13 +207,13 @@ def cached_volume(temporal, side, up):
 
 
 def too_steep(p, normal):
-    """A normal that faces down is not too steep (RULES 6); by the letter of MOVE 10.1 it is (RULES 9 row 4)."""
+    """A normal that faces down is not too steep (RULES 6); by MOVE 10.1 it is (RULES 9 row 4)."""
     c = dot(normal, p.up)
     return c < p.slope_limit and (c >= 0.0 or Rules.STEEP_FACING_DOWN in p.rules)
 
 
 def facing(hit, way):
-    """Normal of the face that was hit, a two-sided one's turned against the motion (RULES 2)."""
+    """Normal of the face that was hit; a two-sided face opposes the motion (RULES 2)."""
     face = hit.base.face
     if face is None:
         return hit.base.normal
@@ -221,7 +221,7 @@ def facing(hit, way):
 
 
 def ground_contact(item, point, normal, face, face_normal, distance):
-    """What is below."""
+    """Return the ground."""
     triangle = face.source if face is not None and face.source >= 0 else None
     data = item.data_of(triangle)
     return GroundContact(normal, point, item.owner, item.id, triangle, data, face is not None, face_normal, distance)
@@ -233,20 +233,20 @@ class HitRecord(NamedTuple):
     sweep_pass: Pass
     owner: str  # ACTOR, CONTROLLER or OBSTACLE
     id: int
-    dynamic: bool  # a dynamic body: yours to push
+    dynamic: bool  # a dynamic body, which the game may push
     triangle: int | None
     data: int | None
     position: tuple
     normal: tuple
     direction: tuple
-    length: float  # of the motion that was left
-    distance: float  # at which it was hit
-    along: float  # place on the axis, 0 bottom to 1 top (SWEEP 6.3)
+    length: float  # of the remaining motion
+    distance: float  # distance to the hit
+    along: float  # position on the axis, 0 bottom to 1 top (SWEEP 6.3)
 
 
 @dataclass
 class MoveStats:
-    """What the last move cost, and what it had looked up last (SWEEP 11.1)."""
+    """Costs of the last move, and its cached volume (SWEEP 11.1)."""
 
     iterations: int = 0
     full_updates: int = 0
@@ -254,61 +254,61 @@ class MoveStats:
     triangles_tested: int = 0
     recoveries: int = 0
     cache_bounds: tuple | None = None  # corners (lo, hi) of the volume
-    timestamp: int = 0  # Scene.timestamp of what was looked up
+    timestamp: int = 0  # Scene.timestamp of the cached volume
     static_triangles: int = 0
     total_triangles: int = 0
-    fixes: Rules = Rules.PHYSX  # those that made a difference; none: the move was PhysX's to the bit
+    fixes: Rules = Rules.PHYSX  # fixes that made a difference; none: the move has the bits of PhysX's rules
 
 
 @dataclass
 class Move:
-    """One move of one controller: all that it reads and writes."""
+    """One move of one controller: all data that it reads and writes."""
 
     p: Params
     s: Memory
     items: list  # shapes in the world
-    others: list = field(default_factory=list)  # other controllers (Character) that it may meet
+    others: list = field(default_factory=list)  # other controllers (Character) that it may collide with
     mask: int = 0xFFFFFFFF  # layers to see in this move
-    ask_filter: object = None  # item -> may it be met?
-    ask_behavior: object = None  # item -> what may be done there?
-    answers: dict = field(default_factory=dict)  # what callbacks said during this move
+    ask_filter: object = None  # item -> does the character collide with it?
+    ask_behavior: object = None  # item -> riding and sliding on it
+    answers: dict = field(default_factory=dict)  # results of callbacks during this move
     trace: list = field(default_factory=list)  # (kind, pass, position, vector, hit) for explanations
     hits: list = field(default_factory=list)
     stats: MoveStats = field(default_factory=MoveStats)
     side: tuple = ZERO  # unit side direction of this moveCharacter, or zero
     standing_on_moving: bool = False
     step: float = 0.0  # the step offset of this moveCharacter
-    lifted: float = 0.0  # by the pass up
-    # What the fixes look at.
-    passing: bool = False  # the move began inside one-sided triangles, come from behind
-    passed: set = field(default_factory=set)  # what its sweeps passed over, see CapsuleCast
-    lintel: bool = False  # a lower capsule would miss what the pass aside met
-    raised: float = 0.0  # how far too steep triangles turned the pass aside upwards
-    moving_below: tuple | None = None  # (normal, top) of a moving body's triangle met below
+    lifted: float = 0.0  # lift of the UP pass
+    # Data of the fixes.
+    passing: bool = False  # the move started inside one-sided triangles, coming from behind
+    passed: set = field(default_factory=set)  # overlaps that its sweeps ignored, see CapsuleCast
+    lintel: bool = False  # a lower capsule would miss the hit of the SIDE pass
+    raised: float = 0.0  # height that too steep triangles added to the SIDE pass
+    moving_below: tuple | None = None  # (normal, top) of a moving body's triangle below
     moving_aside: tuple | None = None  # its normal, aside
-    carried: bool = False  # it stood on a moving thing when the move began
+    carried: bool = False  # it stood on a moving platform at the start of the move
     candidates: list = field(default_factory=list)
-    bounds: tuple | None = None  # of the box that the candidates were fetched for
+    bounds: tuple | None = None  # box of the candidates
 
     def set(self, **changes):
         """Change the memory."""
         self.s = replace(self.s, **changes)
 
     def fix(self, bit):
-        """Whether a fix is on; called where that makes the difference, and noted."""
+        """Whether a fix is on. Callers ask where the fix makes a difference, which is recorded."""
         if bit not in self.p.rules:
             return False
         self.stats.fixes |= bit
         return True
 
     def tell(self, kind, sweep_pass, position, vector, hit=None):
-        """Note an event (kinds: see pycct.explain)."""
+        """Trace an event (kinds: see pycct.explain)."""
         self.trace.append((kind, sweep_pass, position, vector, hit))
 
     # --- candidates -----------------------------------------------------------
 
     def update_candidates(self, temporal):
-        """Make sure that all shapes that touch the temporal box are at hand (RULES 4, SWEEP 11)."""
+        """Gather all shapes that touch the temporal box (RULES 4, SWEEP 11)."""
         if self.bounds is not None and box_inside(temporal, self.bounds):
             return
         walls = WallRule(self.p.invisible_wall_height, self.p.slope_limit, self.p.up)
@@ -321,14 +321,14 @@ class Move:
 
     def look_up(self, box, walls=None):
         """Shapes, obstacles and other controllers in a box."""
-        # MOVE 3.2.6: the actor that follows the character is never met by it.
+        # MOVE 3.2.6: the character never collides with its own proxy.
         items = [i for i in self.items if i.owner != ACTOR or i.id != self.p.proxy]
         groups = gather(items, box, self.mask, walls)
         # RULES 8: other controllers are capsules at their current positions.
         return groups + [Group(other, []) for other in self.others if box_overlap(other.bounds, box)]
 
     def may_meet(self, item):
-        """Ask the user's filter, once per thing and move."""
+        """Call the user's filter, once for each object and move."""
         if self.ask_filter is None:
             return True
         key = ("filter", item.owner, item.id)
@@ -337,7 +337,10 @@ class Move:
         return self.answers[key]
 
     def behavior_of(self, item):
-        """What may be done on a thing: its own flags, or what the user's callback says (RULES 5, 7.3)."""
+        """Riding and sliding on an object.
+
+        Its own flags, or the result of the callback (RULES 5, 7.3).
+        """
         if self.ask_behavior is None:
             return item.behavior
         key = ("behavior", item.owner, item.id)
@@ -353,15 +356,15 @@ class Move:
     # --- overlap recovery -----------------------------------------------------
 
     def recovers(self):
-        """What overlap recovery moves out of."""
+        """Bodies that recovery moves out of."""
         if not self.p.overlap_recovery:
             return ()
         # RULES 9 row 12.
         return (*RECOVERS, USER_GEOMETRY) if Rules.RECOVER_USER_GEOMETRY in self.p.rules else RECOVERS
 
     def around(self, position, radius):
-        """All that recovery may have to leave, looked up anew; the mesh itself, never its walls (RULES 2)."""
-        # Leaving a mesh takes several pushes: look that far around.
+        """Candidates of recovery, looked up again; the mesh itself, never its walls (RULES 2)."""
+        # An exit from a mesh takes several pushes, so the box is larger.
         return self.look_up(box_grow(capsule_bounds(*self.ends(position), radius), radius))
 
     def recover_at_once(self, position):
@@ -383,7 +386,7 @@ class Move:
         return add(position, total) if length(total) > EPSILON_DISTANCE else position
 
     def recover(self, position):
-        """Out of what is overlapped deepest, up to four times (RULES 7.5): the new position."""
+        """Out of the deepest overlap, up to four times (RULES 7.5): the new position."""
         radius = self.p.radius + self.p.contact_offset
         self.set(overlap=0.0)
         if Rules.RECOVERY_SUM in self.p.rules:
@@ -396,7 +399,7 @@ class Move:
                     return position
                 position = madd(position, push.dir, push.depth)
                 self.stats.recoveries += 1
-        # What is left: more than nothing means that the character is crushed.
+        # Any remaining depth means that the character is crushed.
         around = self.around(position, radius)
         push = deepest(around, *self.ends(position), self.p.radius, self.recovers(), self.may_meet)
         if push.overlapping:
@@ -406,15 +409,15 @@ class Move:
     # --- doSweepTest ----------------------------------------------------------
 
     def sweep_test(self, direction, iterations, min_distance, sweep_pass):
-        """Move along, slide where something is in the way: doSweepTest (MOVE 7.2, RULES 5).
+        """Move along, and slide along obstacles: doSweepTest (MOVE 7.2, RULES 5).
 
         Returns (a motion was tried, number of collisions).
         """
         p = self.p
-        # RULES 5: no direction, nothing moved and nothing forgotten.
+        # RULES 5: without a direction nothing moves and nothing is forgotten.
         if is_zero(direction):
             return False, 0
-        # RULES 5: a pass that sets out forgets what the one before touched.
+        # RULES 5: a pass that starts forgets the contacts of the one before.
         self.set(
             validate_triangle_down=False,
             touch_other_controller=False,
@@ -428,14 +431,14 @@ class Move:
         collisions = 0
         position = self.s.position
         asked = length(direction)
-        on_steep = False  # a too steep triangle turned this motion
+        on_steep = False  # a too steep triangle deflected this motion
         target = add(position, direction)
         self.tell("pass", sweep_pass, position, direction)
         while iterations > 0:
             iterations -= 1
             way = sub(target, position)
             self.update_candidates(temporal_box(p, position, way))
-            # MOVE 7.2.3: stop when there is little left to go, or the way turned back.
+            # MOVE 7.2.3: stop if the remaining motion is short or has turned back.
             left = length(way)
             if left <= min_distance:
                 self.tell("done", sweep_pass, position, way)
@@ -446,7 +449,7 @@ class Move:
                 break
             moved = True
             self.stats.iterations += 1
-            # RULES 5: the search is longer than the way by the contact offset.
+            # RULES 5: the search is longer than the motion by the contact offset.
             q = capsule_cast(*self.ends(position), p.radius, way, left + p.contact_offset, True, True)
             if Rules.CULL_PARALLEL in p.rules:
                 q = q._replace(culls_parallel=True)
@@ -464,7 +467,7 @@ class Move:
                 position = target
                 break
             if hit.base.overlapping:
-                # RULES 5, 7.5: the pass ends with overlap recovery, which counts as a collision.
+                # RULES 5, 7.5: the pass ends with recovery, which counts as a collision.
                 inside = position
                 position = self.recover(position)
                 self.tell("overlap", sweep_pass, inside, sub(position, inside))
@@ -476,7 +479,7 @@ class Move:
                 on_steep = self.is_steep_hit(hit, way)
                 if Rules.FIX_LOWER_STEP in p.rules and self.lifted > 0.0 and not self.lintel:
                     self.lintel = self.is_lintel(q, hit)
-            # RULES 5: more iterations where it may slide on what it stands on.
+            # RULES 5: more iterations if the character may slide on the ground.
             if sliding and collisions == 0:
                 iterations += SLIDE_ITERATIONS
             collisions += 1
@@ -486,8 +489,8 @@ class Move:
                 position = madd(position, way, hit.base.distance - p.contact_offset)
                 if was_on_steep:
                     self.raised += f_max(0.0, dot(way, p.up) * (hit.base.distance - p.contact_offset))
-            # RULES 5: ceilings of prevent_vertical_sliding, and the walk experiment unless
-            # force-sliding, answer with the horizontal part of the normal only.
+            # RULES 5: ceilings of prevent_vertical_sliding, and the walk experiment without
+            # force-sliding, respond with the horizontal part of the normal only.
             normal = hit.base.normal
             forced = p.non_walkable_mode is NonWalkableMode.FORCE_SLIDING
             if upright or (self.s.walk_experiment and not forced):
@@ -499,9 +502,9 @@ class Move:
         return moved, collisions
 
     def note_hit(self, hit, sweep_pass, position, way, left):
-        """Remember what was hit (RULES 5).
+        """Record a hit (RULES 5).
 
-        Returns (the response must leave out the normal's vertical part, it may slide).
+        Returns (the response must leave out the normal's vertical part, the character may slide).
         """
         p = self.p
         base, item, face = hit.base, hit.group.item, hit.base.face
@@ -552,7 +555,7 @@ class Move:
         return upright, sliding
 
     def note_below(self, item, point):
-        """Remember what a DOWN pass met (RULES 5, MOVE 13)."""
+        """Record the contact of a DOWN pass (RULES 5, MOVE 13)."""
         if item.owner == ACTOR:
             self.set(touch_other_controller=False, touch_obstacle=False, touched_actor=item.id)
             self.set(touched_point=point, touched_local=item.unplace_point(point))
@@ -566,12 +569,12 @@ class Move:
     # --- fixes: what they look at ---------------------------------------------
 
     def is_steep_hit(self, hit, way):
-        """Whether a triangle of an actor was hit that is too steep to walk on, whatever carries it."""
+        """Whether the hit triangle of an actor is too steep to walk on, on any body."""
         rise = dot(facing(hit, way), self.p.up)
         return hit.base.face is not None and hit.group.item.owner == ACTOR and rise < self.p.slope_limit
 
     def is_lintel(self, q, hit):
-        """Whether a capsule that the pass up had not lifted would miss what was hit aside."""
+        """Whether a capsule without the lift of the UP pass would miss the hit of the SIDE pass."""
         drop = -self.lifted
         low = q._replace(
             p0=madd(q.p0, self.p.up, drop),
@@ -583,7 +586,7 @@ class Move:
         return cast([hit.group], low, EVERYTHING) is None
 
     def steep_aside(self):
-        """Whether a triangle met aside is too steep to climb."""
+        """Whether a triangle aside is too steep to climb."""
         p = self.p
         if self.s.validate_triangle_side:
             if too_steep(p, self.s.side_normal):
@@ -595,7 +598,7 @@ class Move:
         return False
 
     def steep_below(self, bottom):
-        """Whether what was met below is too steep, and higher than a step."""
+        """Whether the ground is too steep, and higher than a step."""
         p = self.p
         if self.s.validate_triangle_down and self.s.touched_max - bottom > p.step_offset:
             if too_steep(p, self.s.down_normal):
@@ -605,7 +608,7 @@ class Move:
             if top - bottom > p.step_offset and too_steep(p, normal):
                 return self.fix(Rules.FIX_MOVING_SLOPES)
         if self.s.climbs_steep and self.s.steep_climb > 0.0:
-            # Higher than a step above where it last stood on something walkable.
+            # Higher than a step above the last walkable ground.
             bottom -= self.s.steep_climb
             fixed = self.s.validate_triangle_down and self.s.touched_max - bottom > p.step_offset
             if fixed and too_steep(p, self.s.down_normal):
@@ -617,7 +620,7 @@ class Move:
         return False
 
     def count_steep_climb(self, gained, jumps):
-        """FIX_STEEP_CLIMB: how far up the last moves went without anything walkable below."""
+        """FIX_STEEP_CLIMB: the climb of the last moves without walkable ground."""
         ground = self.s.ground
         steep = False
         if ground is not None:
@@ -628,18 +631,21 @@ class Move:
             self.set(climbs_steep=True, steep_climb=f_max(0.0, self.s.steep_climb + gained))
 
     def level(self, displacement):
-        """FIX_ALMOST_LEVEL: a rise that only rounding made is none."""
+        """FIX_ALMOST_LEVEL: remove a rise that is only rounding."""
         rise = dot(displacement, self.p.up)
         size = length(displacement)
         if 0.0 < rise <= SHARE * size and self.fix(Rules.FIX_ALMOST_LEVEL):
-            # A little more than the rise, for this is rounded too.
+            # Slightly more than the rise, because this sum is rounded too.
             return madd(displacement, self.p.up, -2.0 * rise - ROUNDING * size)
         return displacement
 
     # --- moveCharacter --------------------------------------------------------
 
     def move_character(self, displacement, min_distance):
-        """The passes up, aside and down: moveCharacter (MOVE 6.2, RULES 6). Returns collision flags."""
+        """The passes up, aside and down: moveCharacter (MOVE 6.2, RULES 6).
+
+        Returns collision flags.
+        """
         p = self.p
         up = p.up
         flags = 0
@@ -658,7 +664,7 @@ class Move:
         normalize = experiment and Rules.NORMALIZE_EXPERIMENT in p.rules
         self.set(hit_non_walkable=False, is_moving_up=d.is_moving_up, normalize_response=normalize, ground=None)
         self.side = unit(d.side_vector)
-        # One query for the whole move, the step included (MOVE 5.2).
+        # One query for the whole move, including the step (MOVE 5.2).
         self.update_candidates(temporal_box(p, self.s.position, displacement))
 
         # UP pass (MOVE 6.2.3), not in the walk experiment.
@@ -667,7 +673,7 @@ class Move:
             moved, collisions = self.sweep_test(d.up_vector, 1 if single else MAX_ITERATIONS, min_distance, Pass.UP)
             if moved and collisions > 0:
                 flags |= CollisionFlags.UP
-                # RULES 6: the step cannot be higher than what was really gained.
+                # RULES 6: the step cannot be higher than the height that was gained.
                 gained = dot(self.s.position, up) - start_height
                 step_offset = f_min(step_offset, gained)
                 if not (rise > 0.0 and gained < rise * (1.0 - SHARE)) and self.fix(Rules.FIX_STEP_IS_NO_JUMP):
@@ -696,8 +702,8 @@ class Move:
             if not experiment:
                 return flags
 
-        # SENSOR (MOVE 6.2.5 as RULES 6 has it): only looks; it may set the side normal.
-        # RULES 9 row 2: by the letter it is always sent, and decides itself.
+        # SENSOR (MOVE 6.2.5 as RULES 6 has it): only tests; it may set the side normal. RULES 9 row
+        # 2: by the letter it always sweeps and decides itself.
         decides = Rules.SENSOR_DECIDES in p.rules
         if constrained and (decides or not self.s.validate_triangle_side):
             if length(d.side_vector) < p.radius:
@@ -708,7 +714,8 @@ class Move:
                 if decides and collisions > 0 and climbed_too_steep():
                     self.set(hit_non_walkable=True)
 
-        # DOWN pass (MOVE 6.2.6): takes back the step, outside of the walk experiment (RULES 9 row 7).
+        # DOWN pass (MOVE 6.2.6): takes back the step, outside of the walk experiment (RULES 9 row
+        # 7).
         down = d.down_vector
         if d.has_side_movement and (not experiment or Rules.STEP_BACK_IN_EXPERIMENT in p.rules):
             down = madd(down, up, -step_offset)
@@ -739,13 +746,13 @@ class Move:
             # RULES 9 row 9: by the letter the recovery sweep comes after the rerun, see run.
             if not experiment or Rules.RECOVERY_SWEEP_AFTER in p.rules:
                 return flags
-            # The recovery sweep (RULES 6): back down what was gained.
+            # The recovery sweep (RULES 6): back down by the gained height.
             self.set(normalize_response=True)
             gained = dot(self.s.position, up) - start_height
             recover = f_max(0.0, gained) + abs(rise)
             if recover < min_distance:
                 min_distance = recover / MAX_ITERATIONS
-            # PhysX calls this motion down an UP pass; hits are reported as such.
+            # PhysX calls this motion down an UP pass, and hits are reported as such.
             self.sweep_test(scale(up, -recover), MAX_ITERATIONS, min_distance, Pass.UP)
             self.set(normalize_response=normalize)
             return flags
@@ -767,9 +774,9 @@ class Move:
     # --- fixes: what they do --------------------------------------------------
 
     def lower_step(self, before, displacement, min_distance, flags):
-        """FIX_LOWER_STEP: moveCharacter again with eighths of the step offset, for a lintel stopped the lifted head.
+        """FIX_LOWER_STEP: moveCharacter again with eighths of the step offset, after a lintel.
 
-        What gets farthest aside counts, of equals the highest step. Returns collision flags.
+        The farthest way aside wins; among equal ones the highest step. Returns collision flags.
         """
         side = unit(reject(displacement, self.p.up))
         asked = dot(displacement, side)
@@ -791,7 +798,7 @@ class Move:
         return flags
 
     def recover_kinematic(self):
-        """FIX_KINEMATIC_RECOVERY: out of kinematic bodies that the move ends inside of."""
+        """FIX_KINEMATIC_RECOVERY: out of kinematic bodies in which the move ends."""
         around = self.around(self.s.position, self.p.radius)
         radius = self.p.radius * (1.0 - SHARE)
         push = deepest(around, *self.ends(self.s.position), radius, ("kinematic",), self.may_meet)
@@ -799,7 +806,7 @@ class Move:
             self.set(position=self.recover(self.s.position))
 
     def keep_ride(self):
-        """FIX_KEEP_RIDE: go on standing on a moving thing that the pass down just missed."""
+        """FIX_KEEP_RIDE: keep a moving platform that the DOWN pass just missed."""
         p = self.p
         down = scale(p.up, -1.0)
         reach = f_max(STANDING_GAP * p.contact_offset, STANDING_SHARE * p.radius)
@@ -821,18 +828,18 @@ class Move:
     # --- riding ---------------------------------------------------------------
 
     def find(self, owner, id):
-        """A remembered thing, if it may still be met (RULES 7.2)."""
+        """A stored object, if the character can still collide with it (RULES 7.2)."""
         for item in self.items:
             if item.owner == owner and item.id == id:
                 return item if item.layer & self.mask and self.may_meet(item) else None
         return None
 
     def moving(self):
-        """Shapes and obstacles that may move, but for the actor that follows the character."""
+        """Shapes and obstacles that may move, without the character's proxy."""
         return [i for i in self.items if i.body != "static" and (i.owner != ACTOR or i.id != self.p.proxy)]
 
     def look_below(self):
-        """What stands below the centre, no farther than half the height: moving things only (RULES 7.2)."""
+        """The moving body below the centre, within half the height (RULES 7.2)."""
         p = self.p
         down = scale(p.up, -1.0)
         reach = 0.5 * p.height + p.radius
@@ -851,7 +858,10 @@ class Move:
         return item
 
     def ride(self, displacement):
-        """Be carried by what one stands on (RULES 7.2 and 7.3, MOVE 13); the displacement left to make."""
+        """Move with the platform (RULES 7.2 and 7.3, MOVE 13).
+
+        Return the remaining displacement.
+        """
         p = self.p
         self.set(platform_delta=ZERO)
         self.standing_on_moving = False
@@ -866,7 +876,7 @@ class Move:
                 self.set(touched_obstacle=-1)
         if item is None:
             item = self.look_below()
-        # RULES 7.2: static shapes carry nobody.
+        # RULES 7.2: static shapes carry no characters.
         if item is None or item.body == "static":
             return displacement
         self.carried = True
@@ -875,7 +885,7 @@ class Move:
         delta = sub(now, self.s.touched_point)
         self.set(touched_point=now)
         if Rules.RIDE_WHOLE in p.rules:
-            # RULES 9 row 11: the whole of it at once, whatever the flags.
+            # RULES 9 row 11: the whole motion at once, with any flags.
             self.set(position=add(self.s.position, delta), platform_delta=delta)
             self.standing_on_moving = max_abs(delta) > ALMOST_ZERO
             return displacement
@@ -884,7 +894,7 @@ class Move:
         self.standing_on_moving = True
         vertical = along(delta, p.up)
         self.set(platform_delta=vertical)
-        # RULES 7.3: up at once, down as part of the displacement.
+        # RULES 7.3: up directly, down as part of the displacement.
         if dot(delta, p.up) > 0.0:
             self.set(position=add(self.s.position, vertical))
         else:
@@ -918,7 +928,7 @@ class Move:
         if self.lintel and not self.s.hit_non_walkable:
             flags = self.lower_step(before, displacement, min_distance, flags)
         if self.s.hit_non_walkable:
-            # Once more from where it stood after riding, as the walk experiment (MOVE 3.2.5, RULES 7.4).
+            # The move starts again after the ride, as the walk experiment (MOVE 3.2.5, RULES 7.4).
             self.set(walk_experiment=True, position=carried)
             if p.non_walkable_mode is NonWalkableMode.FORCE_SLIDING:
                 displacement = along(whole, p.up)
@@ -952,7 +962,7 @@ class Move:
             raise FloatingPointError("the computed position is not finite; nothing was changed")
         touches = max(self.s.touched_actor, self.s.touched_obstacle, self.s.touched_controller) >= 0
         if self.stats.iterations == 0 and self.s.ground is None and touches:
-            # No pass set out: it stands where it stood.
+            # No pass started: the ground is unchanged.
             self.set(ground=first.ground)
         velocity = scale(sub(self.s.position, start), 1.0 / dt) if dt > 0.0 else ZERO
         self.set(flags=flags, velocity=velocity)
@@ -960,7 +970,7 @@ class Move:
     # --- questions ------------------------------------------------------------
 
     def probe_below(self, reach):
-        """What the character meets below, at most ``reach`` away (MOVE 12.1): GroundContact or None."""
+        """Ground of the character within ``reach`` (MOVE 12.1): GroundContact or None."""
         p = self.p
         down = scale(p.up, -1.0)
         low, high = self.ends(self.s.position)
@@ -975,12 +985,12 @@ class Move:
         return ground_contact(item, base.point, normal, base.face, face_normal, base.distance)
 
     def touches_anything(self, p0, p1, radius):
-        """Whether the segment, grown by the radius, touches something the character meets."""
+        """Whether the segment, grown by the radius, touches an object of its layers."""
         groups = self.look_up(capsule_bounds(p0, p1, radius))
         return any(group_overlaps(g, p0, p1, radius) and self.may_meet(g.item) for g in groups)
 
     def unstick(self, margin):
-        """Overlap recovery with a radius grown by ``margin`` (RULES 7.5), on request."""
+        """Recovery with a radius grown by ``margin`` (RULES 7.5), on request."""
         self.p = replace(self.p, contact_offset=self.p.contact_offset + margin, overlap_recovery=True)
         position = self.recover(self.s.position)
         if not is_finite(position):

@@ -1,8 +1,7 @@
-"""The expanding polygon (CONTACT, 'Capsule vs Convex'): the outline of points in a plane, best corners first.
+"""The expanding polygon (CONTACT, 'Capsule vs Convex'): outline of points in a plane.
 
-Starts from two points that lie far apart and keeps adding the point that lies
-farthest outside, so that a builder that runs out of room has spent its corners on
-the largest outline.
+The builder starts from two distant points and repeatedly adds the point that is farthest outside. A
+builder that reaches its capacity therefore contains the corners of the largest outline.
 """
 
 from math import sqrt
@@ -18,14 +17,14 @@ def _edge_normal(a, b, normal):
 
 
 def _better(d, p, best, best_p):
-    """Farther out; of equals the lexicographically smaller point."""
+    """Whether a point is farther out; the lexicographically smaller of equal points wins."""
     return d > best or (d == best and lex(p, best_p) < 0)
 
 
 def outline(points, normal, capacity, tolerance):
     """Corners of the outline of points seen along a unit normal, counter-clockwise, as indices.
 
-    A point no more than ``tolerance`` outside an edge is dropped.
+    Points at most ``tolerance`` outside an edge are dropped.
     """
     best = 0
     for i in range(1, len(points)):
@@ -34,7 +33,7 @@ def outline(points, normal, capacity, tolerance):
     reference = points[best]
     out = []
     for _ in range(2):
-        # Farthest from the reference; then that point becomes the reference.
+        # The farthest point from the reference becomes the next reference.
         best = 0
         best_d = -1.0
         for i, p in enumerate(points):
@@ -49,7 +48,7 @@ def outline(points, normal, capacity, tolerance):
 
     a = points[out[0]]
     n = _edge_normal(a, points[out[1]], normal)
-    left = []  # [point, edge it lies outside of, distance]
+    left = []  # [point, edge that it is outside of, distance]
     for i, p in enumerate(points):
         d = dot(n, sub(p, a))
         if d > tolerance or d < -tolerance:

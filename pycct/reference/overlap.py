@@ -26,19 +26,19 @@ from pycct.reference.vec import (
 MESH_PUSHES = 4
 # Depths this close count as equal; the triangles' order decides (RULES 7.5).
 TIE = 1e-9
-# Closer than this share of the radius, closest points give no sure direction.
+# Below this share of the radius, closest points define no reliable direction.
 NO_DIRECTION = 1e-9
 # Squared sine below which two directions are parallel.
 PARALLEL2 = 1e-18
 
 
 class PushOut(NamedTuple):
-    """How to get a capsule out of a shape."""
+    """Exit of a capsule from a shape."""
 
     overlapping: bool
-    dir: tuple  # unit, moves the capsule out
-    depth: float  # how far along dir
-    face: Face | None  # triangle that decided
+    dir: tuple  # unit, direction of the exit
+    depth: float  # length of the exit along dir
+    face: Face | None  # triangle that decided the exit
 
 
 APART = PushOut(False, ZERO, 0.0, None)
@@ -58,13 +58,13 @@ def _push_round(on_a, on_b, d2, both, fallback):
 
 
 def push_from_sphere(p0, p1, radius, centre, other):
-    """Out of a sphere."""
+    """Exit from a sphere."""
     near = point_segment(centre, p0, p1)
     return _push_round(near.on_b, near.on_a, near.dist2, radius + other, across(sub(p1, p0)))
 
 
 def push_from_capsule(p0, p1, radius, q0, q1, other):
-    """Out of a capsule. Where the axes cross, the way out is at right angles to both."""
+    """Exit from a capsule. If the axes cross, the exit is perpendicular to both."""
     a = sub(p1, p0)
     b = sub(q1, q0)
     m = cross(a, b)
@@ -77,7 +77,7 @@ def push_from_capsule(p0, p1, radius, q0, q1, other):
 
 
 def push_from_plane(p0, p1, radius, normal, offset):
-    """Out of the half space below a plane."""
+    """Exit from the half space below a plane."""
     low = f_min(dot(normal, p0), dot(normal, p1)) - offset
     if low >= radius:
         return APART
@@ -85,7 +85,7 @@ def push_from_plane(p0, p1, radius, normal, offset):
 
 
 def _support(faces, u):
-    """How far the surface reaches along u."""
+    """Largest extent of the surface along u."""
     best = dot(faces[0].a, u)
     for t in faces:
         x = f_max(dot(t.a, u), f_max(dot(t.b, u), dot(t.c, u)))
@@ -95,10 +95,10 @@ def _support(faces, u):
 
 
 def polytope_separation(p0, p1, faces):
-    """(distance, direction): the largest distance by which a closed convex surface keeps off the segment.
+    """(distance, direction): the largest separation of a closed convex surface from a segment.
 
-    <= 0 when the segment enters it. The faces of (surface - segment) are the surface's
-    own and those that an edge and the segment span.
+    The distance is <= 0 if the segment enters the surface. The faces of (surface - segment) are the
+    surface's own faces and those that an edge and the segment span.
     """
     best = -1e300
     direction = (0.0, 0.0, 1.0)
@@ -116,7 +116,8 @@ def polytope_separation(p0, p1, faces):
                 if m2 <= PARALLEL2 * len2(e) * len2(axis) or m2 == 0.0:
                     continue
                 u = scale(u, 1.0 / sqrt(m2))
-                # The lower end: where edge and axis are nearly parallel, u is not quite across them.
+                # The lower end counts: if edge and axis are nearly parallel, u is not exactly
+                # perpendicular to them.
                 for side in (u, neg(u)):
                     x = f_min(dot(side, p0), dot(side, p1)) - _support(faces, side)
                     if x > best:
@@ -126,10 +127,10 @@ def polytope_separation(p0, p1, faces):
 
 
 def push_from_polytope(p0, p1, radius, faces):
-    """Out of a closed convex surface (box, hull) given by all of its triangles."""
+    """Exit from a closed convex surface (box, hull), given by all of its triangles."""
     if not faces:
         return APART
-    # Far from every face's reach: no need for the edges.
+    # The faces are too far away for an overlap, so the edges need no test.
     for t in faces:
         if f_min(dot(t.n, p0), dot(t.n, p1)) - t.d >= radius:
             return APART
@@ -152,7 +153,7 @@ def push_from_polytope(p0, p1, radius, faces):
 
 
 def _push_from_triangle(p0, p1, radius, t, two_sided, across):
-    """Out of one triangle of a mesh, to the side on which the capsule's centre is (RULES 7.5)."""
+    """Exit from one triangle of a mesh, to the side of the capsule's centre (RULES 7.5)."""
     centre = scale(add(p0, p1), 0.5)
     side = dot(t.n, centre) - t.d
     n = t.n
@@ -171,7 +172,8 @@ def _push_from_triangle(p0, p1, radius, t, two_sided, across):
     d = sqrt(near.dist2)
     if d > NO_DIRECTION * radius:
         return _push(scale(sub(near.on_a, near.on_b), 1.0 / d), radius - d)
-    # The axis crosses it: out along the normal, or across one edge, away from the third vertex.
+    # The axis crosses the triangle: the exit is along the normal, or across one edge, away from the
+    # third vertex.
     axis = sub(p1, p0)
     best = -f_min(h0, h1)
     direction = n
@@ -194,7 +196,7 @@ def _push_from_triangle(p0, p1, radius, t, two_sided, across):
 
 
 def _leave_triangles(p0, p1, radius, faces, two_sided, across):
-    """(way, triangle that decided): up to four pushes, added up; None when an exit ``across`` an edge failed."""
+    """Add up to four pushes; return (exit, deciding triangle), None if an edge exit failed."""
     total = ZERO
     decided = None
     crossed = False
@@ -206,10 +208,10 @@ def _leave_triangles(p0, p1, radius, faces, two_sided, across):
         for _, push in pushes:
             if push.depth > deepest:
                 deepest = push.depth
-        # A last remainder of rounding is not worth a push.
+        # A remainder of rounding size needs no push.
         if deepest <= (1e-12 * radius if turn > 0 else 0.0):
             break
-        # The axis crosses a triangle, and another one after it has left the first.
+        # The axis crosses a triangle, and a second one after the exit from the first.
         if deepest >= radius:
             if crossed and across:
                 return None
@@ -226,8 +228,9 @@ def _leave_triangles(p0, p1, radius, faces, two_sided, across):
 
 
 def push_from_triangles(p0, p1, radius, faces, two_sided):
-    """Out of open triangles (mesh): up to four successive pushes, added up (RULES 7.5)."""
-    # From triangle to triangle the smallest exits lead ever farther along a surface: then by the normals alone.
+    """Exit from open triangles (mesh): up to four successive pushes, added up (RULES 7.5)."""
+    # Exits across edges can lead from triangle to triangle along a surface without end. The second
+    # attempt therefore uses normals only.
     total, decided = _leave_triangles(p0, p1, radius, faces, two_sided, True) or _leave_triangles(
         p0, p1, radius, faces, two_sided, False
     )
@@ -240,7 +243,7 @@ def push_from_triangles(p0, p1, radius, faces, two_sided):
 
 
 def overlaps_triangles(p0, p1, radius, faces):
-    """True when closer than the radius; triangles count from both sides (RULES 7.6)."""
+    """True if closer than the radius; triangles count from both sides (RULES 7.6)."""
     for t in faces:
         if segment_triangle(p0, p1, t.a, t.b, t.c, t.n).dist2 < radius * radius:
             return True

@@ -21,12 +21,12 @@ def collision_response(target, position, direction, normal, bump, friction, norm
 
 
 def slide_response(motion, normal):
-    """The motion without its part along the unit normal (MOVE 8.3); no rule set uses it in a move."""
+    """The motion without its part along the unit normal (MOVE 8.3); unused by rule sets."""
     return sub(motion, scale(normal, dot(motion, normal)))
 
 
 def crease_response(motion, first, second):
-    """The motion along the crease of two planes (MOVE 8.4); zero when they are parallel (MOVE 14.3)."""
+    """The motion along the crease of two planes (MOVE 8.4); zero if parallel (MOVE 14.3)."""
     crease = cross(first, second)
     m = length(crease)
     if m < EPSILON_NORMAL:

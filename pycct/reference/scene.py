@@ -1,4 +1,4 @@
-"""The scene: actors, and questions to the world."""
+"""The scene: actors and queries."""
 
 from contextlib import contextmanager
 from threading import RLock
@@ -29,7 +29,7 @@ BODIES = ("static", "kinematic", "dynamic")
 
 
 class Actor:
-    """A shape placed in a scene; made by `Scene.add`."""
+    """A shape placed in a scene; created by `Scene.add`."""
 
     is_obstacle = False
 
@@ -56,7 +56,7 @@ class Actor:
 
     @property
     def behavior(self):
-        """What characters may do on it (Behavior); settable."""
+        """Riding and sliding of characters on it (`Behavior`); settable."""
         return Behavior(self._behavior)
 
     @behavior.setter
@@ -69,7 +69,10 @@ class Actor:
 
     @property
     def layer(self):
-        """Bit set; a character sees the actor when it meets the character's mask. Settable."""
+        """Bit set; a character sees the actor if it shares a bit with the character's mask.
+
+        Settable.
+        """
         return self._layer
 
     @layer.setter
@@ -93,7 +96,7 @@ class Actor:
         return self._placed
 
     def move_to(self, position, rotation=None):
-        """Put the actor elsewhere; moves and questions that begin later see it there.
+        """Move the actor; moves and queries that start later see the new pose.
 
         Parameters
         ----------
@@ -119,7 +122,7 @@ class Actor:
             raise RuntimeError(f"actor {self.id} has been removed from its scene")
 
     def __reduce__(self):
-        # By its number: the scene goes along, once with all that is of it.
+        # Pickling by id: all actors share one pickled scene.
         if self._scene is None:
             raise TypeError(f"actor {self.id} has been removed from its scene: it cannot be pickled or copied")
         return _actor_of, (self._scene, self.id)
@@ -130,18 +133,18 @@ class Actor:
 
 
 def _actor_of(scene, id):
-    """A pickled or copied actor."""
+    """Return a pickled or copied actor."""
     return scene.actor(id)
 
 
 class Obstacle(Actor):
-    """A box or capsule that only characters meet; made by `Scene.add_obstacle`."""
+    """A box or capsule that only characters collide with; created by `Scene.add_obstacle`."""
 
     is_obstacle = True
 
 
 class SceneHit:
-    """What a question to the world found."""
+    """Result of a query."""
 
     def __init__(self, scene, hit, reach):
         item, face = hit.group.item, hit.base.face
@@ -170,7 +173,7 @@ class SceneHit:
 
 
 class Penetration:
-    """An actor that a shape enters, and the shortest way out."""
+    """An actor that a shape penetrates, and the shortest exit."""
 
     def __init__(self, actor, direction, depth):
         self.actor = actor
@@ -191,7 +194,7 @@ class Penetration:
 
 
 def _round_shape(shape, position, rotation):
-    """(p0, p1, radius) of the capsule that a sphere or capsule is, in the world."""
+    """(p0, p1, radius) of a sphere or capsule in the world."""
     if not isinstance(shape, (Sphere, Capsule)):
         raise TypeError(f"shape must be a Sphere or Capsule, not {type(shape).__name__}")
     centre = as_place(position, "position")
@@ -202,7 +205,10 @@ def _round_shape(shape, position, rotation):
 
 
 def _true_contact(hit, p0, p1):
-    """Contact of the axis with the nearest face of a hull: to a question no triangle is preferred (RULES 7.6)."""
+    """Contact of the axis with the nearest face of a hull.
+
+    Queries prefer no triangle (RULES 7.6).
+    """
     best = winner = None
     for t in hit.group.faces:
         near = segment_triangle(p0, p1, t.a, t.b, t.c, t.n)
@@ -210,13 +216,13 @@ def _true_contact(hit, p0, p1):
             best, winner = near, t
     n = sub(best.on_a, best.on_b)
     m = length(n)
-    # A capsule too thin to tell: the face's own normal stays.
+    # A capsule too thin for a direction: the face's own normal stays.
     normal = scale(n, 1.0 / m) if m > 0.0 else hit.base.normal
     return WorldHit(hit.base._replace(point=best.on_b, normal=normal), hit.group)
 
 
 class Scene:
-    """Shapes placed in a world."""
+    """A world of placed shapes."""
 
     def __init__(self):
         self.lock = RLock()
@@ -224,10 +230,10 @@ class Scene:
         self._next_id = 0
         self._characters = WeakValueDictionary()  # id -> CharacterController
         self._crowds = WeakSet()
-        self._with_proxy = {}  # those that have an actor here: kept alive
+        self._with_proxy = {}  # characters with a proxy here: kept alive
         self._timestamp = 0
         self._editing = 0  # depth of nested edits
-        self._before = []  # what moves see meanwhile
+        self._before = []  # snapshot that moves see meanwhile
         self._dirty = False  # a static actor has changed meanwhile
         self._journal = None
         self._quiet = 0  # depth of changes that are part of another one
@@ -252,23 +258,25 @@ class Scene:
         shape : Shape
             Mesh, Box, Sphere, Capsule, ConvexHull, Plane or Triangle; may be shared.
         position : (3,) floats
-            Where the shape's origin goes, metres.
+            Position of the shape's origin, metres.
         rotation : (4,) floats
-            Unit quaternion (x, y, z, w); normalised when nearly one, else refused.
+            Unit quaternion (x, y, z, w), normalised; ValueError if its length differs from 1 by
+            more than 1e-3.
         scale : (3,) floats
-            Factors along the shape's own axes, not zero; negative ones mirror. Spheres
-            and capsules take one positive factor three times, planes none.
+            Factors along the shape's own axes, not zero; negative ones mirror. Spheres and capsules
+            need three equal positive factors, and planes accept none.
         body : {'static', 'kinematic', 'dynamic'}
-            Kinematic actors carry characters; overlap recovery never pushes a character
-            out of a dynamic one.
+            Kinematic actors carry characters; recovery never moves a character out of a dynamic
+            one.
         layer : int
-            Bit set, 32 bits; a character sees the actor when it meets the character's mask.
+            Bit set, 32 bits; a character sees the actor if it shares a bit with the character's
+            mask.
         behavior : Behavior
-            What characters may do on it.
+            Riding and sliding of characters on it.
         user_data : object
-            Yours.
+            Any object of your own.
         id : int, optional
-            Id that this scene has issued and that nothing has now.
+            Id of a removed actor of this scene that is free now.
 
         Returns
         -------
@@ -304,8 +312,8 @@ class Scene:
     ):
         """Place an obstacle: geometry for characters only (RULES 2 and 8).
 
-        It is analytic, so never too steep; it carries who stands on it; overlaps with it
-        are ignored; questions to the world do not see it.
+        An obstacle is analytic and so always walkable. It carries characters that stand on it.
+        Recovery ignores it, and queries do not see it.
 
         Parameters
         ----------
@@ -313,18 +321,18 @@ class Scene:
         position, rotation
             Its pose.
         layer : int
-            Bit set; a character sees it when it meets the character's mask.
+            Bit set; a character sees it if it shares a bit with the character's mask.
         behavior : Behavior
-            What characters may do on it.
+            Riding and sliding of characters on it.
         user_data : object
-            Yours.
+            Any object of your own.
         id : int, optional
             As for `add`.
 
         Returns
         -------
         Obstacle
-            Move it with ``move_to``, take it away with `Scene.remove`.
+            ``move_to`` moves it, and `Scene.remove` removes it.
         """
         if not isinstance(shape, (Box, Capsule)):
             raise TypeError(f"shape of an obstacle must be a Box or Capsule, not {type(shape).__name__}")
@@ -345,7 +353,7 @@ class Scene:
         return number in self._actors or self.character(number) is not None
 
     def _free_id(self, value):
-        """An id of before that nothing has now."""
+        """An old id that is free now."""
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
             raise TypeError(f"id must be an integer, not {type(value).__name__}")
         if not 0 <= value < self._next_id:
@@ -378,7 +386,7 @@ class Scene:
         return actor
 
     def _touch(self, actor):
-        """Note that an actor changed."""
+        """Record that an actor has changed."""
         if actor.body == "static":
             if self._editing:
                 self._dirty = True
@@ -387,7 +395,7 @@ class Scene:
 
     @property
     def journal(self):
-        """Listener ``listener(target, name, arguments)`` for changes and moves before they take effect. Settable."""
+        """``listener(target, name, arguments)``, called before changes and moves. Settable."""
         return self._journal
 
     @journal.setter
@@ -403,7 +411,7 @@ class Scene:
 
     @contextmanager
     def _quietly(self):
-        """What happens inside is part of a change that has been told."""
+        """Changes inside are part of a change that is reported already."""
         self._quiet += 1
         try:
             yield
@@ -421,10 +429,10 @@ class Scene:
 
     @contextmanager
     def edit(self):
-        """Make several changes one.
+        """Publish several changes as one.
 
-        ``with scene.edit(): ...``: until the block ends, moves and questions see the world as
-        it was before it; then all changes show at once and count as one in `timestamp`.
+        ``with scene.edit(): ...``: until the block ends, moves and queries see the snapshot from
+        before. Then all changes appear at once and count as one in `timestamp`.
         """
         with self.lock:
             self._tell(self, "edit")
@@ -441,14 +449,14 @@ class Scene:
                     self._timestamp += 1
 
     def _moving_bytes(self):
-        """Poses, layers and behaviors of moving actors and obstacles by id, but for proxies."""
+        """Poses, layers and behaviors of moving actors and obstacles by id, without proxies."""
         proxies = {id(c.proxy) for c in self.characters}
         kept = [a for a in self._actors.values() if a.body != "static" and id(a) not in proxies]
         rows = [saves.MOVING.pack(a.id, *a.position, *a.rotation, a.layer, int(a.behavior)) for a in kept]
         return saves.MOVING_HEAD.pack(len(rows)) + b"".join(rows)
 
     def _moving_found(self, rows):
-        """The actors of saved rows with what they shall be; ValueError when one is missing."""
+        """The actors of saved rows with their saved values; ValueError if one has been removed."""
         found = []
         for id, x, y, z, qx, qy, qz, qw, layer, behavior in rows:
             actor = self._actors.get(id)
@@ -460,7 +468,7 @@ class Scene:
         return found
 
     def _moving_put(self, found):
-        """Put actors to where `_moving_found` has them."""
+        """Apply the values of `_moving_found`."""
         if found:
             ids, places = np.array([a.id for a, *_ in found], np.int64), np.array([row[1] for row in found])
             turns = np.array([row[2] for row in found])
@@ -474,7 +482,7 @@ class Scene:
                 actor._changed()
 
     def move_actors(self, ids, positions, rotations=None):
-        """Put many actors elsewhere at once.
+        """Move many actors in one call.
 
         Parameters
         ----------
@@ -517,13 +525,13 @@ class Scene:
                     actor._changed()
 
     def shift_origin(self, offset):
-        """Move the origin of the coordinates to ``offset``; the world stays where it is.
+        """Move the origin of the coordinates to ``offset``; the scene itself stays in place.
 
         Parameters
         ----------
         offset : (3,) floats
-            The new origin in the old coordinates, metres; it is subtracted from the position
-            of every actor, obstacle and character. Controllers keep what they stand on.
+            The new origin in the old coordinates, metres; it is subtracted from the position of
+            every actor, obstacle and character. Controllers keep their platforms.
         """
         o = as_place(offset, "offset")
         with self.lock:
@@ -543,7 +551,7 @@ class Scene:
                     follower._shift_origin(o)
 
     def remove(self, actor):
-        """Take an actor out of the scene; characters that stand on it fall in their next move."""
+        """Remove an actor; characters that stand on it fall in their next move."""
         if not isinstance(actor, Actor):
             raise TypeError(f"actor must be an Actor, not {type(actor).__name__}")
         with self.lock:
@@ -556,7 +564,7 @@ class Scene:
 
     @property
     def actors(self):
-        """All actors, in the order of their ids; obstacles are not among them."""
+        """All actors, in the order of their ids; without obstacles."""
         return [a for a in list(self._actors.values()) if not a.is_obstacle]
 
     @property
@@ -566,7 +574,7 @@ class Scene:
 
     @property
     def characters(self):
-        """The living controllers of this scene, in the order of their making."""
+        """The living controllers of this scene, in the order of creation."""
         return list(self._characters.values())
 
     @property
@@ -575,26 +583,26 @@ class Scene:
         return list(self._crowds)
 
     def character(self, id):
-        """The living controller of that id, or None."""
+        """The living controller with that id, or None."""
         return self._characters.get(id)
 
     def actor(self, id):
-        """The actor or obstacle of that id, or None."""
+        """The actor or obstacle with that id, or None."""
         return self._actors.get(id)
 
     def items(self):
-        """All shapes in the world as they are now, or as they were before an edit; obstacles too."""
+        """All current shapes, or those before an edit; with obstacles."""
         if self._editing:
             return self._before
         return [a.placed for a in list(self._actors.values())]
 
     @property
     def triangle_count(self):
-        """Triangles of all meshes and heightfields placed in the scene, each placing counted."""
+        """Number of triangles of all placed meshes and heightfields."""
         return sum(a.shape.triangle_count for a in self.actors if hasattr(a.shape, "triangle_count"))
 
     def __reduce__(self):
-        # Characters are not in it: each takes its scene along, and pickle keeps them one.
+        # The state does not contain characters: each pickles its scene, and pickle shares it.
         with self.lock:
             records = [
                 (a.id, a.is_obstacle, a.shape, a.position, a.rotation, a.scale, a.body, a.layer, int(a.behavior),
@@ -610,10 +618,10 @@ class Scene:
         return f"<Scene: {len(self._actors)} actors>"
 
     def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None):
-        """First thing met by a shape that moves along a straight line.
+        """Return the first hit of a shape that moves along a straight line.
 
-        Boxes, hulls and planes are solid: a start inside gives distance 0 (RULES 7.6).
-        Triangles are met from their front, two-sided meshes from both sides.
+        Boxes, hulls and planes are solid: a start inside returns distance 0 (RULES 7.6). Triangles
+        are hit from their front, two-sided meshes from both sides.
 
         Parameters
         ----------
@@ -623,13 +631,13 @@ class Scene:
         direction : (3,) floats
             Any length but zero.
         distance : float
-            How far to look, metres, >= 0.
+            Length of the motion, metres, >= 0.
         rotation : (4,) floats
             Unit quaternion; a capsule's axis is its z.
         mask : int
             Layers to see.
         filter : callable, optional
-            ``filter(actor) -> bool``; actors for which it is false are passed over.
+            ``filter(actor) -> bool``; actors with a false result are skipped.
 
         Returns
         -------
@@ -641,10 +649,10 @@ class Scene:
         d = as_unit(direction, "direction")
         end = capsule_bounds(madd(p0, d, reach), madd(p1, d, reach), radius)
         groups = self._seen(box_union(capsule_bounds(p0, p1, radius), end), mask, filter)
-        # RULES 7.6: the rule of what lies behind the leading sphere is one of moves.
+        # RULES 7.6: the rule about triangles behind the leading sphere is for moves only.
         hit = cast(groups, capsule_cast(p0, p1, radius, d, reach, False, True), BODIES)
         if hit is None or not hit.base.overlapping:
-            # Solids count inside as well, where no triangle is near.
+            # Solids also count inside, far from their triangles.
             for g in groups:
                 if (g.item.kind == PLANE or g.item.closed) and group_overlaps(g, p0, p1, radius):
                     middle = scale(add(p0, p1), 0.5)
@@ -659,7 +667,7 @@ class Scene:
         return SceneHit(self, hit, reach)
 
     def overlap(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None):
-        """Actors that a shape touches; triangles count from both sides (RULES 7.6).
+        """Return the actors that a shape touches; triangles count from both sides (RULES 7.6).
 
         Parameters
         ----------
@@ -682,7 +690,7 @@ class Scene:
         return [self.actor(g.item.id) for g in groups if group_overlaps(g, p0, p1, radius)]
 
     def penetration(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None):
-        """Actors that a shape enters, and the shortest way out of each.
+        """Return the actors that a shape penetrates, with the shortest exit from each.
 
         Parameters
         ----------
@@ -712,7 +720,7 @@ class Scene:
 
 
 def _scene_again(records, next_id):
-    """A pickled or copied scene; its actors keep their ids and, to the bit, their places."""
+    """Return a pickled or copied scene; its actors keep their ids and, to the bit, their poses."""
     scene = Scene()
     for number, is_obstacle, *what in records:
         actor = (Obstacle if is_obstacle else Actor)(scene, *what)

@@ -7,9 +7,9 @@ from pycct.reference.hull import HullTables
 from pycct.reference.values import as_bool, as_float, as_not_negative, as_positive, as_table, as_unit, as_vec3
 from pycct.reference.vec import box_union, is_zero, lex, mul, neg, vmax, vmin
 
-# Half the side of the box that stands for an endless plane.
+# Half the side of the box that replaces an endless plane.
 ENDLESS = 1e30
-# No vertex of a mesh or heightfield may lie farther out, metres.
+# Largest coordinate of a vertex of a mesh or heightfield, metres.
 FARTHEST_VERTEX = 1e30
 
 
@@ -19,7 +19,7 @@ def _constant(name, doc):
 
 
 class Shape:
-    """Base of all shapes; not made directly."""
+    """Base class of all shapes; it has no instances of its own."""
 
     def __init__(self):
         if type(self) is Shape:
@@ -98,7 +98,7 @@ class Box(Shape):
 
 
 class Triangle(Shape):
-    """A single triangle, seen from the side where its corners run counter-clockwise.
+    """A single triangle, solid from the side where its corners run counter-clockwise.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class ConvexHull(Shape):
     points : (n, 3) array of floats
         Metres. The hull may have at most 255 vertices.
     solid : bool
-        Refuse points that all coincide, lie on one line or in one plane.
+        Raise ValueError for points that all coincide or lie in one line or plane.
     """
 
     def __init__(self, points, solid=False):
@@ -239,7 +239,7 @@ def _table(name, dtype, doc):
 
 
 def _smallest_first(a, b, c):
-    """The corners, turned so that the lexicographically smallest comes first."""
+    """The corners, rotated so that the lexicographically smallest comes first."""
     p = (a, b, c)
     first = 0
     if lex(p[1], p[first]) < 0:
@@ -257,15 +257,15 @@ class Mesh(Shape):
     vertices : (n, 3) array of floats
         Metres; copied.
     triangles : (m, 3) array of integers
-        Vertex indices, counter-clockwise seen from outside; copied. A triangle without
-        area is kept in the numbering but touches nothing.
+        Vertex indices, counter-clockwise seen from outside; copied. A triangle without area keeps
+        its index but touches nothing.
     two_sided : bool
-        Triangles are met from both sides; the default is from their front only.
+        Whether triangles are solid from both sides; the default is the front only.
     triangle_data : (m,) array of integers, optional
         One number per triangle (surface, material), returned in hits; 64 bits.
     triangle_mask : (m,) array of integers, optional
-        The layers each triangle is on, 32 bits; a character sees a triangle when its mask
-        meets the actor's layer and the triangle's (SWEEP 3.2).
+        Layers of each triangle, 32 bits. A character collides with a triangle if its mask shares a
+        bit with the actor's layer and with the triangle's (SWEEP 3.2).
     """
 
     def __init__(self, vertices, triangles, two_sided=False, triangle_data=None, triangle_mask=None):
@@ -297,8 +297,8 @@ class Mesh(Shape):
         self._bounds = (v[0], v[0])
         for p in v:
             self._bounds = box_union(self._bounds, (p, p))
-        # (number, corners, unit normal), the lexicographically smallest corner first: the
-        # order in which the user lists them then cannot change a bit of any result.
+        # (number, corners, unit normal), with the lexicographically smallest corner first. The
+        # user's order of corners therefore changes no bit of any result.
         self._faces = []
         for i, (a, b, c) in enumerate(indices.tolist()):
             p = _smallest_first(v[a], v[b], v[c])
@@ -316,12 +316,12 @@ class Mesh(Shape):
 
     @property
     def triangle_count(self):
-        """How many triangles the user gave."""
+        """Number of triangles of the input."""
         return len(self._triangles)
 
     @property
     def n_degenerate(self):
-        """How many of the given triangles have no area and touch nothing."""
+        """Number of triangles without area, which touch nothing."""
         return len(self._triangles) - len(self._faces)
 
     @property
@@ -336,13 +336,14 @@ class Mesh(Shape):
 class Heightfield(Shape):
     """A terrain over a grid of heights; local z points up.
 
-    Sample (i, j), in row i and column j, lies at ``(i * spacing[0], j * spacing[1],
-    heights[i, j])`` when ``row_axis`` is 'x', and at ``(j * spacing[0], i * spacing[1],
-    heights[i, j])`` when it is 'y'. Cell (i, j) lies between samples (i, j) and (i + 1, j + 1);
-    its number is ``i * (columns - 1) + j``, its triangles are ``2 * number`` and
-    ``2 * number + 1``. With diagonal 0 the cell is cut from (i, j) to (i + 1, j + 1) and the
-    first triangle is the one with sample (i + 1, j); with diagonal 1 it is cut from (i + 1, j)
-    to (i, j + 1) and the first triangle is the one with sample (i, j).
+    Sample (i, j), in row i and column j, is at ``(i * spacing[0], j * spacing[1], heights[i, j])``
+    if
+    ``row_axis`` is 'x', and at ``(j * spacing[0], i * spacing[1], heights[i, j])`` if it is 'y'.
+    Cell (i, j) is between the samples (i, j) and (i + 1, j + 1). Its number is ``i * (columns - 1)
+    + j``, and its triangles are ``2 * number`` and ``2 * number + 1``. With diagonal 0 the cell is
+    cut from (i, j) to (i + 1, j + 1), and the first triangle is the one with sample (i + 1, j).
+    With diagonal 1 it is cut from (i + 1, j) to (i, j + 1), and the first triangle is the one with
+    sample (i, j).
 
     Parameters
     ----------
@@ -351,13 +352,13 @@ class Heightfield(Shape):
     spacing : float or (2,) floats
         Distance of the samples along x and along y, metres, > 0.
     row_axis : {'x', 'y'}
-        Along which axis rows follow one another.
+        Axis along which the rows follow one another.
     diagonal : {0, 1} or (rows - 1, columns - 1) array of those
-        How cells are cut.
+        Diagonal of each cell.
     holes : (rows - 1, columns - 1) array of bool, optional
         Cells without triangles; the numbering does not change.
     two_sided : bool
-        Triangles are met from both sides.
+        Whether triangles are solid from both sides.
     triangle_data, triangle_mask : (2 * cells,) arrays of integers, optional
         As for `Mesh`.
     """

@@ -1,14 +1,12 @@
 """Time of impact of spheres and capsules: linear and quadratic equations, no iteration (RULES 3).
 
-A capsule is given by its sphere centres p0, p1 and its radius; it moves along the
-unit vector ``dir``. Times are distances along ``dir``; ``NO_HIT`` says that nothing
-is touched within ``limit``.
+A capsule is given by its sphere centres p0, p1 and its radius. It moves along the unit vector
+``dir``. Times are distances along ``dir``; ``NO_HIT`` means no contact within ``limit``.
 
-The positions at which a capsule touches a triangle form the triangle swept along
-the capsule's axis (a prism) grown by the radius; so a capsule's time of impact is
-that of a sphere, standing at the capsule's first centre, against the prism's
-faces, edges and vertices (SWEEP 4.2 to 4.4 move only one point of the axis and
-miss contacts).
+The positions at which a capsule touches a triangle form the triangle swept along the capsule's axis
+(a prism), inflated by the radius. A capsule's time of impact is therefore that of a sphere at the
+capsule's first centre against the prism's faces, edges and vertices (SWEEP 4.2 to 4.4 move only one
+point of the axis and miss contacts).
 """
 
 from math import sqrt
@@ -35,29 +33,30 @@ from pycct.reference.vec import (
 )
 
 NO_HIT = 1e300
-# A pass by that dips less than half of this times the radius below the surface is
-# no hit: rolling exactly along an edge must not stop at every rounding error.
+# A motion that passes less than half of this times the radius below the surface is no hit: rolling
+# exactly along an edge must not stop at every rounding error.
 GRAZE = 1e-12
 # Squared sine below which a motion is parallel to a segment: within 1e-9 (RULES 3).
 PARALLEL2 = 1e-18
-# Overlaps no deeper than these shares of the radius and of the coordinates are touches.
+# Overlaps up to these shares of the radius and of the coordinates are touches.
 TOUCH = 1e-9
 ROUNDING = 1e-15
-# Squared sine below which the plain cross product of two edges has lost too many digits.
+# Squared sine below which the cross product of two edges has lost too many digits.
 NARROW2 = 1e-6
-# Over a face at a slope below this, a sphere can slip past an edge within GRAZE, or
-# within the rounding of a far start, and still sink into what lies behind it.
+# Over a face at a smaller slope, a sphere can pass an edge within GRAZE, or within the rounding of
+# a distant start, and still sink into the surface behind it.
 SHALLOW = 1e-3
 
-# A candidate is a triangle touched no later than this (times max(1, distance))
-# after the first one of its shape (RULES 3).
+# A candidate is a triangle touched at most this (times max(1, distance)) after the first one of its
+# shape (RULES 3).
 CANDIDATE_WINDOW = 1e-3
 # 'Equal' facings and distances among candidates, 'parallel', 'in its plane' (RULES 3).
 TIE = 1e-9
-# How far behind the leading sphere's surface a triangle is still seen when the axis
-# is parallel to the motion (RULES 3).
+# Distance behind the leading sphere's surface up to which triangles count if the axis is parallel
+# to the motion (RULES 3).
 TRAILING_SLACK = 0.002
-# Shorter than this, closest points give no direction: the triangle's normal serves (RULES 3).
+# Below this distance, closest points define no direction, and the triangle's normal is used (RULES
+# 3).
 SHORTEST_NORMAL = 1e-3
 
 
@@ -69,16 +68,16 @@ class Face(NamedTuple):
     c: tuple
     n: tuple  # unit normal
     d: float  # dot(n, a)
-    source: int  # its number in the mesh as the user gave it, -1: none
+    source: int  # the user's index in the mesh, -1: none
 
 
 class SweepHit(NamedTuple):
-    """What a sweep found."""
+    """Result of a sweep."""
 
-    distance: float  # along the direction; 0 when overlapping
-    overlapping: bool  # already closer than the radius at the start
-    normal: tuple  # unit, out of what was hit; against the direction when overlapping
-    point: tuple  # on what was hit
+    distance: float  # along the direction; 0 for an overlap
+    overlapping: bool  # closer than the radius at the start
+    normal: tuple  # unit, out of the shape; against the direction for an overlap
+    point: tuple  # on the surface of the shape
     face: Face | None
 
 
@@ -92,23 +91,26 @@ class CapsuleCast(NamedTuple):
     limit: float  # longest distance of interest
     lead: float  # dot(leading sphere's centre, dir)
     parallel: bool  # the axis is parallel to the motion, or has no length
-    trailing_rule: bool  # ignore what lies behind the leading sphere (moves yes, queries no)
-    culls: bool  # ignore triangles whose normal goes along with the motion ...
-    culls_parallel: bool  # ... or is at right angles to it (RULES 9 row 8)
-    inside: float  # an axis nearer than this overlaps: the radius, less rounding
-    # For Rules.FIX_BACK_FACES. Not None: overlaps with one-sided triangles from behind are
-    # passed over, and the set tells of it: "overlap", or "back" where a culled triangle is overlapped.
+    trailing_rule: bool  # ignore triangles behind the leading sphere (moves yes, queries no)
+    culls: bool  # ignore triangles whose normal points along the motion
+    culls_parallel: bool  # also those perpendicular to the motion (RULES 9 row 8)
+    inside: float  # a nearer axis overlaps: the radius, minus rounding
+    # For Rules.FIX_BACK_FACES. Not None: overlaps with one-sided triangles from behind are ignored,
+    # and the set records them: "overlap", or "back" for an overlap with a culled triangle.
     passed: set | None = None
-    passing: bool = False  # all overlaps are passed over
+    passing: bool = False  # ignore all overlaps
 
 
 def inside_radius(p0, p1, radius):
-    """The distance below which an axis overlaps: exact touch does not, whatever rounding makes of it (RULES 3, 5)."""
+    """The distance below which an axis overlaps.
+
+    Exact touch does not, despite rounding (RULES 3, 5).
+    """
     return f_max(0.0, radius * (1.0 - TOUCH) - ROUNDING * f_max(max_abs(p0), max_abs(p1)))
 
 
 def capsule_cast(p0, p1, radius, direction, limit, trailing_rule, culls):
-    """A capsule in motion; says whether its axis is parallel to it (RULES 3)."""
+    """A moving capsule, with the test whether its axis is parallel to the motion (RULES 3)."""
     axis = sub(p1, p0)
     axis2 = len2(axis)
     lead = f_max(dot(p0, direction), dot(p1, direction))
@@ -121,11 +123,11 @@ def capsule_cast(p0, p1, radius, direction, limit, trailing_rule, culls):
 
 
 def sphere_point(centre, direction, radius, p, limit):
-    """Sphere against a point. One that starts inside gets 0 where it moves further in, else NO_HIT.
+    """Sphere against a point. A start inside returns 0 if it moves further in, else NO_HIT.
 
-    The equation is solved about the point of closest approach, where its terms are no
-    larger than the radius: far starts cost no digits. (SWEEP 4.3.5 falls back to the
-    later root, the time at which an overlap ends: RULES 9.)
+    The equation is solved about the point of closest approach, where its terms are no larger than
+    the radius, so distant starts cost no digits. (SWEEP 4.3.5 falls back to the later root, the
+    time at which an overlap ends: RULES 9.)
     """
     m = sub(centre, p)
     nearest = -dot(m, direction)
@@ -173,8 +175,8 @@ def sphere_segment(centre, direction, radius, a, b, limit):
         t = t / (nearest * k + sqrt(disc * k))
         if t > limit:
             return NO_HIT
-    # Where along the segment the endless cylinder is entered. Beyond an end only
-    # the sphere about that end can be met first.
+    # Position on the segment where the endless cylinder is entered. Beyond an end only the sphere
+    # about that end can be hit first.
     s = me + de * t
     if s < 0.0:
         u = sphere_point(centre, direction, radius, a, limit)
@@ -188,13 +190,13 @@ def sphere_segment(centre, direction, radius, a, b, limit):
         return t
     if u < NO_HIT or s * de <= 0.0:
         return u
-    # The end was passed within GRAZE; the motion may still sink into the cylinder.
+    # The motion passed the end within GRAZE and may still sink into the cylinder.
     s = s / de
     return s if t < s < nearest and s <= limit else NO_HIT
 
 
 def _entry(x, rate, high):
-    """Time from which on x, growing by rate, lies in [0, high]; NO_HIT: never."""
+    """Time from which on x, growing by rate, is in [0, high]; NO_HIT: never."""
     if x < 0.0:
         return -x / rate if rate > 0.0 else NO_HIT
     if x > high:
@@ -203,14 +205,17 @@ def _entry(x, rate, high):
 
 
 def _exit(x, rate, high):
-    """Time after which x, growing by rate, lies in [0, high] no more."""
+    """Time after which x, growing by rate, is not in [0, high] any more."""
     if rate > 0.0:
         return (high - x) / rate
     return -x / rate if rate < 0.0 else NO_HIT
 
 
 def _face_entry(direction, t, x, y, z):
-    """Time until a point is over a triangle whose edges it lies x, y, z on the inner side of; else NO_HIT."""
+    """Time until a point is over a triangle; NO_HIT: never.
+
+    x, y, z: distance of the point inside of its edges, times their lengths.
+    """
     dx = dot(cross(sub(t.b, t.a), direction), t.n)
     dy = dot(cross(sub(t.c, t.b), direction), t.n)
     dz = dot(cross(sub(t.a, t.c), direction), t.n)
@@ -221,10 +226,10 @@ def _face_entry(direction, t, x, y, z):
 
 
 def _sphere_face(centre, direction, radius, t, h, nd, limit):
-    """Sphere against the front of a triangle's inside; h: height of the centre over its plane, nd = dot(n, dir).
+    """Sphere against the front of a triangle's inside; h: height of the centre, nd = dot(n, dir).
 
-    Where it sinks below the plane beside the face and slips over it within SHALLOW,
-    the time is that of coming over the face: the edges give the exact one, if any.
+    If the sphere sinks below the plane beside the face and slips over it within SHALLOW, the time
+    is that of reaching the face; the edges return the exact time, if any.
     """
     if nd >= 0.0 or h < 0.0:
         return NO_HIT
@@ -264,7 +269,7 @@ def _sphere_parallelogram(centre, direction, radius, corner, e, axis, limit):
     if m2 <= PARALLEL2 * whole2 or m2 == 0.0:
         return NO_HIT
     if m2 < NARROW2 * whole2:
-        # Exactly across e, however narrow the face.
+        # Exactly perpendicular to e, however narrow the face.
         m = cross(e, madd(axis, e, -dot(axis, e) / e2))
         m2 = len2(m)
     size = sqrt(m2)
@@ -290,7 +295,7 @@ def _sphere_parallelogram(centre, direction, radius, corner, e, axis, limit):
         return time
     if abs(nd) > SHALLOW:
         return NO_HIT
-    # As over a triangle, see _sphere_face.
+    # As for a triangle, see _sphere_face.
     dx = dot(cross(direction, axis), m)
     dy = dot(cross(direction, e), m)
     late = f_max(_entry(x, dx, m2), _entry(y, dy, m2))
@@ -322,14 +327,14 @@ def capsule_triangle_time(p0, p1, radius, direction, t, limit):
     h0 = dot(sub(p0, t.a), t.n)
     h1 = dot(sub(p1, t.a), t.n)
     low = f_min(h0, h1)
-    # Nothing of the triangle can be touched before its plane is.
+    # The triangle cannot be touched before its plane.
     if low >= radius:
         if nd >= 0.0 or low - radius > -nd * limit:
             return NO_HIT
     elif f_max(h0, h1) <= -radius and nd <= 0.0:
         return NO_HIT
     if axis2 <= 0.0 or len2(cross(axis, direction)) <= PARALLEL2 * axis2:
-        # The leading end sphere passes wherever the rest follows.
+        # The leading end sphere passes every point that the rest passes.
         if dot(axis, direction) > 0.0:
             lead, h = p1, h1
         else:
@@ -346,7 +351,7 @@ def capsule_triangle_time(p0, p1, radius, direction, t, limit):
         lower, h_lower, upper, h_upper = p1, h1, p0, h0
     best = _sphere_face(lower, direction, radius, t, h_lower, nd, limit)
     if best < NO_HIT and low >= radius and best <= (low - radius) / -nd:
-        return best  # met where the plane is met: nothing can come earlier
+        return best  # hit at the plane: no earlier contact is possible
     time = _sphere_face(upper, direction, radius, t, h_upper, nd, f_min(best, limit))
     if time < best:
         best = time
@@ -369,14 +374,17 @@ def capsule_triangle_time(p0, p1, radius, direction, t, limit):
 
 
 def _away(near, direction):
-    """Unit vector from the second closest point to the first, however near; -direction where they meet."""
+    """Unit vector from the second closest point to the first; -direction if both are equal."""
     if near.dist2 <= 0.0:
         return neg(direction)
     return scale(sub(near.on_a, near.on_b), 1.0 / sqrt(near.dist2))
 
 
 def _sphere_box_face(centre, direction, radius, half, i, limit):
-    """Sphere against the inside of the face across axis i that the motion goes to; as _sphere_face."""
+    """Sphere against the inside of the face across axis i that faces the motion.
+
+    As _sphere_face.
+    """
     j = (i + 1) % 3
     k = (i + 2) % 3
     nd = abs(direction[i])
@@ -404,9 +412,9 @@ def _sphere_box_face(centre, direction, radius, half, i, limit):
 
 
 def _capsule_box_time(p0, p1, radius, direction, half, limit):
-    """In the frame of the box, the capsule outside of it."""
-    # The box cannot be touched before each of the planes that it shows to the
-    # motion is; where the last of them is met inside its face, that is the answer.
+    """In the frame of the box, with the capsule outside of it."""
+    # The box cannot be touched before each of the planes that face the motion. If the last of them
+    # is hit inside its face, that is the result.
     latest = 0.0
     face = -1
     for i in range(3):
@@ -436,7 +444,7 @@ def _capsule_box_time(p0, p1, radius, direction, half, limit):
         c = madd(c, direction, latest)
         if abs(c[j]) <= half[j] and abs(c[k]) <= half[k]:
             return latest
-        # A level axis meets the face with all of its length.
+        # An axis parallel to the face hits it with its whole length.
         if p0[face] == p1[face]:
             c = madd(p1, direction, latest)
             if abs(c[j]) <= half[j] and abs(c[k]) <= half[k]:
@@ -450,7 +458,7 @@ def _capsule_box_time(p0, p1, radius, direction, half, limit):
             q[i] = -half[i]
             q[j] = half[j] if signs & 1 else -half[j]
             q[k] = half[k] if signs & 2 else -half[k]
-            # An edge between two faces that look away is met last.
+            # An edge between two faces that look away is hit last.
             if (
                 (direction[j] > 0.0) == (q[j] > 0.0)
                 and direction[j] != 0.0
@@ -507,7 +515,7 @@ def flipped(t):
 
 
 def _overlaps(q, t):
-    """Whether the capsule overlaps a triangle where it stands."""
+    """Whether the capsule overlaps a triangle at its start."""
     h0 = dot(t.n, q.p0) - t.d
     h1 = dot(t.n, q.p1) - t.d
     if f_min(h0, h1) >= q.inside or f_max(h0, h1) <= -q.inside:
@@ -516,16 +524,16 @@ def _overlaps(q, t):
 
 
 def _behind(q, t, near):
-    """Whether what is nearest to the triangle, or else the centre, is behind it."""
+    """Whether the nearest point of the capsule, or else its centre, is behind the triangle."""
     p = near.on_a if near.dist2 > 0.0 else scale(add(q.p0, q.p1), 0.5)
     return dot(t.n, p) - t.d < 0.0
 
 
 def cast_triangles(q, faces, two_sided, skip_overlaps):
-    """The triangles of one shape (RULES 3): SweepHit or None.
+    """Cast against the triangles of one shape (RULES 3): SweepHit or None.
 
-    The distance is that of the first triangle met; the one that gives the normal is,
-    among all met nearly as early, the one that faces the motion most.
+    The distance is that of the first triangle. Among all triangles that are hit almost as early,
+    the one most opposed to the motion decides the normal.
     """
     touched = []  # (distance, facing, face)
     overlapping = False
@@ -547,13 +555,13 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
         h0 = dot(t.n, q.p0) - t.d
         h1 = dot(t.n, q.p1) - t.d
         low = f_min(h0, h1)
-        # Before the plane is reached nothing can be touched; the margin keeps
-        # rounding of this test out of the answer.
+        # No contact is possible before the plane is reached; the margin keeps rounding of this test
+        # out of the result.
         if low - q.radius > -nd * q.limit + 1e-9 * (q.radius + q.limit):
             continue
         if f_max(h0, h1) < -q.radius * (1.0 + 1e-9) and nd <= 0.0:
             continue
-        # RULES 3: in a motion along the axis, what lies behind the leading sphere is not seen.
+        # RULES 3: in a motion along the axis, triangles behind the leading sphere do not count.
         if q.parallel and q.trailing_rule:
             front = f_max(dot(t.a, q.dir), f_max(dot(t.b, q.dir), dot(t.c, q.dir)))
             if front < q.lead - (q.radius + TRAILING_SLACK):
@@ -564,11 +572,11 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
             if near.dist2 < q.inside * q.inside:
                 if skip_overlaps:
                     continue
-                # FIX_BACK_FACES: one-sided triangles do not hold who comes from behind.
+                # FIX_BACK_FACES: one-sided triangles do not stop a character from behind.
                 if q.passed is not None and not two_sided and (q.passing or _behind(q, t, near)):
                     q.passed.add("overlap")
                     continue
-                # Where something overlaps a touch at distance 0 does not count, whichever was seen first.
+                # If a triangle overlaps, a touch at distance 0 does not count, in any order.
                 if not overlapping:
                     touched.clear()
                 overlapping = True
@@ -576,7 +584,7 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
                 continue
         if overlapping:
             continue
-        # RULES 2: with motion and axis both in its plane, a triangle is not met at all.
+        # RULES 2: a triangle whose plane contains motion and axis is not hit.
         if abs(nd) <= TIE:
             axis = unit(sub(q.p1, q.p0))
             if not is_zero(axis) and abs(dot(t.n, axis)) <= TIE:
@@ -590,8 +598,8 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
     if not overlapping:
         first = min(distance for distance, _, _ in touched)
         touched = [c for c in touched if c[0] <= first + CANDIDATE_WINDOW * f_max(1.0, c[0])]
-    # Three rounds, so that the order of the triangles does not matter: most opposed,
-    # then nearest, then the first by its vertices, of twins by its number.
+    # Three rounds, so that the order of the triangles does not matter: most opposed, then nearest,
+    # then the first by its vertices, for twins by its number.
     best_facing = max(facing for _, facing, _ in touched)
     touched = [c for c in touched if c[1] >= best_facing - TIE]
     best_distance = min(distance for distance, _, _ in touched)

@@ -1,4 +1,4 @@
-"""From Python values to floats and tuples, with errors that name the argument."""
+"""Conversion of Python arguments to floats and tuples. Errors name the argument."""
 
 from math import sqrt
 
@@ -6,10 +6,9 @@ import numpy as np
 
 from pycct.reference.vec import length, max_abs
 
-# How far a quaternion's length may be from 1 and still be taken for one.
+# Largest deviation of a quaternion's length from 1.
 NEAR_UNIT = 1e-3
-# A coordinate in a scene may not be larger than this, metres: beyond it, float64
-# itself resolves no better than a millimetre.
+# Largest coordinate of a scene, metres. Beyond it, float64 resolves no better than a millimetre.
 FARTHEST = 1e12
 
 
@@ -30,10 +29,10 @@ def short(value):
 
 
 def as_float(value, name):
-    """A finite float."""
+    """Return a finite float."""
     if isinstance(value, (str, bytes, bytearray, complex, np.complexfloating)):
         raise TypeError(f"{name} must be a number, not {type(value).__name__}")
-    # Older NumPy makes a number of an array that has one, with no more than a warning.
+    # Older NumPy converts a one-element array to a number with only a warning.
     if isinstance(value, np.ndarray) and value.ndim > 0:
         raise TypeError(f"{name} must be a number, not an array of shape {value.shape}")
     try:
@@ -48,7 +47,7 @@ def as_float(value, name):
 
 
 def as_positive(value, name):
-    """A finite float > 0."""
+    """Return a finite float > 0."""
     x = as_float(value, name)
     if not x > 0.0:
         raise ValueError(f"{name} must be > 0, got {x}")
@@ -56,7 +55,7 @@ def as_positive(value, name):
 
 
 def as_not_negative(value, name):
-    """A finite float >= 0."""
+    """Return a finite float >= 0."""
     x = as_float(value, name)
     if not x >= 0.0:
         raise ValueError(f"{name} must be >= 0, got {x}")
@@ -76,12 +75,12 @@ def _as_numbers(value, name, n, what):
 
 
 def as_vec3(value, name):
-    """Three finite floats."""
+    """Return three finite floats."""
     return _as_numbers(value, name, 3, "three numbers")
 
 
 def as_place(value, name):
-    """A position within the farthest allowed distance."""
+    """Return a position within FARTHEST of the origin."""
     v = as_vec3(value, name)
     if max_abs(v) > FARTHEST:
         raise ValueError(f"{name} must lie within {FARTHEST:g} m of the origin, got {v}")
@@ -89,7 +88,7 @@ def as_place(value, name):
 
 
 def as_unit(value, name):
-    """A unit vector from one of any length but zero."""
+    """Return the unit vector of a vector of any length but zero."""
     v = as_vec3(value, name)
     m = max_abs(v)
     if m == 0.0:
@@ -97,14 +96,14 @@ def as_unit(value, name):
     # Scaled first, so that huge and tiny vectors keep their direction.
     v = (v[0] / m, v[1] / m, v[2] / m)
     m = length(v)
-    # A vector that is a unit vector already keeps its bits.
+    # A unit vector keeps its bits.
     if m != 1.0:
         v = (v[0] / m, v[1] / m, v[2] / m)
     return v
 
 
 def as_quat(value, name):
-    """A unit quaternion (x, y, z, w), normalised when nearly one."""
+    """Return a unit quaternion (x, y, z, w), normalised if its length is within NEAR_UNIT of 1."""
     x, y, z, w = _as_numbers(value, name, 4, "a quaternion (x, y, z, w)")
     m = sqrt(x * x + y * y + z * z + w * w)
     if not 1.0 - NEAR_UNIT <= m <= 1.0 + NEAR_UNIT:
@@ -115,14 +114,14 @@ def as_quat(value, name):
 
 
 def as_bool(value, name):
-    """True or False, NumPy's too."""
+    """Return True or False; NumPy's values are accepted."""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     raise TypeError(f"{name} must be True or False, not {value!r}")
 
 
 def as_bits(value, name):
-    """A set of 32 bits."""
+    """Return a set of 32 bits."""
     try:
         bits = int(value)
         if bits != value:
@@ -135,7 +134,7 @@ def as_bits(value, name):
 
 
 def as_mode(value, enum, name):
-    """A member of an enum, by itself or by name."""
+    """Return a member of an enum, given as member or by name."""
     if isinstance(value, enum):
         return value
     names = sorted(m.value for m in enum)
@@ -145,9 +144,9 @@ def as_mode(value, enum, name):
 
 
 def as_table(value, name, columns):
-    """A fresh (n, columns) float64 array of finite numbers, n >= 1."""
+    """Return a fresh (n, columns) float64 array of finite numbers, n >= 1."""
     try:
-        # A complex array would lose its imaginary part with no more than a warning.
+        # A complex array would lose its imaginary part with only a warning.
         if np.iscomplexobj(value):
             raise TypeError
         array = np.array(value, dtype=np.float64, order="C", copy=True)
@@ -167,7 +166,7 @@ def as_table(value, name, columns):
 
 
 def as_callback(value, name):
-    """A callable or None."""
+    """Return a callable or None."""
     if value is not None and not callable(value):
         raise TypeError(f"{name} must be callable or None, not {type(value).__name__}")
     return value

@@ -1,8 +1,8 @@
 """Vectors as tuples, quaternions (x, y, z, w), boxes (lo, hi).
 
-Every sum is written in one fixed order (x, then y, then z): the compiled package
-does the same arithmetic in the same order, and the two are compared bit for bit.
-So there is no sum(), no hypot, no power, and no minimum but the two below.
+Every sum has one fixed order (x, then y, then z), because the compiled package does the same
+arithmetic in the same order, and tests compare both bit for bit. The module therefore uses no
+sum(), hypot or power, and only the two minimum and maximum functions below.
 """
 
 from math import sqrt
@@ -21,7 +21,7 @@ def f_max(a, b):
 
 
 def f_clamp(x, lo, hi):
-    """The number, kept between lo and hi."""
+    """The number, clamped to lo and hi."""
     return lo if x < lo else (hi if x > hi else x)
 
 
@@ -99,12 +99,12 @@ def along(a, axis):
 
 
 def reject(a, axis):
-    """Part of a at right angles to the unit vector axis."""
+    """Part of a perpendicular to the unit vector axis."""
     return sub(a, along(a, axis))
 
 
 def across(axis):
-    """A unit vector at right angles to axis: from the coordinate axis most across it."""
+    """A unit vector perpendicular to axis, from the coordinate axis most perpendicular to it."""
     x, y, z = vabs(axis)
     if x <= y and x <= z:
         u = (0.0, axis[2], -axis[1])
@@ -137,12 +137,12 @@ def max_abs(a):
 
 
 def is_zero(a):
-    """True when every component is exactly zero."""
+    """True if every component is exactly zero."""
     return a[0] == 0.0 and a[1] == 0.0 and a[2] == 0.0
 
 
 def is_finite(a):
-    """True when no component is infinite or NaN."""
+    """True if every component is finite."""
     # x - x is 0 for a finite number and NaN otherwise.
     return a[0] - a[0] == 0.0 and a[1] - a[1] == 0.0 and a[2] - a[2] == 0.0
 
@@ -153,19 +153,19 @@ def lex(a, b):
 
 
 def q_rotate(q, v):
-    """The vector turned by the unit quaternion q."""
+    """The vector rotated by the unit quaternion q."""
     u = (q[0], q[1], q[2])
     t = scale(cross(u, v), 2.0)
     return add(madd(v, t, q[3]), cross(u, t))
 
 
 def q_conj(q):
-    """The rotation back."""
+    """The inverse rotation."""
     return (-q[0], -q[1], -q[2], q[3])
 
 
 def q_unrotate(q, v):
-    """The vector turned back by the unit quaternion q."""
+    """The vector rotated by the inverse of the unit quaternion q."""
     return q_rotate(q_conj(q), v)
 
 
@@ -180,12 +180,12 @@ def q_mul(a, b):
 
 
 def q_is_identity(q):
-    """True when q turns nothing."""
+    """True if q is the identity."""
     return q[0] == 0.0 and q[1] == 0.0 and q[2] == 0.0
 
 
 def q_matrix(q):
-    """Three rows: the matrix that turns column vectors as q does."""
+    """Three rows: the rotation matrix of q for column vectors."""
     x, y, z, w = q
     return (
         (1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)),
@@ -214,13 +214,13 @@ def box_union(a, b):
 
 
 def box_grow(a, k):
-    """The box, k larger on every side."""
+    """The box grown by k on every side."""
     lo, hi = a
     return ((lo[0] - k, lo[1] - k, lo[2] - k), (hi[0] + k, hi[1] + k, hi[2] + k))
 
 
 def box_overlap(a, b):
-    """True when the boxes share a point (touching counts)."""
+    """True if the boxes share a point (touching counts)."""
     (al, ah), (bl, bh) = a, b
     return (
         al[0] <= bh[0] and bl[0] <= ah[0]
@@ -230,7 +230,7 @@ def box_overlap(a, b):
 
 
 def box_inside(inner, outer):
-    """True when no part of the inner box sticks out of the outer one."""
+    """True if the outer box contains the whole inner box."""
     (il, ih), (ol, oh) = inner, outer
     return (
         il[0] >= ol[0] and ih[0] <= oh[0]

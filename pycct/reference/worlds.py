@@ -1,4 +1,4 @@
-"""Many scenes that a crowd's members live in. Twin of `pycct.scene.worlds`."""
+"""Many scenes for the members of one crowd. Twin of `pycct.scene.worlds`."""
 
 import copy
 

@@ -52,7 +52,7 @@ cdef extern from * nogil:
         int turns = 0;
         while (pycct_exchange(lock, 1)) {
             pycct_pause();
-            /* Whoever holds it may have lost its core. */
+            /* The holder may have lost its core. */
             if (++turns > 100) { pycct_yield(); turns = 0; }
         }
     }
@@ -62,9 +62,9 @@ cdef extern from * nogil:
     long atomic_load "pycct_load"(long* p) noexcept
     void atomic_store "pycct_store"(long* p, long x) noexcept
     long atomic_exchange "pycct_exchange"(long* p, long x) noexcept
-    # True: it was ``old`` and is ``new`` now.
+    # Compare and swap: True if the value was ``old`` and is now ``new``.
     bint atomic_swap "pycct_swap"(long* p, long old, long new) noexcept
-    # What it was before.
+    # Returns the value before the addition.
     long long atomic_add "pycct_add"(long long* p, long long x) noexcept
     long long atomic_load64 "pycct_load64"(long long* p) noexcept
     void atomic_store64 "pycct_store64"(long long* p, long long x) noexcept

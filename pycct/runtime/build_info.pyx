@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""How the compiled modules were built: what the compiler knew, as Python values."""
+"""Build of the compiled modules: compiler, instruction set, sanitizer and bounds checks."""
 from pycct.runtime.abi cimport ABI_VERSION as _ABI_VERSION
 
 cdef extern from *:
@@ -50,7 +50,7 @@ cdef extern from *:
         #define PYCCT_SANITIZED 0
     #endif
 
-    #ifndef PYCCT_CHECKS        /* setup.py says so with PYCCT_DEBUG=1 */
+    #ifndef PYCCT_CHECKS        /* setup.py defines it with PYCCT_DEBUG=1 */
         #define PYCCT_CHECKS 0
     #endif
     """
@@ -63,5 +63,5 @@ ABI_VERSION = <int>_ABI_VERSION
 COMPILER = PYCCT_COMPILER.decode("ascii", "replace")
 INSTRUCTION_SET = PYCCT_INSTRUCTIONS.decode("ascii")
 SANITIZED = bool(PYCCT_SANITIZED)
-# Every index is checked against its bounds.
+# True if every index is checked against its bounds.
 CHECKS_BOUNDS = bool(PYCCT_CHECKS)

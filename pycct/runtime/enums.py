@@ -1,10 +1,10 @@
-"""Flags and modes that users name."""
+"""Public flags and modes."""
 
 from enum import Enum, IntFlag
 
 
 class CollisionFlags(IntFlag):
-    """Where a move collided (MOVE 1.3)."""
+    """Directions in which a move collided (MOVE 1.3)."""
 
     NONE = 0
     SIDES = 1
@@ -13,7 +13,7 @@ class CollisionFlags(IntFlag):
 
 
 class Behavior(IntFlag):
-    """What a character may do on an actor, obstacle or other character (RULES 7.3)."""
+    """Riding and sliding on an actor, obstacle or other character (RULES 7.3)."""
 
     NONE = 0
     CAN_RIDE = 1
@@ -22,39 +22,42 @@ class Behavior(IntFlag):
 
 
 class Rules(IntFlag):
-    """Where the rule sets differ: one bit a row of RULES 9, then one bit a fix.
+    """Differences between the rule sets: one bit for each row of RULES 9, and one for each fix.
 
-    ``PHYSX`` has none, ``DOCUMENT`` every row, ``ROBUST`` every fix. What the fixes change, and
-    the report (R04, ...) that each answers:
+    ``PHYSX`` has no bits, ``DOCUMENT`` every row, ``ROBUST`` every fix. Each fix, and the report
+    (R04, ...) that it answers:
 
     FIX_BACK_FACES
-        R04. One-sided triangles let pass who comes from behind, but hold him fast on the way back: an
-        overlap with a triangle from behind, or while passing through from there, is no obstacle.
+        R04. A character passes one-sided triangles from behind, but they stop it on the way back.
+        With the fix, an overlap from behind, or while passing from behind, is no obstacle.
     FIX_OVERHANGS
-        R13. A normal that faces down, if only by rounding, is 'too steep' too for a triangle met
-        aside: nothing higher than the step offset is climbed in constrained mode.
+        R13. With the fix, a triangle met aside is also too steep if its normal faces down, even by
+        rounding. In constrained mode, the character climbs nothing higher than the step offset.
     FIX_LOWER_STEP
-        R18. The way up by the step offset lifts the head into lintels: where what stops the side pass
-        is out of the way of a lower capsule, eighths of the step are tried and what gets farthest counts.
+        R18. The UP pass lifts the head into lintels. With the fix, if a lower capsule would pass
+        the obstacle of the side pass, the move tries eighths of the step and keeps the farthest
+        one.
     FIX_STEEP_ASIDE
-        R20. A too steep triangle met aside that lifts the character is non-walkable also when the way
-        down meets nothing.
+        R20. With the fix, a too steep triangle met aside that lifts the character is non-walkable
+        even if the DOWN pass meets nothing.
     FIX_MOVING_SLOPES
-        R22. Slopes of kinematic and dynamic bodies are judged as static ones are.
+        R22. With the fix, the slope limit applies to kinematic and dynamic bodies as to static
+        ones.
     FIX_STEP_IS_NO_JUMP
-        R35. The UP flag tells of real motion upwards, not of the way up by the step offset.
+        R35. With the fix, the UP flag reports upward displacements only, not the lift by the step
+        offset.
     FIX_KEEP_RIDE
-        R38, R40. Who stood on a moving thing, or does not move at all, goes on standing there while the
-        gap stays within twice the contact offset.
+        R38, R40. With the fix, a character keeps its moving platform, or its ground without a
+        motion, while the gap is at most twice the contact offset.
     FIX_KINEMATIC_RECOVERY
-        R38. Kinematic bodies push out whoever a move leaves inside them, also where no pass began inside:
-        ``state.overlap`` then tells of a crush.
+        R38. With the fix, recovery also moves a character out of kinematic bodies in which no pass
+        started. ``state.overlap`` then reports a crush.
     FIX_ALMOST_LEVEL
-        R20, R32. With an oblique up direction a level displacement rises by rounding, and would count as a
-        jump: a rise of less than a millionth is none.
+        R20, R32. With an oblique up direction, rounding can turn a level displacement into a jump.
+        With the fix, a rise of less than a millionth of the displacement is no jump.
     FIX_STEEP_CLIMB
-        R20. A steep slope of small triangles is climbed as if each were a step: the step offset is counted
-        from where the character last stood on something walkable.
+        R20. A character climbs a steep slope of small triangles as a series of steps. With the fix,
+        the step offset counts from the last walkable ground.
     """
 
     PHYSX = 0
@@ -86,14 +89,14 @@ class Rules(IntFlag):
 
 
 class ClimbingMode(Enum):
-    """How eagerly a capsule climbs (MOVE 3.2.2)."""
+    """Climbing of edges higher than the step offset (MOVE 3.2.2)."""
 
     EASY = "easy"
     CONSTRAINED = "constrained"
 
 
 class NonWalkableMode(Enum):
-    """What happens on a slope that is too steep (MOVE 3.2.5)."""
+    """Behavior on a slope that is too steep (MOVE 3.2.5)."""
 
     PREVENT_CLIMBING = "prevent_climbing"
     FORCE_SLIDING = "force_sliding"
@@ -109,7 +112,10 @@ class Pass(Enum):
 
 
 class Region(str, Enum):
-    """Part of a capsule that a contact is on (SWEEP 6); equal to its value, as in ``hit.region == Region.SIDE``."""
+    """Part of a capsule with a contact (SWEEP 6).
+
+    A member is equal to its value: ``hit.region == "side"``.
+    """
 
     SPHERE = "sphere"
     BOTTOM = "bottom"

@@ -1,9 +1,11 @@
 # cython: language_level=3
-"""The floating-point environment that results are promised in: another library may have left its own in this thread.
+"""The floating-point environment of all results: round to nearest, denormals kept, exceptions
+masked.
 
-Rounding to nearest, denormals kept, exceptions masked. Some nanoseconds, and nothing is written where the environment
-is as it should be. What is computed between the two calls must sit behind a call that the compiler does not see into,
-such as one of another module, since compilers know nothing of the order between arithmetic and the environment.
+Another library may have left its own environment in a thread. Each call takes some nanoseconds and
+writes the register only if it differs. Compilers do not order arithmetic and changes of the
+environment. The arithmetic between both calls must therefore be in a function of another module,
+which the compiler cannot inline.
 """
 
 
@@ -13,7 +15,7 @@ cdef extern from * nogil:
     #define PYCCT_FENV
     #if defined(__x86_64__) || defined(_M_X64)
         #include <immintrin.h>
-        /* The low six bits only tell what has happened. */
+        /* The low six bits are status flags only. */
         static inline unsigned long long pycct_fp_enter(void) {
             unsigned int was = _mm_getcsr();
             if ((was & 0xffc0u) != 0x1f80u) _mm_setcsr(0x1f80u);
@@ -49,6 +51,6 @@ cdef extern from * nogil:
     #endif
     #endif
     """
-    # Sets the environment; what it was, for fp_leave.
+    # Sets the environment and returns the old one, for fp_leave.
     unsigned long long fp_enter "pycct_fp_enter"() noexcept
     void fp_leave "pycct_fp_leave"(unsigned long long was) noexcept

@@ -1,13 +1,14 @@
 # cython: language_level=3
-"""A lock that its holder may take again."""
+"""Recursive lock: the thread that holds it may acquire it again."""
 from cpython.pythread cimport PyThread_type_lock
 
 
-# Unlike threading.RLock, what one thread took can be given back in another: by the finalizer of who forgot it.
+# Unlike threading.RLock, another thread may release it: the finalizer of an abandoned ``edit``
+# does.
 cdef class Lock:
     cdef PyThread_type_lock gate
-    cdef unsigned long owner    # thread that holds it
-    cdef int depth              # how often; 0: nobody does
+    cdef unsigned long owner    # thread that holds the lock
+    cdef int depth              # acquisitions by that thread; 0: free
     cdef int take(self) except -1
     cdef int give(self, int times) except -1
     cdef bint mine(self) noexcept

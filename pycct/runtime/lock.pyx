@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""A lock that its holder may take again. See the header."""
+"""Recursive lock. See the header."""
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pythread cimport (
     NOWAIT_LOCK,
@@ -20,7 +20,7 @@ cdef extern from "pythread.h":
 
 @cython.final
 cdef class Lock:
-    """Taken by ``with``; waiting can be interrupted by a signal."""
+    """Recursive lock for ``with``. A signal can interrupt the wait."""
 
     def __cinit__(self):
         self.gate = PyThread_allocate_lock()

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Memory that will be needed soon, brought nearer meanwhile. Changes speed, never a result."""
+"""Prefetching of memory into the cache. It changes speed, never a result."""
 
 
 cdef extern from * nogil:
@@ -19,11 +19,11 @@ cdef extern from * nogil:
         size_t k;
         for (k = 0; k < n; k += 64)
             PYCCT_PREFETCH_LINE((const char *)p + k);
-        /* They seldom begin where a line does. */
+        /* The range seldom starts at the start of a cache line. */
         if (n > 0)
             PYCCT_PREFETCH_LINE((const char *)p + n - 1);
     }
     #endif
     """
-    # The n bytes from p on.
+    # Prefetches n bytes from p.
     void prefetch "pycct_prefetch"(const void* p, size_t n) noexcept

@@ -1,50 +1,50 @@
 # cython: language_level=3
-"""Threads that wait for work: one pool for the process, made on first use.
+"""Thread pool: one pool for the process, created on first use.
 
-They never touch Python. Work is a range of numbers handed out in chunks, of the size
-told or more, so what comes out must not depend on who does which.
+Pool threads never use Python. A batch is a range of rows, handed out in chunks of at least the
+given size. Results must not depend on which thread works on which row.
 """
 from libc.stdint cimport int64_t
 
-# Does numbers first to last - 1; worker 0 is the caller, the others count up from 1.
+# Works on rows first to last - 1. Worker 0 is the caller; the others count from 1.
 ctypedef void (*pool_task)(void* context, int worker, int64_t first, int64_t last) noexcept nogil
 
-# No call has more threads than this.
+# Most threads of one call.
 cdef enum:
     MOST_THREADS = 256
 
 
-# Checks the argument ``threads`` and starts threads that are missing; returns how many may work at once, the caller
-# among them. Hold the GIL.
+# Checks the argument ``threads``, starts missing threads, and returns how many threads may work,
+# the caller included. The caller holds the GIL.
 cdef int pool_threads(object threads) except -1
-# How many of ``threads`` a call of n pieces is worth, in chunks of ``chunk``.
+# Number of threads, at most ``threads``, that n rows in chunks of ``chunk`` can occupy.
 cdef int pool_worth(int64_t n, int64_t chunk, int threads) noexcept nogil
-# Does 0 to n - 1 on at most so many threads, the caller's among them, and returns when all is done. When another
-# caller has the pool, the caller's thread does all. Each thread computes with the default floating-point
-# environment meanwhile. Not from within a task.
+# Works on rows 0 to n - 1 with at most ``threads`` threads, the caller included, and returns when
+# all rows are done. If another caller holds the pool, the calling thread works alone. Each thread
+# uses the default floating-point environment. A task must not call this function.
 cdef void pool_run(pool_task task, void* context, int64_t n, int64_t chunk, int threads) noexcept nogil
-# The same where there may be too little to do to wake anybody for it: ``pace`` tells, and learns, how many microseconds
-# each number takes; 0: nobody knows.
+# Like pool_run, for calls that may be too short to wake a thread. ``pace`` is the time of one row
+# in microseconds (0: unknown), and the call updates it.
 cdef void pool_run_brief(pool_task task, void* context, int64_t n, int64_t chunk, int threads,
                          double* pace) noexcept nogil
 
 
-# The same while the caller still writes down what is to be done: the others do what is ready. From pool_begin to
-# pool_end the caller runs nobody else's code, which might fork.
+# A batch that starts while the caller still prepares its rows: workers process the rows that are
+# ready. Between pool_begin and pool_end the caller must not run foreign code, which could fork.
 cdef struct pool_batch:
     pool_task task
     void* context
     int64_t chunk
-    long long n                 # there are no more numbers
-    long long ready             # those below may be done
-    long long next              # first number that nobody has taken
-    int helpers                 # threads that were offered it, -1: somebody else has the pool
-    double pace                 # microseconds that each number takes, as the caller has found
+    long long n                 # number of rows
+    long long ready             # rows below this one may be processed
+    long long next              # first row that no thread has claimed
+    int helpers                 # threads with an offer; -1: another caller holds the pool
+    double pace                 # microseconds for one row, as measured by the caller
 
 cdef void pool_begin(pool_batch* b, pool_task task, void* context, int64_t n, int64_t chunk, int threads) noexcept nogil
-# For those who sleep, and whether n numbers are worth it that take so many microseconds each.
+# Whether n rows of ``pace`` microseconds each are long enough to wake sleeping threads.
 cdef bint pool_worth_waking(int64_t n, double pace) noexcept nogil
 cdef void pool_wake(pool_batch* b) noexcept nogil
 cdef void pool_ready(pool_batch* b, int64_t ready) noexcept nogil
-# There are n of them, no more than pool_begin was told, and all are ready.
+# Ends the batch: it has n rows, at most those of pool_begin, and all are ready.
 cdef void pool_end(pool_batch* b, int64_t n) noexcept nogil

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Threads that wait for work. See the header."""
+"""Thread pool. See the header."""
 import operator
 import os
 
@@ -39,7 +39,7 @@ cdef extern from "fenv.h" nogil:
 cdef extern from * nogil:
     """
     #include <time.h>
-    /* Microseconds of a clock that somebody may set meanwhile. */
+    /* Microseconds of the system clock, which may be set at any time. */
     static double pycct_microseconds(void) {
         struct timespec t;
         if (timespec_get(&t, TIME_UTC) != TIME_UTC)
@@ -53,7 +53,7 @@ cdef extern from * nogil:
         #include <pthread.h>
         #include <signal.h>
         static int pycct_at_fork(void (*child)(void)) { return pthread_atfork(NULL, NULL, child); }
-        /* Signals are for the threads of the program; faults stay where they happen. */
+        /* Pool threads block signals, except faults, which belong to the thread that causes them. */
         static void pycct_no_signals(void) {
             sigset_t set;
             sigfillset(&set);
@@ -68,23 +68,23 @@ cdef extern from * nogil:
     double microseconds "pycct_microseconds"() noexcept
 
 
-# Turns of waiting for more work before a thread goes to sleep: some 50 us, longer than Python takes between two calls
-# in a loop, shorter than a frame.
+# Turns that an idle thread spins before it sleeps: some 50 us, more than Python needs between two
+# calls in a loop, and less than a frame.
 cdef int SPIN = 1000
-# So many of them between two offers of the core to others.
+# Spin turns between two yields of the core.
 cdef int YIELD = 50
-# A thread that sleeps is woken for no less work than this, microseconds: waking it takes the caller some five, and the
-# thread itself up to a hundred where its core has slept too.
+# Minimum work, in microseconds, for which a sleeping thread is woken. Waking takes the caller some
+# 5 us, and the thread up to 100 us if its core sleeps too.
 cdef double WORTH_WAKING = 150.0
-# A worker ...
+# State of a worker.
 cdef enum:
-    IDLE = 0        # has nothing to do
-    OFFERED = 1     # may take the batch; the caller may take it back
-    RUNNING = 2     # works
+    IDLE = 0        # no work
+    OFFERED = 1     # a batch is offered; worker or caller may claim it
+    RUNNING = 2     # works on the batch
 
 
 cdef struct pool_worker:
-    PyThread_type_lock wake     # held, but for the moment of waking
+    PyThread_type_lock wake     # held, except at the moment of waking
     long state
     long asleep
     pool_batch* work
@@ -92,13 +92,13 @@ cdef struct pool_worker:
 
 
 cdef pool_worker workers[MOST_THREADS - 1]
-cdef int n_workers = 0          # changed by who has the pool
-cdef long taken = 0             # somebody has the pool
+cdef int n_workers = 0          # only the caller that holds the pool changes it
+cdef long taken = 0             # 1 while a caller holds the pool
 cdef int spin = SPIN if (os.cpu_count() or 1) > 1 else 0
 
 
 cdef inline void _wait(int* turns) noexcept nogil:
-    """A moment; whoever is waited for may have lost its core."""
+    """Pause; after n_threads turns yield the core, which the other thread may need."""
     turns[0] += 1
     if turns[0] > 1000:
         cpu_yield()
@@ -107,9 +107,11 @@ cdef inline void _wait(int* turns) noexcept nogil:
 
 
 cdef bint _take(pool_batch* b, int64_t* first, int64_t* last) noexcept nogil:
-    """The next numbers, once they are ready; False: there are no more.
+    """Claim the next rows as soon as they are ready. Return False if no rows are left.
 
-    Many at first, so that seldom two threads work side by side, and few at the end, when one would wait for another."""
+    The first chunks are large, so that threads seldom work on neighbouring rows. The last ones are
+    small, so that no thread waits long for another.
+    """
     cdef int turns = 0
     cdef int64_t n, ready, end
     while True:
@@ -122,7 +124,7 @@ cdef bint _take(pool_batch* b, int64_t* first, int64_t* last) noexcept nogil:
             end = first[0] + b.chunk
         if end > n:
             end = n
-        # In between there may have come to be fewer, so many are not ready then.
+        # n may have shrunk since it was read; then fewer rows become ready.
         ready = atomic_load64(&b.ready)
         if ready < end and ready >= first[0] + b.chunk:
             end = ready
@@ -136,21 +138,21 @@ cdef bint _take(pool_batch* b, int64_t* first, int64_t* last) noexcept nogil:
 cdef void _work(pool_batch* b, int number) noexcept nogil:
     cdef fenv_t before
     cdef int64_t first, last
-    cdef double begun = 0.0
+    cdef double started = 0.0
     fegetenv(&before)
     fesetenv(FE_DFL_ENV)
     while _take(b, &first, &last):
         if number == 0 and b.pace == 0.0:
-            begun = microseconds()
+            started = microseconds()
         b.task(b.context, number, first, last)
-        if begun > 0.0:
-            b.pace = (microseconds() - begun) / <double>(last - first)
-            begun = 0.0
+        if started > 0.0:
+            b.pace = (microseconds() - started) / <double>(last - first)
+            started = 0.0
     fesetenv(&before)
 
 
-cdef void _live(void* argument) noexcept nogil:
-    """A thread of the pool."""
+cdef void _worker_main(void* argument) noexcept nogil:
+    """Main function of a pool thread."""
     cdef pool_worker* me = <pool_worker*>argument
     cdef int turns
     no_signals()
@@ -159,14 +161,15 @@ cdef void _live(void* argument) noexcept nogil:
         while atomic_load(&me.state) != OFFERED:
             if turns < spin:
                 turns += 1
-                # The caller, or another process, may want this core.
+                # The caller or another process may need this core.
                 if turns % YIELD == 0:
                     cpu_yield()
                 else:
                     cpu_pause()
                 continue
             atomic_store(&me.asleep, 1)
-            # Whoever offers looks at ``asleep`` afterwards, and may leave it as it is: one of both sees the other.
+            # The caller stores OFFERED and then reads ``asleep``. This thread stores ``asleep`` and
+            # then reads the state. So at least one of both sees the other's store.
             if atomic_load(&me.state) == OFFERED and atomic_exchange(&me.asleep, 0) == 1:
                 break
             PyThread_acquire_lock(me.wake, 1)
@@ -176,8 +179,8 @@ cdef void _live(void* argument) noexcept nogil:
             atomic_store(&me.state, IDLE)
 
 
-cdef void _forget() noexcept nogil:
-    """In a forked child, which has none of the threads."""
+cdef void _after_fork() noexcept nogil:
+    """Reset the pool in a forked child, which has none of its threads."""
     global n_workers
     n_workers = 0
     atomic_store(&taken, 0)
@@ -208,8 +211,8 @@ cdef int pool_threads(object threads) except -1:
         if w.wake == NULL:
             break
         PyThread_acquire_lock(w.wake, 1)
-        if PyThread_start_new_thread(_live, w) == PYTHREAD_INVALID_THREAD_ID:
-            # The system has no more: those that there are will do.
+        if PyThread_start_new_thread(_worker_main, w) == PYTHREAD_INVALID_THREAD_ID:
+            # The system has no more threads; the existing ones suffice.
             PyThread_release_lock(w.wake)
             PyThread_free_lock(w.wake)
             break
@@ -227,8 +230,8 @@ cdef bint pool_worth_waking(int64_t n, double pace) noexcept nogil:
     return pace * <double>n >= WORTH_WAKING
 
 
-cdef bint _anybody_up(int helpers) noexcept nogil:
-    """Whether one of so many threads is awake."""
+cdef bint _any_awake(int helpers) noexcept nogil:
+    """Return whether one of the first helpers is awake."""
     cdef int i
     for i in range(min(helpers, n_workers)):
         if atomic_load(&workers[i].asleep) == 0:
@@ -272,7 +275,7 @@ cdef void pool_ready(pool_batch* b, int64_t ready) noexcept nogil:
 cdef void pool_end(pool_batch* b, int64_t n) noexcept nogil:
     cdef pool_worker* w
     cdef int i, turns
-    # In this order: who sees that all are ready sees how many there are.
+    # n first: a thread that reads the final ``ready`` must also read the final n.
     atomic_store64(&b.n, n)
     atomic_store64(&b.ready, n)
     if b.helpers < 0:
@@ -283,7 +286,7 @@ cdef void pool_end(pool_batch* b, int64_t n) noexcept nogil:
     _work(b, 0)
     for i in range(b.helpers):
         w = &workers[i]
-        # Who has not begun by now need not.
+        # A helper that has not started yet is not needed any more.
         if atomic_swap(&w.state, OFFERED, IDLE):
             continue
         turns = 0
@@ -302,9 +305,9 @@ cdef void pool_run(pool_task task, void* context, int64_t n, int64_t chunk, int 
 cdef void pool_run_brief(pool_task task, void* context, int64_t n, int64_t chunk, int threads,
                          double* pace) noexcept nogil:
     cdef pool_batch b
-    cdef bint worth = pool_worth_waking(n, pace[0])
-    pool_begin(&b, task, context, n, chunk, threads if worth or _anybody_up(threads - 1) else 1)
-    if worth:
+    cdef bint is_long = pool_worth_waking(n, pace[0])
+    pool_begin(&b, task, context, n, chunk, threads if is_long or _any_awake(threads - 1) else 1)
+    if is_long:
         pool_wake(&b)
     pool_end(&b, n)
     pace[0] = b.pace
@@ -320,17 +323,19 @@ cdef void _count(void* context, int worker, int64_t first, int64_t last) noexcep
     cdef counting* c = <counting*>context
     cdef int64_t i
     for i in range(first, last):
-        # A subnormal number, which flush-to-zero would lose.
+        # rest * 0.5 is subnormal; flush-to-zero would make it 0.
         c.sums[i] = <double>i + (1.0 if c.rest * 0.5 > 0.0 and i < atomic_load64(&c.ready) else 0.0)
 
 
 def _selftest(n, chunk, threads, pace=None):
-    """For tests: i + 1 for each of n numbers, or i where subnormal numbers are lost; and how many threads there are.
+    """For tests: return i + 1 for each of n rows (i if subnormals are lost) and the number of
+    workers.
 
-    With a pace, microseconds each, as much as may be too little to wake anybody for."""
+    pace: microseconds for each row; a short call then wakes no sleeping thread.
+    """
     cdef counting c
     cdef int64_t total = n, part = chunk
-    cdef int many = pool_threads(threads)
+    cdef int n_threads = pool_threads(threads)
     cdef double expected = 0.0 if pace is None else pace
     cdef bint brief = pace is not None
     cdef double[::1] sums
@@ -343,18 +348,18 @@ def _selftest(n, chunk, threads, pace=None):
     c.ready = total
     with nogil:
         if brief:
-            pool_run_brief(_count, &c, total, part, many, &expected)
+            pool_run_brief(_count, &c, total, part, n_threads, &expected)
         else:
-            pool_run(_count, &c, total, part, many)
+            pool_run(_count, &c, total, part, n_threads)
     return out, n_workers
 
 
 def _selftest_ready(n, end, chunk, threads):
-    """For tests: the same of the first ``end`` of n numbers, which become ready one by one; i where it was early."""
+    """For tests: like _selftest for the first ``end`` of n rows, which become ready one by one."""
     cdef counting c
     cdef pool_batch b
     cdef int64_t total = n, last = end, part = chunk, i = 0
-    cdef int many = pool_threads(threads), _turn
+    cdef int n_threads = pool_threads(threads), _turn
     cdef double[::1] sums
     import numpy as np
 
@@ -363,7 +368,7 @@ def _selftest_ready(n, end, chunk, threads):
     c.sums = &sums[0] if n else NULL
     c.rest = 1e-310
     c.ready = 0
-    pool_begin(&b, _count, &c, total, part, many)
+    pool_begin(&b, _count, &c, total, part, n_threads)
     while i < last:
         for _turn in range(100):
             cpu_pause()
@@ -375,5 +380,5 @@ def _selftest_ready(n, end, chunk, threads):
     return out
 
 
-if at_fork(_forget) != 0:
+if at_fork(_after_fork) != 0:
     raise MemoryError("pycct: out of memory")

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The scene: actors under a lock, and the immutable pictures of them that moves read."""
+"""The scene: actors under a lock, and the immutable snapshots of them that moves read."""
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pycct.queries.scene_queries cimport View
@@ -11,24 +11,24 @@ from pycct.geometry.vec cimport quat, vec3
 from pycct.world.candidates cimport collider
 
 
-# What one move or question sees.
+# Data that one move or query reads.
 cdef class Snapshot:
     cdef BroadphaseLayer fixed         # static actors
     cdef BroadphaseLayer moving        # kinematic and dynamic actors
 
 
-# The actors of one part, and what has changed since it was last published. Held by the scene's lock.
+# The actors of one layer, and the changes since its last publication. The scene's lock protects it.
 cdef class Stage:
     cdef dict members       # id -> Actor, in the order of adding
-    cdef dict changed       # of these, those that look otherwise now
-    cdef dict joined        # those that are new
-    cdef dict left          # those that are gone
-    cdef bint dirty         # there is any
+    cdef dict changed       # members whose pose or properties have changed
+    cdef dict joined        # new members
+    cdef dict left          # removed members
+    cdef bint dirty         # true if there are changes
     cdef bint unordered     # the members are not in the order of their ids
-    cdef int64_t largest_id # of all members so far
-    cdef bint rebuild_all         # publish everything: what has changed is not known
+    cdef int64_t largest_id  # of all members so far
+    cdef bint rebuild_all         # publish everything, because the changes are not known
     cdef BroadphaseLayer current
-    cdef BroadphaseLayer back_buffer         # the one before, and what has changed from it to the current one
+    cdef BroadphaseLayer back_buffer         # the previous layer, and the changes from it to the current one
     cdef dict back_buffer_delta
     cdef int join(self, Actor actor) except -1
     cdef int leave(self, Actor actor) except -1
@@ -49,36 +49,36 @@ cdef class Actor:
     cdef vec3 position_
     cdef quat rotation_
     cdef vec3 scale_
-    cdef int32_t place          # in the current part of its stage
+    cdef int32_t place          # index in the current layer of its stage
     cdef public object user_data
     cdef int fill(self, collider* p) except -1
     cdef Scene _home(self)
     cdef int _stay(self, Scene scene) except -1
 
 
-# 'User' geometry: analytic, never too steep, not part of questions to the world.
+# 'User' geometry: analytic, always walkable, invisible to queries.
 cdef class Obstacle(Actor):
     pass
 
 
 cdef class Scene:
     cdef object __weakref__
-    cdef Lock lock              # held by whoever changes or publishes
+    cdef Lock lock              # held during changes and publications
     cdef dict actors_           # id -> Actor, in the order of adding
-    cdef Stage fixed            # the static ones
-    cdef Stage moving           # the others
+    cdef Stage fixed            # static actors
+    cdef Stage moving           # kinematic and dynamic actors
     cdef int editing            # depth of nested edits
-    cdef int64_t next_id        # of actors, obstacles and characters alike
+    cdef int64_t next_id        # one counter for actors, obstacles and characters
     cdef bint unordered         # the actors are not in the order of their ids
-    cdef readonly Neighbours neighbours     # characters that others meet
+    cdef readonly Neighbours neighbours     # grid of colliding characters
     cdef dict characters_       # id -> weak reference to a CharacterController
     cdef object crowds_         # weak set of Crowds
-    cdef object journal_        # who is told of changes before they take effect, or None
+    cdef object journal_        # receives changes before they take effect, or None
     cdef int quiet              # depth of changes that are part of another one
     cdef Snapshot current
-    cdef uint64_t changes       # of anything, so far
-    cdef uint64_t published     # those of them that the current snapshot shows at least
-    cdef readonly uint64_t timestamp    # counts changes of static actors
+    cdef uint64_t changes       # number of changes
+    cdef uint64_t published     # changes that the current snapshot contains at least
+    cdef readonly uint64_t timestamp    # number of changes of static actors
     cdef int count_edits(self, int change) except -1
     cdef Snapshot snapshot(self)
     cdef bytes moving_bytes(self)

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The scene: actors under a lock, and the immutable pictures of them that moves read."""
+"""The scene: actors under a lock, and the immutable snapshots of them that moves read."""
 from weakref import WeakSet
 
 import numpy as np
@@ -80,7 +80,7 @@ INCLUDES = ("actors", "characters", "all")
 BODY_NAMES = {number: name for name, number in BODIES.items()}
 
 
-# What is pointed to without a look must not vanish first when a cycle is collected; dicts and actors are in each.
+# The garbage collector must not clear these references first; dicts and actors take part in cycles.
 @cython.final
 @cython.no_gc_clear
 cdef class Stage:
@@ -90,7 +90,7 @@ cdef class Stage:
         self.joined = {}
         self.left = {}
         self.back_buffer_delta = {}
-        # The first publish is a whole one, and there is one even without actors.
+        # The first publish builds everything, also without actors.
         self.dirty = self.rebuild_all = True
         self.unordered = False
         self.largest_id = -1
@@ -120,11 +120,11 @@ cdef class Stage:
         return 0
 
     cdef int publish(self) except -1:
-        """Make the members as they are now the current part.
+        """Publish the current members as the current layer.
 
-        Whatever allocates may run a finalizer, and that may change the scene: marks are taken
-        before anything is looked at, so that such a change is seen next time; should it publish,
-        all is done again.
+        Allocations may run a finalizer, which may change the scene. The marks are taken before the
+        data is read, so that the next publish sees such a change. If the finalizer publishes, this
+        function starts again.
         """
         cdef BroadphaseLayer base, part
         cdef dict changed, joined, left
@@ -174,7 +174,8 @@ cdef class Stage:
                 (<Actor>owners[i]).place = i
             places = list(range(n, len(owners)))
         else:
-            # Only places and looks: the part before the last one will do, when nobody has it any more.
+            # Only poses and properties changed: the previous layer can be reused if nothing reads
+            # it any more.
             n = base.data.n
             if idle:
                 part = back_buffer
@@ -221,7 +222,7 @@ cdef inline bint _stands_in(BroadphaseLayer part, Actor actor):
 
 
 cdef void _fill_capsule(collider* p, int64_t id, uint32_t layer, double radius, vec3 p0, vec3 p1) noexcept nogil:
-    """A character as the capsule it is."""
+    """Write a character as its capsule."""
     memset(p, 0, sizeof(collider))
     p.kind = SHAPE_CAPSULE
     p.body = BODY_KINEMATIC
@@ -240,7 +241,7 @@ cdef void _fill_capsule(collider* p, int64_t id, uint32_t layer, double radius, 
 
 @cython.final
 cdef class CharacterOwners:
-    """Who is who among the characters that a question sees: controllers, then members of crowds."""
+    """Owners of the characters of a query: controllers, then members of crowds."""
 
     cdef list controllers
     cdef list crowds            # (first item, ids, crowd)
@@ -255,7 +256,7 @@ cdef class CharacterOwners:
 
 
 cdef BroadphaseLayer _publish_characters(Scene scene, list characters, list crowds, CharacterOwners owners):
-    """Freeze controllers and members of crowds into a part, as the capsules they are now."""
+    """Build a layer of controllers and members of crowds, as their current capsules."""
     cdef BroadphaseLayer part
     cdef vec3 centre, half
     cdef double[:, ::1] ends
@@ -290,15 +291,15 @@ cdef class Snapshot:
 
 
 cdef class Actor:
-    """A shape placed in a scene; made by `Scene.add`.
+    """A shape placed in a scene; created by `Scene.add`.
 
     Attributes
     ----------
     id : int
         Number of the actor in its scene. Actors, obstacles and characters of a scene share one
-        count: no two of them have the same id, and a new one never takes an id of before.
+        counter, and no id is used twice.
     shape : Shape
-        What was placed.
+        The shape.
     """
 
     def __init__(self):
@@ -312,7 +313,7 @@ cdef class Actor:
 
     @property
     def position(self):
-        """Where the shape's origin is, metres."""
+        """Position of the shape's origin, metres."""
         with cython.critical_section(self):
             return from_vec3(self.position_)
 
@@ -334,7 +335,7 @@ cdef class Actor:
 
     @property
     def behavior(self):
-        """What characters may do on it (Behavior); settable."""
+        """Riding and sliding of characters on it (`Behavior`); settable."""
         cdef uint32_t bits
         with cython.critical_section(self):
             bits = self.behavior_
@@ -354,7 +355,10 @@ cdef class Actor:
 
     @property
     def layer(self):
-        """Bit set; a character sees the actor when it meets the character's mask. Settable."""
+        """Bit set, settable.
+
+        A character collides with the actor if the layer shares a bit with the character's mask.
+        """
         with cython.critical_section(self):
             return self.layer_
 
@@ -381,7 +385,7 @@ cdef class Actor:
         return from_vec3(p.bounds.lo), from_vec3(p.bounds.hi)
 
     def move_to(self, position, rotation=None):
-        """Put the actor elsewhere; moves and questions that begin later see it there.
+        """Move the actor; moves and queries that start later see the new pose.
 
         Parameters
         ----------
@@ -408,7 +412,7 @@ cdef class Actor:
             scene.touch(self)
 
     cdef Scene _home(self):
-        """The scene, to be locked; RuntimeError once removed."""
+        """Return the scene, to be locked; RuntimeError once removed."""
         cdef Scene scene
         with cython.critical_section(self):
             scene = self.scene_
@@ -417,13 +421,13 @@ cdef class Actor:
         return scene
 
     cdef int _stay(self, Scene scene) except -1:
-        """With the lock held: it may have been removed while this thread waited."""
+        """Check with the lock that the actor was not removed while this thread waited."""
         if self.scene_ is not scene:
             raise RuntimeError(f"actor {self.id} has been removed from its scene")
         return 0
 
     def __reduce__(self):
-        # By its number: the scene goes along, once with all that is of it.
+        # Pickling by id: all actors share one pickled scene.
         scene = self.scene
         if scene is None:
             raise TypeError(f"actor {self.id} has been removed from its scene: it cannot be pickled or copied")
@@ -434,7 +438,7 @@ cdef class Actor:
         return f"<{type(self).__name__} {self.id}: {self.shape!r}, {self.body}, {where}>"
 
     cdef int fill(self, collider* p) except -1:
-        """Write the record that moves read."""
+        """Write the collider that moves read."""
         cdef Shape s = self.shape
         cdef vec3 half, centre, k
         cdef aabb b = s.bounds_
@@ -447,7 +451,7 @@ cdef class Actor:
         p.obstacle = isinstance(self, Obstacle)
         p.position = self.position_
         p.rotation = self.rotation_
-        # A box is its own mirror image.
+        # A mirrored box is the same box.
         p.scale = v3_abs(self.scale_) if s.kind == SHAPE_BOX else self.scale_
         p.matrix = q_matrix(self.rotation_)
         p.plain = q_is_identity(self.rotation_) and p.scale.x == 1.0 and p.scale.y == 1.0 and p.scale.z == 1.0
@@ -485,14 +489,14 @@ cdef class Actor:
             half = v3(v3_dot(v3_abs(p.matrix.r0), half), v3_dot(v3_abs(p.matrix.r1), half),
                       v3_dot(v3_abs(p.matrix.r2), half))
             p.bounds = box_of(v3_sub(centre, half), v3_add(centre, half))
-        # Rounding on the way to the world.
+        # Margin for the rounding of the transformation to the world.
         p.bounds = box_grow(p.bounds, 1e-9 * f_span(p.bounds))
         return 0
 
 
 @cython.final
 cdef class Obstacle(Actor):
-    """A box or capsule that only characters meet; made by `Scene.add_obstacle`."""
+    """A box or capsule that only characters collide with; created by `Scene.add_obstacle`."""
 
 
 cdef double f_span(aabb b) noexcept nogil:
@@ -501,10 +505,10 @@ cdef double f_span(aabb b) noexcept nogil:
 
 @cython.final
 cdef class Edit:
-    """Several changes of a scene as one; made by `Scene.edit`."""
+    """Context manager for several changes as one; created by `Scene.edit`."""
 
     cdef Scene scene
-    cdef int depth              # how often it has been entered
+    cdef int depth              # number of nested entries
 
     def __init__(self):
         raise TypeError("an Edit is made by Scene.edit")
@@ -538,7 +542,7 @@ cdef class Edit:
         return False
 
     def __del__(self):
-        # Forgotten: it must not hold the scene for ever.
+        # An abandoned edit must not hold the scene for ever.
         if self.scene is not None and self.depth > 0:
             self._end(self.depth)
 
@@ -552,24 +556,23 @@ cdef class Edit:
 @cython.final
 @cython.no_gc_clear
 cdef class Scene:
-    """Shapes placed in a world.
+    """A world of placed shapes.
 
-    Thread safety: may be read and changed from any thread at any time; a move or
-    question in flight goes on with the world as it was when it began.
+    Thread safety: any thread may read and change a scene at any time. A move or query in flight
+    reads the snapshot of its start.
 
-    Lifetimes: a scene keeps its actors, an actor its shape and its scene, a controller its
-    scene; all go when nobody needs them any more. A shape may stand in any number of scenes
-    and threads. A removed actor stays readable, its ``scene`` is None and it cannot be moved;
-    a character that stood on it falls in its next move. A question or move in flight keeps
-    the world that it began with.
+    Lifetimes: a scene keeps its actors, an actor its shape and its scene, and a controller its
+    scene. A shape may be used in any number of scenes and threads. A removed actor stays readable;
+    its ``scene`` is None and it cannot move. A character on a removed actor falls in its next move.
+    A query or move in flight keeps its snapshot.
 
-    Adding thousands of actors with questions in between publishes the world each time: put
+    If thousands of actors are added with queries in between, each query publishes a snapshot. Put
     such changes into one `edit`.
 
     Attributes
     ----------
     timestamp : int
-        Counts the changes of static actors; caches of characters are good for one value of it.
+        Number of changes of static actors; it invalidates the caches of characters.
 
     Examples
     --------
@@ -611,16 +614,17 @@ cdef class Scene:
 
         * ``target``: the `Scene`, an `Actor`, `Obstacle` or `CharacterController`.
         * ``name``: the method of the target that was called (``"add"``, ``"move_to"``, ``"move"``,
-          ``"teleport"``, ``"restore"``, ...); ``"set"`` for attributes; ``"edit"`` and ``"end_edit"``
-          for the two ends of an `edit`; ``"CharacterController"`` and ``"Crowd"``, with the scene as
-          target, for what is made; ``"move_many"``, ``"separate"`` and ``"restore_many"`` for those
-          functions; ``"answer"`` for what a ``filter`` or ``behavior`` callback of a controller answers
-          during a change (``question``, ``other``, ``answer``).
+          ``"teleport"``, ``"restore"``, ...); ``"set"`` for attributes; ``"edit"`` and
+          ``"end_edit"`` for the two ends of an `edit`; ``"CharacterController"`` and ``"Crowd"``,
+          with the scene as target, for what is made; ``"move_many"``, ``"separate"`` and
+          ``"restore_many"`` for those functions; ``"answer"`` for what a ``filter`` or ``behavior``
+          callback of a controller answers during a change (``question``, ``other``, ``answer``).
         * ``arguments``: a dict of what was passed, by parameter or attribute. Arrays belong to the
           caller: copy what you keep.
 
-        Changes of a crowd's members go to `Crowd.journal`. What follows from a change (a proxy that
-        follows its owner) is not told, nor that a controller is collected: call its ``remove``.
+        Changes of a crowd's members go to `Crowd.journal`. The listener does not receive
+        consequences of a change (a proxy that follows its owner) or the collection of a controller:
+        call its ``remove``.
 
         The listener runs in the thread of the change, with the scene held for changes of the
         scene: it may read, but must not change anything, nor wait for other threads. Changes
@@ -634,7 +638,8 @@ cdef class Scene:
             raise TypeError(f"journal must be callable or None, not {type(listener).__name__}")
         with self.lock:
             self.journal_ = listener
-            # Controllers look at their own mark only, so that moves cost nothing more without a listener.
+            # Controllers look at their own mark only, so that moves cost nothing more without a
+            # listener.
             for hero in self.characters:
                 hero._listened(listener is not None)
 
@@ -649,7 +654,7 @@ cdef class Scene:
         return self.fixed if actor.body_ == BODY_STATIC else self.moving
 
     cdef int note(self, Actor actor) except -1:
-        """Count a change. The lock is held; who only looks for changes does not take it."""
+        """Count a change. The caller holds the lock; readers of the count do not."""
         with cython.critical_section(self):
             self.changes += 1
             if actor.body_ == BODY_STATIC and not self.editing:
@@ -657,12 +662,12 @@ cdef class Scene:
         return 0
 
     cdef int touch(self, Actor actor) except -1:
-        """Note that an actor looks otherwise."""
+        """Record that an actor has changed."""
         self.stage(actor).change(actor)
         return self.note(actor)
 
     cdef int count_edits(self, int change) except -1:
-        """An edit begins or ends; with the lock held."""
+        """Count the start or end of an edit; the caller holds the lock."""
         with cython.critical_section(self):
             self.editing += change
             if self.editing == 0 and change < 0 and self.fixed.dirty:
@@ -670,24 +675,28 @@ cdef class Scene:
         return 0
 
     cdef Snapshot snapshot(self):
-        """The world as it is now; published by the first reader after a change, while others wait for it."""
+        """Return the current snapshot.
+
+        The first reader after a change publishes it while others wait.
+        """
         cdef Snapshot fresh
         cdef uint64_t count, now
         cdef unsigned long long env
         cdef bint good
-        # Critical sections cost nothing under the GIL. Without it, whoever replaced the picture would otherwise free
-        # it between another thread's reading of the pointer and its taking of a reference.
+        # Critical sections are free under the GIL. Without it, a thread that replaces the snapshot
+        # could free it between another thread's read of the pointer and its new reference.
         with cython.critical_section(self):
             fresh = self.current
             good = self.editing != 0 or self.published == self.changes
         if good:
             return fresh
         with self.lock:
-            # With the lock nobody else writes what follows. A finalizer may ask for the first picture while it is made.
+            # The lock excludes other writers. A finalizer may request the first snapshot during its
+            # construction.
             if self.current is not None and (self.editing or self.published == self.changes):
                 return self.current
             count, now = self.changes, self.timestamp
-            # Whoever happens to be the first reader, the world is the same to the bit.
+            # The snapshot has the same bits, whichever thread reads first.
             env = fp_enter()
             try:
                 if self.fixed.dirty or self.fixed.current is None:
@@ -708,11 +717,11 @@ cdef class Scene:
             return fresh
 
     cdef View view(self, dict options):
-        """What a question sees."""
+        """Return the data that a query reads."""
         cdef View v = View.__new__(View)
         cdef Snapshot snap
         cdef BroadphaseLayer part
-        # The word is a keyword of Cython, so no parameter can have that name.
+        # ``include`` is a keyword of Cython, so no parameter can have that name.
         what = options.get("include", "actors")
         if len(options) > (1 if "include" in options else 0):
             raise TypeError(f"unexpected keyword argument {next(k for k in options if k != 'include')!r}")
@@ -734,13 +743,13 @@ cdef class Scene:
         return v
 
     def edit(self):
-        """Make several changes one.
+        """Publish several changes as one.
 
-        ``with scene.edit(): ...`` holds the scene: until the block ends, moves and questions
-        (of any thread, this one included) see the world as it was before it, and other
-        threads' changes wait; then all changes show at once and count as one in `timestamp`.
-        Changes made before an exception stay. An edit that is forgotten (entered by hand, or by a
-        generator that nobody runs on) ends when it is collected.
+        ``with scene.edit(): ...`` holds the scene. Until the block ends, moves and queries of any
+        thread see the snapshot from before, and changes of other threads wait. Then all changes
+        appear at once and count as one in `timestamp`. Changes before an exception stay. An
+        abandoned edit (entered by hand, or in a generator that never continues) ends when it is
+        collected.
 
         Returns
         -------
@@ -759,25 +768,27 @@ cdef class Scene:
         shape : Shape
             Mesh, Heightfield, Box, Sphere, Capsule, ConvexHull, Plane or Triangle; may be shared.
         position : (3,) floats
-            Where the shape's origin goes, metres.
+            Position of the shape's origin, metres.
         rotation : (4,) floats
-            Unit quaternion (x, y, z, w); normalised when nearly one, else refused.
+            Unit quaternion (x, y, z, w), normalised; ValueError if its length differs from 1 by
+            more than 1e-3.
         scale : (3,) floats
-            Factors along the shape's own axes, not zero; negative ones mirror. Spheres
-            and capsules take one positive factor three times, planes none.
+            Factors along the shape's own axes, not zero; negative ones mirror. Spheres and capsules
+            need three equal positive factors, and planes accept none.
         body : {'static', 'kinematic', 'dynamic'}
-            Kinematic actors carry characters up and down, and with
-            ``behavior=Behavior.CAN_RIDE`` aside as well; overlap recovery never pushes a character
-            out of a dynamic one.
+            Kinematic and dynamic actors carry characters up and down, and with
+            ``behavior=Behavior.CAN_RIDE`` aside as well. Recovery never moves a character out of a
+            dynamic actor.
         layer : int
-            Bit set, 32 bits; a character sees the actor when it meets the character's mask.
+            Bit set, 32 bits; a character collides with the actor if it shares a bit with the
+            character's mask.
         behavior : Behavior
-            What characters may do on it.
+            Riding and sliding of characters on it.
         user_data : object
-            Yours.
+            Any object of your own.
         id : int, optional
-            Id that this scene has issued and that nothing has now: a removed actor comes back as
-            itself. The default is a new id.
+            Id of a removed actor of this scene that is free now, which restores the actor under its
+            old id. The default is a new id.
 
         Returns
         -------
@@ -786,8 +797,7 @@ cdef class Scene:
         Raises
         ------
         ValueError, TypeError
-            An argument makes no sense, or ``id`` is in use or was never issued; nothing has
-            changed.
+            If an argument is invalid, or ``id`` is in use or was never issued; nothing has changed.
         """
         cdef Actor actor
         cdef vec3 p, s
@@ -831,8 +841,8 @@ cdef class Scene:
                      behavior=Behavior.CAN_RIDE, user_data=None, id=None):
         """Place an obstacle: geometry for characters only (RULES 2 and 8).
 
-        It is analytic, so never too steep; it carries who stands on it; overlaps with it
-        are ignored; questions to the world do not see it.
+        An obstacle is analytic and so always walkable. It carries characters that stand on it.
+        Recovery ignores it, and queries do not see it.
 
         Parameters
         ----------
@@ -840,18 +850,18 @@ cdef class Scene:
         position, rotation
             Its pose.
         layer : int
-            Bit set; a character sees it when it meets the character's mask.
+            Bit set; a character collides with it if it shares a bit with the character's mask.
         behavior : Behavior
-            What characters may do on it.
+            Riding and sliding of characters on it.
         user_data : object
-            Yours.
+            Any object of your own.
         id : int, optional
             As for `add`.
 
         Returns
         -------
         Obstacle
-            Move it with ``move_to``, take it away with `Scene.remove`.
+            ``move_to`` moves it, and `Scene.remove` removes it.
         """
         cdef Obstacle obstacle
         if not isinstance(shape, (Box, Capsule)):
@@ -934,7 +944,7 @@ cdef class Scene:
         return 0
 
     def remove(self, actor):
-        """Take an actor out of the scene; characters that stand on it fall in their next move."""
+        """Remove an actor; characters that stand on it fall in their next move."""
         if not isinstance(actor, Actor):
             raise TypeError(f"actor must be an Actor, not {type(actor).__name__}")
         with self.lock:
@@ -950,7 +960,7 @@ cdef class Scene:
 
     @property
     def actors(self):
-        """All actors, in the order of their ids; obstacles are not among them."""
+        """All actors, in the order of their ids; without obstacles."""
         with self.lock:
             return [a for a in self.in_order().values() if not isinstance(a, Obstacle)]
 
@@ -962,12 +972,15 @@ cdef class Scene:
 
     @property
     def characters(self):
-        """The living controllers of this scene, in the order of their making; not those of crowds."""
+        """The living controllers of this scene, in the order of creation.
+
+        Without members of crowds.
+        """
         found = [r() for r in list(self.characters_.values())]
         return [c for c in found if c is not None]
 
     def character(self, id):
-        """The living controller or member of a crowd of that id, or None."""
+        """The living controller or member of a crowd with that id, or None."""
         r = self.characters_.get(id)
         if r is not None:
             return r()
@@ -983,53 +996,54 @@ cdef class Scene:
         return list(self.crowds_)
 
     def actor(self, id):
-        """The actor or obstacle of that id, or None."""
+        """The actor or obstacle with that id, or None."""
         return self.actors_.get(id)
 
     def __reduce__(self):
-        # Characters are not in it: each takes its scene along, and pickle keeps them one. user_data is state, not
-        # an argument, so that it may refer to the scene, and to characters that look for their proxy in it.
+        # The state does not contain characters: each pickles its scene, and pickle shares it.
+        # user_data is state, not an argument, because it may refer to the scene and to characters
+        # that search their proxy in it.
         with self.lock:
             return (_scene_again, ([_record_of(a) for a in self.in_order().values()], self.next_id),
                     {a.id: a.user_data for a in self.actors_.values()})
 
     def __setstate__(self, state):
-        """Give actors their user_data, by id."""
+        """Set the user_data of actors, by id."""
         for id, user_data in state.items():
             if id not in self.actors_:
                 raise ValueError("state is damaged: its ids make no sense")
             self.actors_[id].user_data = user_data
 
     def save(self, path, *, user_data=True):
-        """Write the scene to a file that `load` opens at once, however large its meshes are.
+        """Write the scene to a file that `load` opens at once, whatever its size.
 
-        Everything is kept that moves and questions can see: actors and obstacles with their
-        ids, shapes with their trees, triangle data and masks. Characters are not in it, nor
-        are their proxies (`CharacterController.save` and ``add_proxy`` bring them back).
+        The file contains everything that moves and queries use: actors and obstacles with their
+        ids, and shapes with their trees, triangle data and masks. It contains no characters and no
+        proxies (`CharacterController.save` and ``add_proxy`` restore them).
 
-        The file is written under another name in the same folder, brought to the disk and
-        renamed: whoever has loaded what was there before keeps it unchanged, and no one ever
-        opens half a file. (Windows refuses to rename over a file that is in use.)
+        `save` writes a temporary file in the same folder, flushes it to disk and renames it.
+        Programs that have loaded the old file keep it unchanged, and no program opens half a file.
+        (Windows does not rename over a file in use.)
 
         Parameters
         ----------
         path : str or path-like
-            Where to.
+            The file.
         user_data : bool
-            Whether to save the ``user_data`` of actors too. It must then be made of None,
-            bool, int, float, str, lists, and dicts with str keys: anything else is a TypeError,
-            and nothing is written. False leaves it out.
+            Whether to save the ``user_data`` of actors. It must then consist of None, bool, int,
+            float, str, lists, and dicts with str keys; anything else is a TypeError, and nothing is
+            written.
 
         Raises
         ------
         OSError
             From the system.
         TypeError, ValueError
-            When ``user_data`` cannot be saved, or ``path`` is no place for a file.
+            If ``user_data`` cannot be saved, or ``path`` is no regular file.
 
         Notes
         -----
-        The file is for machines of this byte order and word size and for this results version.
+        The file belongs to machines of this byte order and word size and to this results version.
         """
         cdef str name = path_of(path)
         if not isinstance(user_data, bool):
@@ -1043,23 +1057,23 @@ cdef class Scene:
 
     @staticmethod
     def load(path, verify=False):
-        """The scene of a file written by `save`; opened by memory mapping.
+        """Return the scene of a file from `save`, opened by memory mapping.
 
-        Meshes and heightfields stay in the file: only the pages that moves and questions touch
-        are read, and processes that load the same file share them. Otherwise it is a scene
-        like any other: moves and questions give the same bits as in the scene that was saved,
-        it may be changed, pickled and saved. The file stays mapped as long as a mesh or
-        heightfield of it is used anywhere; it must not be changed in its place (`save` never
-        does), nor be cut: reading beyond its end stops a process.
+        Meshes and heightfields stay in the file: the system reads only the pages that moves and
+        queries touch, and processes that load the same file share them. Otherwise the scene is like
+        any other: moves and queries return the bits of the saved scene, and it may be changed,
+        pickled and saved. The file stays mapped while a mesh or heightfield of it is in use. It
+        must not be changed in place (`save` never does that) or truncated: a read beyond its end
+        stops the process.
 
         Parameters
         ----------
         path : str or path-like
             The file.
         verify : bool
-            Read everything, compare all checksums and look at every index. Otherwise only what
-            says how the file is made up is checked; where geometry has been damaged on the disk,
-            moves and questions then give wrong answers or raise FloatingPointError, nothing worse.
+            Read everything, compare all checksums and check every index. Without it, only the
+            structure of the file is checked. Geometry that was damaged on disk then leads to wrong
+            results or a FloatingPointError, nothing worse.
 
         Returns
         -------
@@ -1068,10 +1082,10 @@ cdef class Scene:
         Raises
         ------
         OSError
-            From the system: there is no such file, it is a folder, ...
+            From the system, for example for a missing file or a folder.
         ValueError
-            Naming the path: not such a file, cut short, damaged, or of a machine of another byte
-            order or word size, another format or results version.
+            With the path: the file is no cooked scene, is truncated or damaged, or has another byte
+            order, word size, format or results version.
         """
         cdef str name = path_of(path)
         if not isinstance(verify, bool):
@@ -1108,7 +1122,10 @@ cdef class Scene:
             return saves.MOVING_HEAD.pack(len(records)) + b"".join(records)
 
     cdef list moving_found(self, object rows):
-        """The actors of saved rows with what they shall be; ValueError when one is missing. Hold the lock."""
+        """The actors of saved rows with what they shall be; ValueError when one is missing.
+
+        Hold the lock.
+        """
         cdef list found = []
         cdef Actor actor
         for id, x, y, z, qx, qy, qz, qw, layer, behavior in rows:
@@ -1150,7 +1167,7 @@ cdef class Scene:
         return 0
 
     def move_actors(self, ids, positions, rotations=None):
-        """Put many actors elsewhere at once.
+        """Move many actors in one call.
 
         Parameters
         ----------
@@ -1215,11 +1232,11 @@ cdef class Scene:
                 self.quiet -= 1
 
     def shift_origin(self, offset):
-        """Move the origin of the coordinates to ``offset``; the world stays where it is.
+        """Move the origin of the coordinates to ``offset``; the scene itself stays in place.
 
-        Subtracts the offset from the position of every actor, obstacle and character of the
-        scene, so that a world that has walked far out keeps its digits. Controllers keep what
-        they stand on. Not for a scene whose characters move at the same time in other threads.
+        The method subtracts the offset from the position of every actor, obstacle and character, so
+        that coordinates far from the origin become small again. Controllers keep their platforms.
+        No other thread may move characters of the scene meanwhile.
 
         Parameters
         ----------
@@ -1265,15 +1282,15 @@ cdef class Scene:
 
     @property
     def triangle_count(self):
-        """Triangles of all meshes and heightfields placed in the scene, each placing counted."""
+        """Number of triangles of all placed meshes and heightfields."""
         return sum(a.shape.triangle_count for a in self.actors if hasattr(a.shape, "triangle_count"))
 
     def raycast(self, origin, direction, distance, mask=0xFFFFFFFF, filter=None, **options):
-        """First thing met by a ray.
+        """Return the first hit of a ray.
 
-        Solids (box, sphere, capsule, hull, plane) are solid: a ray that starts inside meets
-        them at distance 0. Triangles are met from their front, those of two-sided meshes from
-        both sides; a ray cannot slip through between two that share an edge.
+        Solids (box, sphere, capsule, hull, plane) are solid: a ray that starts inside hits them at
+        distance 0. Triangles are hit from their front, those of two-sided meshes from both sides. A
+        ray cannot pass between two triangles that share an edge.
 
         Parameters
         ----------
@@ -1282,14 +1299,15 @@ cdef class Scene:
         direction : (3,) floats
             Any length but zero.
         distance : float
-            How far to look, metres, >= 0.
+            Length of the ray, metres, >= 0.
         mask : int
-            Layers to see: of actors, and of triangles that have a mask (SWEEP 3.2).
+            Layers to see: of actors, and of triangles with a mask (SWEEP 3.2).
         filter : callable, optional
-            ``filter(actor) -> bool``, asked once about each actor whose bounds the question
-            comes near to; those for which it is false are passed over.
+            ``filter(actor) -> bool``, called once for each actor whose bounds the query comes near.
+            Actors with a false result are skipped.
         include : {'actors', 'characters', 'all'}
-            What to see; those of crowds are told as `CrowdMember`. Obstacles are never seen.
+            Objects to see; members of crowds are returned as `CrowdMember`. Queries never see
+            obstacles.
 
         Returns
         -------
@@ -1298,7 +1316,7 @@ cdef class Scene:
         return ask_raycast(self.view(options), origin, direction, distance, mask, filter)
 
     def raycast_many(self, origins, directions, distances, mask=0xFFFFFFFF, filter=None, **options):
-        """`raycast` for many rays; the GIL is released once.
+        """`raycast` for many rays, with one release of the GIL.
 
         Parameters
         ----------
@@ -1306,7 +1324,7 @@ cdef class Scene:
         directions : (n, 3) array of floats or (3,) floats
         distances : float or (n,) array of floats
         mask, filter, include
-            As for `raycast`; a filter is asked once about each actor for the whole batch.
+            As for `raycast`; a filter is called once for each actor and batch.
 
         Returns
         -------
@@ -1316,23 +1334,23 @@ cdef class Scene:
 
     def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
               **options):
-        """First thing met by a shape that moves along a straight line.
+        """Return the first hit of a shape that moves along a straight line.
 
-        Solids are solid: a start inside gives distance 0 (RULES 7.6). Triangles are met from
-        their front, those of two-sided meshes from both sides. Exact for every pair of shapes:
-        no iteration, and no more than rounding (some 1e-14 of the size; see _polycast for
-        boxes, hulls and triangles).
+        Solids are solid: a start inside returns distance 0 (RULES 7.6). Triangles are hit from
+        their front, those of two-sided meshes from both sides. The result is exact for every pair
+        of shapes: the method does not iterate, and its error is rounding only (some 1e-14 of the
+        size; see `pycct.convex.polytope_cast` for boxes, hulls and triangles).
 
         Parameters
         ----------
         shape : Sphere, Capsule, Box, ConvexHull, Triangle or Plane
-            A mesh or heightfield cannot ask.
+            Meshes and heightfields are not allowed.
         position : (3,) floats
-            Where the shape's origin starts, metres.
+            Start of the shape's origin, metres.
         direction : (3,) floats
             Any length but zero.
         distance : float
-            How far to look, metres, >= 0.
+            Length of the motion, metres, >= 0.
         rotation : (4,) floats
             Unit quaternion; a capsule's axis is its z.
         mask, filter, include
@@ -1346,7 +1364,7 @@ cdef class Scene:
 
     def sweep_many(self, shape, positions, directions, distances, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF,
                    filter=None, **options):
-        """`sweep` for many motions of one shape; the GIL is released once.
+        """`sweep` for many motions of one shape, with one release of the GIL.
 
         Parameters
         ----------
@@ -1366,7 +1384,7 @@ cdef class Scene:
         return ask_sweep_many(self.view(options), shape, positions, directions, distances, rotations, mask, filter)
 
     def overlap(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
-        """Actors that a shape touches; triangles count from both sides (RULES 7.6).
+        """Return the actors that a shape touches; triangles count from both sides (RULES 7.6).
 
         Parameters
         ----------
@@ -1385,7 +1403,7 @@ cdef class Scene:
         return ask_touching(self.view(options), shape, position, rotation, mask, filter, False)
 
     def overlap_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
-        """`overlap` for many poses of one shape; the GIL is released once.
+        """`overlap` for many poses of one shape, with one release of the GIL.
 
         Parameters
         ----------
@@ -1403,12 +1421,11 @@ cdef class Scene:
         return ask_touching_many(self.view(options), shape, positions, rotations, mask, filter, False)
 
     def penetration(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
-        """Actors that a shape enters, and the shortest way out of each.
+        """Return the actors that a shape penetrates, with the shortest exit from each.
 
-        Out of a mesh, heightfield or triangle up to four pushes are added up, each out of the
-        triangle that is entered deepest among those on whose front the shape's centre is
-        (RULES 7.5): such a way out is short, but may leave a rest when several triangles are
-        left at once.
+        The exit from a mesh, heightfield or triangle is the sum of up to four pushes. Each one
+        leaves the deepest triangle among those whose front faces the shape's centre (RULES 7.5).
+        Such an exit is short but may leave a remainder if several triangles overlap at once.
 
         Parameters
         ----------
@@ -1428,7 +1445,7 @@ cdef class Scene:
 
     def penetration_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
                          **options):
-        """`penetration` for many poses of one shape; the GIL is released once.
+        """`penetration` for many poses of one shape, with one release of the GIL.
 
         Parameters
         ----------
@@ -1447,7 +1464,7 @@ cdef class Scene:
 
     def closest_points(self, shape, position, max_distance=float("inf"), rotation=(0.0, 0.0, 0.0, 1.0),
                        mask=0xFFFFFFFF, filter=None, **options):
-        """The nearest pair of points of a shape and the world (SWEEP 2.3).
+        """Return the nearest pair of points of a shape and the scene (SWEEP 2.3).
 
         Parameters
         ----------
@@ -1456,21 +1473,21 @@ cdef class Scene:
         position, rotation
             Pose of the shape.
         max_distance : float
-            Nothing farther is found, metres, >= 0.
+            Longest distance of the search, metres, >= 0.
         mask, filter, include
             As for `raycast`.
 
         Returns
         -------
         ClosestPoints or None
-            Its distance is negative when the shape enters what is nearest; of several such
-            the one it enters deepest.
+            The distance is negative for an overlap; among several overlaps the deepest one is
+            returned.
         """
         return ask_closest(self.view(options), shape, position, max_distance, rotation, mask, filter)
 
     def closest_points_many(self, shape, positions, max_distance=float("inf"), rotations=(0.0, 0.0, 0.0, 1.0),
                             mask=0xFFFFFFFF, filter=None, **options):
-        """`closest_points` for many poses of one shape; the GIL is released once.
+        """`closest_points` for many poses of one shape, with one release of the GIL.
 
         Parameters
         ----------
@@ -1501,13 +1518,13 @@ cdef int _check_scale(Shape shape, vec3 s) except -1:
 
 
 cdef tuple _record_of(Actor a):
-    """What makes an actor again."""
+    """Return the values from which an actor can be created again."""
     return (a.id, isinstance(a, Obstacle), a.shape, from_vec3(a.position_), from_quat(a.rotation_),
             from_vec3(a.scale_), a.body_, a.layer_, a.behavior_)
 
 
 def _actor_of(Scene scene not None, id):
-    """A pickled or copied actor."""
+    """Return a pickled or copied actor."""
     actor = scene.actor(id)
     if actor is None:
         raise ValueError(f"state is damaged: the scene has no actor {id}")
@@ -1515,7 +1532,7 @@ def _actor_of(Scene scene not None, id):
 
 
 def _scene_again(records, next_id):
-    """A pickled or copied scene; its actors keep their ids and, to the bit, their places."""
+    """Return a pickled or copied scene; its actors keep their ids and, to the bit, their poses."""
     cdef Scene scene = Scene()
     cdef list actors = [_actor_again(r) for r in records]
     ids = [(<Actor>a).id for a in actors]

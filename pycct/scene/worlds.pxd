@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Many scenes that a crowd's members live in."""
+"""Many scenes for the members of one crowd."""
 
 
 cdef class Worlds:

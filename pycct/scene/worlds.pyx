@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Many scenes that a crowd's members live in, and batches over them."""
+"""Many scenes for the members of one crowd, and batches over them."""
 import copy
 
 import numpy as np
@@ -31,10 +31,11 @@ from pycct.queries.scene_queries import TouchArrays
 
 
 cdef enum:
-    CHUNK = 8       # origins handed to a thread at a time
+    CHUNK = 8       # origins of one portion for a thread
 
 
-# Arguments of batches, and how many dimensions each has when it has one value a row; 0: one for all.
+# Arguments of batches, and how many dimensions each has when it has one value a row; 0: one for
+# all.
 cdef dict ROWS = {
     "raycast_many": (("origins", 2), ("directions", 2), ("distances", 1)),
     "sweep_many": (("shape", 0), ("positions", 2), ("directions", 2), ("distances", 1), ("rotations", 2)),
@@ -45,7 +46,7 @@ cdef dict ROWS = {
 
 
 cdef object _touches(list answers, object order):
-    """TouchArrays of all rows, from those of groups of rows; ``order`` contains the rows of the groups, joined."""
+    """Join TouchArrays of groups of rows; ``order`` contains the rows of the groups."""
     counts = np.concatenate([np.diff(answer.first) for answer in answers])
     ends = np.cumsum(counts)
     n_of_row, start_of_row = np.empty_like(counts), np.empty_like(counts)
@@ -90,7 +91,7 @@ cdef void _cast_some(void* context, int worker, int64_t first, int64_t last) noe
 
 @cython.final
 cdef class Worlds:
-    """Many independent scenes for one crowd: each member lives in one of them.
+    """Many independent scenes for one crowd: each member belongs to one of them.
 
     Parameters
     ----------
@@ -104,11 +105,11 @@ cdef class Worlds:
 
     Notes
     -----
-    A member of ``Crowd(worlds, positions, world=indices)`` meets only the actors, obstacles and
-    characters of the scene that its index names. One call moves all members, in threads, and the
-    bits are those of a crowd of its own in each scene. `Crowd.set` moves members to other worlds.
+    A member of ``Crowd(worlds, positions, world=indices)`` collides only with the actors, obstacles
+    and characters of the scene of its index. One call moves all members, on several threads, and
+    the bits are those of a separate crowd in each scene. `Crowd.set` moves members to other worlds.
 
-    Thread safety: as for `Scene`; a batch sees each scene as it is when the batch begins.
+    Thread safety: as for `Scene`; a batch reads snapshots of its start.
 
     Examples
     --------
@@ -171,7 +172,7 @@ cdef class Worlds:
         return np.array(np.broadcast_to(array, (n,)), np.int32)
 
     def move_actors(self, world, ids, positions, rotations=None):
-        """Put actors of many worlds elsewhere in one call.
+        """Move actors of many worlds in one call.
 
         Parameters
         ----------
@@ -187,7 +188,7 @@ cdef class Worlds:
         Raises
         ------
         ValueError, TypeError
-            A world, its ids or poses make no sense. The worlds before it have changed.
+            For an invalid world, id or pose. The worlds before it have changed.
         """
         given = np.asarray(ids)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
@@ -282,7 +283,8 @@ cdef class Worlds:
 
     def penetration_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, *,
                          world, **options):
-        """Find what a shape overlaps at many places, and how far along the exit, each in its own world.
+        """Find what a shape overlaps at many places, and how far along the exit, each in its own
+        world.
 
         Parameters
         ----------
@@ -332,7 +334,7 @@ cdef class Worlds:
         return type(answers[0])(*found)
 
     def ray_distances(self, origins, directions, reach, *, world, mask=0xFFFFFFFF, threads=1):
-        """Distances to the first actor along rays: from each origin in each direction.
+        """Return the distances to the first actor along rays: from each origin in each direction.
 
         Parameters
         ----------
@@ -345,14 +347,14 @@ cdef class Worlds:
         world : int or (n,) array of integers
             Index of the world of each origin.
         mask : int
-            Layers that are seen.
+            Layers to see.
         threads : int
-            How many threads may take part; the results are the same for any number.
+            Largest number of threads; the results are the same for any number.
 
         Returns
         -------
         (n, k) array of float64
-            Metres; ``reach`` where nothing is met. The distances of `Scene.raycast`.
+            Metres; ``reach`` without a hit. The distances are those of `Scene.raycast`.
         """
         cdef ray_batch b
         cdef vector_rows rows
@@ -367,7 +369,7 @@ cdef class Worlds:
         memset(&b, 0, sizeof(ray_batch))
         b.reach = as_not_negative(reach, "reach")
         bits = as_bits(mask, "mask")
-        # Held by their names: they must outlive the call.
+        # Named variables keep the arrays alive during the call.
         _origins = as_vectors(origins, "origins", -1, &b.origins)
         n = len(_origins)
         _directions = as_vectors(directions, "directions", -1, &rows)
@@ -379,7 +381,7 @@ cdef class Worlds:
             m = v3_max_abs(v)
             if m == 0.0:
                 raise ValueError(f"directions must not be zero, row {i} is")
-            # As `Scene.raycast` normalises.
+            # The same normalisation as in `Scene.raycast`.
             d[i, 0], d[i, 1], d[i, 2] = v.x / m, v.y / m, v.z / m
             m = sqrt(d[i, 0] * d[i, 0] + d[i, 1] * d[i, 1] + d[i, 2] * d[i, 2])
             d[i, 0] /= m

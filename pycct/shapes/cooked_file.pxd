@@ -1,11 +1,11 @@
 # cython: language_level=3
-"""Cooked files: the shapes and actors of a scene, to be opened by memory mapping."""
+"""Cooked files: the shapes and actors of a scene, for memory mapping."""
 from libc.stdint cimport int64_t
 
 
-# Records (as `_scene` makes and takes them) to a file, by way of another one that is renamed; user_data: by id.
+# Writes the records of a scene to a temporary file and renames it to path. user_data: by id.
 cdef int write_cooked(object path, list records, int64_t next_id, dict user_data) except -1
-# (records, next_id, user_data) from a file. Meshes and heightfields stay in it. Raises OSError, or ValueError that
-# names the path.
+# Returns (records, next_id, user_data) of a file. Meshes and heightfields stay in the file. Raises
+# OSError, or ValueError with the path.
 cdef tuple read_cooked(str path, bint verify)
 cdef str path_of(object path)

@@ -1,12 +1,12 @@
 # cython: language_level=3, boundscheck=True, wraparound=True
-"""Cooked files: the shapes and actors of a scene, to be opened by memory mapping.
+"""Cooked files: the shapes and actors of a scene, for memory mapping.
 
-A file is a header, a table of sections and the sections, each at a multiple of 64 bytes.
-Numbers stand in it as in memory, so that meshes and heightfields are used where they lie:
-a file is good for machines of its own byte order and word size. The head (header and
-table) and the small sections have checksums that are looked at on opening; those of the
-large sections only when asked for. What is mapped is therefore never trusted: whoever walks
-it checks each index (see `bvh_check`), and everything else is checked here.
+A file is a header, a table of sections and the sections, each at a multiple of 64 bytes. Numbers
+are stored as in memory, so that meshes and heightfields work in place. A file therefore belongs to
+machines of its own byte order and word size. The header, the table and the small sections have
+checksums that every load checks. Only ``verify=True`` checks those of the large sections. The
+reader never trusts mapped data: each tree walk checks its indices (see `bvh_check`), and this
+module checks everything else.
 """
 import errno
 import json
@@ -56,12 +56,12 @@ from pycct.args.save_format import LARGEST_ID
 from pycct.shapes.primitives import Box, Capsule, Sphere, Triangle
 from pycct.runtime.version import RESULTS_VERSION
 
-# The second and third line endings are lost where a file is taken for text.
+# The second and third line endings change if a program handles the file as text.
 MAGIC = b"pycct\r\n\x1a"
 FORMAT = 2
 BYTE_ORDER, OTHER_ORDER = 0x01020304, 0x04030201
-# Magic, byte order, format, bytes of a pointer, bytes of a tree's node; bytes of the file, next id; results version,
-# number of sections, checksum of the head (with zero in its place), zero.
+# Magic, byte order, format, bytes of a pointer, bytes of a tree node; bytes of the file, next id;
+# results version, number of sections, checksum of the head (with zero in its place), zero.
 HEADER = struct.Struct("=8sIIIIQqIIII")
 CHECKSUM_AT = HEADER.size - 8
 ALIGN = 64
@@ -75,9 +75,9 @@ NAMES = ("actors", "shapes", "hulls", "user_data", "vertices", "triangles", "tri
 ACTOR = np.dtype([("id", "i8"), ("shape", "i4"), ("obstacle", "u4"), ("body", "i4"), ("layer", "u4"),
                   ("behavior", "u4"), ("zero", "u4"), ("position", "f8", 3), ("rotation", "f8", 4),
                   ("scale", "f8", 3)])
-# Counts. Hull: number in the section of hulls. Mesh: vertices, triangles given, triangles kept, nodes.
-# Heightfield: rows, columns, nodes. Numbers: what the shape is made of; of a mesh the bounds, of a heightfield the
-# steps and the bounds.
+# Counts of a hull: its number in the section of hulls. Of a mesh: vertices, triangles given,
+# triangles kept, nodes. Of a heightfield: rows, columns, nodes. Numbers define the shape; for a
+# mesh they are the bounds, for a heightfield the steps and the bounds.
 SHAPE = np.dtype([("kind", "i4"), ("flags", "u4"), ("counts", "i8", 4), ("numbers", "f8", 9)])
 TWO_SIDED, HAS_DATA, HAS_MASK, HAS_CELLS, ROWS_ALONG_Y, DIAGONAL = (1 << k for k in range(6))
 MOST_SHAPES = 2**31 - 1
@@ -95,12 +95,12 @@ cdef int write_cooked(object path, list records, int64_t next_id, dict user_data
     if os.path.isdir(target):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if os.path.exists(target) and not os.path.isfile(target):
-        raise ValueError(f"path must be that of a file: {path}")
+        raise ValueError(f"path must name a regular file: {path}")
     temporary = os.path.join(os.path.dirname(target), f".pycct-{secrets.token_hex(8)}.tmp")
     try:
         file = open(temporary, "xb")
     except OSError as error:
-        # Of the name that was given, not of one that nobody knows.
+        # The error names the user's path, not the temporary one.
         raise OSError(error.errno, error.strerror, path) from None
     try:
         with file as f:
@@ -119,7 +119,7 @@ cdef int write_cooked(object path, list records, int64_t next_id, dict user_data
 
 
 def _sync_folder(folder):
-    """Make a rename last; not every system can."""
+    """Flush a rename to disk, where the system supports it."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -147,7 +147,7 @@ def _write(f, sections, next_id):
             size += raw.nbytes
         row["kind"], row["index"], row["offset"], row["bytes"], row["checksum"] = kind, index, at, size, checksum
         at += size
-    # The last section may be empty, and the file end before it.
+    # The last section may be empty, and then the file ends before it.
     f.truncate(at)
     head = [MAGIC, BYTE_ORDER, FORMAT, sizeof(void*), sizeof(bvh_node), at, next_id, RESULTS_VERSION, len(table), 0, 0]
     head[-2] = zlib.crc32(table.tobytes(), zlib.crc32(HEADER.pack(*head)))
@@ -157,7 +157,7 @@ def _write(f, sections, next_id):
 
 
 def _sections_of(records, user_data):
-    """(kind, index, buffers) of each section."""
+    """Yield (kind, index, buffers) of each section."""
     shapes = {}
     actors = np.zeros(len(records), ACTOR)
     for row, (number, obstacle, shape, position, rotation, scale, body, layer, behavior) in zip(actors, records):
@@ -180,7 +180,7 @@ def _sections_of(records, user_data):
 
 
 cdef list _describe(Shape shape, object row, dict hulls):
-    """Fill a shape's row; its large arrays as (kind, array)."""
+    """Fill a shape's row; return its large arrays as (kind, array)."""
     cdef const field_data* f
     cdef aabb b
     cdef int flags = 0
@@ -233,7 +233,7 @@ cdef list _describe(Shape shape, object row, dict hulls):
     row["kind"], row["flags"] = shape.kind, flags
     row["counts"][0, :len(counts)] = counts
     row["numbers"][0, :len(numbers)] = numbers
-    # What has no bytes has no section.
+    # Empty arrays have no section.
     return [(kind, array) for kind, array in arrays if array.nbytes]
 
 
@@ -251,7 +251,7 @@ cdef list _unpack_hulls(object raw):
     hulls = []
     while at < raw.nbytes:
         if at + HULL_HEAD.size > raw.nbytes:
-            raise ValueError("hulls are cut short")
+            raise ValueError("hulls are truncated")
         dimension, n, faces, corners, extent = HULL_HEAD.unpack_from(raw, at)
         at += HULL_HEAD.size
         if not (1 <= n <= 255 and 0 <= faces <= 1024 and 0 <= corners <= 4096):
@@ -260,7 +260,7 @@ cdef list _unpack_hulls(object raw):
         for dtype, shape in (("f8", (n, 3)), ("f8", (faces, 4)), ("i4", (faces + 1,)), ("i4", (corners,))):
             size = int(np.prod(shape)) * int(dtype[1])
             if at + size > raw.nbytes:
-                raise ValueError("hulls are cut short")
+                raise ValueError("hulls are truncated")
             parts.append(np.frombuffer(raw[at:at + size], dtype).reshape(shape).copy())
             at += size
         vertices, planes, starts, loops = parts
@@ -281,7 +281,7 @@ cdef bytes _pack_user_data(dict user_data):
 
 
 cdef int _check_plain(object value, object number, int depth) except -1:
-    """Only what comes back as it was."""
+    """Accept only values that load as they were saved."""
     kind = type(value)
     if value is None or kind is bool or kind is int or kind is float or kind is str:
         return 0
@@ -302,12 +302,12 @@ cdef int _check_plain(object value, object number, int depth) except -1:
 
 
 cdef tuple read_cooked(str path, bint verify):
-    # A pipe would be waited for.
+    # Opening a pipe would block.
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(mode):
-        raise ValueError(f"{path}: not a file")
+        raise ValueError(f"{path}: not a regular file")
     with open(path, "rb") as f:
         if os.fstat(f.fileno()).st_size < HEADER.size:
             raise ValueError(f"{path}: not a cooked scene: it has {os.fstat(f.fileno()).st_size} bytes")
@@ -329,29 +329,29 @@ cdef tuple _read(object raw, bint verify):
     if order != BYTE_ORDER:
         raise ValueError("damaged: no byte order")
     if version != FORMAT:
-        raise ValueError(f"a cooked scene of format {version}, this pycct reads format {FORMAT}: cook it again")
+        raise ValueError(f"the cooked scene has format {version}, but this pycct reads format {FORMAT}: cook it again")
     if word != sizeof(void*) or node != sizeof(bvh_node):
         raise ValueError("cooked on a machine of another word size")
     if results != RESULTS_VERSION:
-        raise ValueError(f"cooked with results version {results}, this is {RESULTS_VERSION}: cook it again")
+        raise ValueError(f"cooked with results version {results}, but this pycct has {RESULTS_VERSION}: cook it again")
     if size != len(raw):
         raise ValueError(f"damaged: it should have {size} bytes and has {len(raw)}")
     last = HEADER.size + n * SECTION.itemsize
     if last > len(raw):
-        raise ValueError("damaged: its table is cut short")
+        raise ValueError("damaged: its table is truncated")
     head = bytearray(raw[:HEADER.size])
     head[CHECKSUM_AT:CHECKSUM_AT + 4] = bytes(4)
     if zlib.crc32(raw[HEADER.size:last], zlib.crc32(head)) != checksum:
-        raise ValueError("damaged: its head has another checksum")
+        raise ValueError("damaged: wrong checksum of the head")
     sections = {}
     for kind, index, offset, length, crc, _ in np.frombuffer(raw[HEADER.size:last], SECTION).tolist():
         if kind > BLOCKS or offset % ALIGN or offset < last or length > size or offset > size - length:
-            raise ValueError("damaged: a section lies outside of it")
+            raise ValueError("damaged: a section is outside of the file")
         if (kind, index) in sections:
-            raise ValueError("damaged: it has a section twice")
+            raise ValueError("damaged: a section occurs twice")
         part = raw[offset:offset + length]
         if (verify or kind <= USER_DATA) and zlib.crc32(part) != crc:
-            raise ValueError(f"damaged: {NAMES[kind]} have another checksum")
+            raise ValueError(f"damaged: wrong checksum of {NAMES[kind]}")
         sections[kind, index] = part
     actors = _table(sections, ACTORS, ACTOR)
     rows = _table(sections, SHAPES, SHAPE)
@@ -359,9 +359,9 @@ cdef tuple _read(object raw, bint verify):
     user_data = _unpack_user_data(bytes(_take(sections, USER_DATA, 0)))
     shapes = [_shape(k, row, hulls, sections, verify) for k, row in enumerate(rows)]
     if sections:
-        raise ValueError("damaged: it has a section that nothing needs")
+        raise ValueError("damaged: unknown section")
     if not 0 <= next_id <= LARGEST_ID:
-        raise ValueError("damaged: its ids make no sense")
+        raise ValueError("damaged: invalid ids")
     records = []
     for number, place, obstacle, body, layer, behavior, _, position, rotation, scale in actors.tolist():
         if not 0 <= place < len(shapes) or obstacle > 1:
@@ -374,20 +374,20 @@ cdef tuple _read(object raw, bint verify):
 cdef object _take(dict sections, int kind, object index):
     part = sections.pop((kind, index), None)
     if part is None:
-        raise ValueError(f"damaged: it has no {NAMES[kind]}")
+        raise ValueError(f"damaged: missing {NAMES[kind]}")
     return part
 
 
 cdef object _table(dict sections, int kind, object dtype):
     part = _take(sections, kind, 0)
     if len(part) % dtype.itemsize:
-        raise ValueError(f"damaged: {NAMES[kind]} are cut short")
-    # No array over no bytes: frombuffer refuses that.
+        raise ValueError(f"damaged: {NAMES[kind]} are truncated")
+    # frombuffer raises for zero bytes.
     return np.frombuffer(part, dtype) if len(part) else np.empty(0, dtype)
 
 
 cdef object _array(dict sections, int kind, object index, object dtype, object shape):
-    """A large section as an array."""
+    """Return a large section as an array."""
     size = int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
     if size == 0:
         return np.empty(shape, dtype)
@@ -402,9 +402,9 @@ cdef dict _unpack_user_data(bytes raw):
         pairs = json.loads(raw)
         user_data = dict(pairs)
     except (RecursionError, TypeError, ValueError):
-        raise ValueError("damaged: its user_data make no sense") from None
+        raise ValueError("damaged: invalid user_data") from None
     if not all(type(number) is int for number in user_data):
-        raise ValueError("damaged: its user_data make no sense")
+        raise ValueError("damaged: invalid user_data")
     return user_data
 
 
@@ -414,7 +414,7 @@ cdef vec3 _vector(object numbers, int at) except *:
 
 cdef aabb _bounds(object numbers, int at) except *:
     cdef vec3 lo = _vector(numbers, at), hi = _vector(numbers, at + 3)
-    # Not a number is in no order.
+    # NaN fails every comparison.
     for k in range(at, at + 3):
         if not -FARTHEST_VERTEX <= numbers[k] <= numbers[k + 3] <= FARTHEST_VERTEX:
             raise ValueError("damaged: a shape has impossible bounds")
@@ -445,7 +445,7 @@ cdef Shape _shape(object index, object row, list hulls, dict sections, bint veri
         return _mesh(index, int(row["flags"]), counts, numbers, sections, verify)
     if kind == SHAPE_HEIGHTFIELD:
         return _field(index, int(row["flags"]), counts, numbers, sections, verify)
-    raise ValueError("damaged: a shape of no kind")
+    raise ValueError("damaged: a shape has an unknown kind")
 
 
 cdef tuple _extras(dict sections, object index, int flags, object n):

@@ -1,10 +1,10 @@
 # cython: language_level=3
-"""Triangles of a grid of heights, made when they are asked for.
+"""Triangles of a grid of heights, made on demand.
 
-Samples stand in ``rows`` rows of ``columns``. Sample (i, j) has its height along local
-z; rows follow one another along x and columns along y (row axis x), or the other way
-round (row axis y). Cell (i, j) lies between the samples (i, j) and (i + 1, j + 1); its
-number is i * (columns - 1) + j, its triangles are 2 * number and 2 * number + 1.
+Samples form ``rows`` rows of ``columns``. Sample (i, j) has its height along local z. Rows follow
+one another along x and columns along y (row axis x), or the other way round (row axis y). Cell (i,
+j) is between the samples (i, j) and (i + 1, j + 1). Its number is i * (columns - 1) + j, and its
+triangles are 2 * number and 2 * number + 1.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
@@ -24,20 +24,20 @@ cdef struct field_data:
     double column_step
     const double* heights       # (rows, columns)
     const uint8_t* cells        # (rows - 1, columns - 1) bit 0: diagonal; bit 1: hole; or NULL
-    uint8_t diagonal            # for all cells, when there is no such table
+    uint8_t diagonal            # for all cells, if ``cells`` is NULL
     const int64_t* data         # one per triangle, or NULL
     const uint32_t* mask        # one per triangle, or NULL
     int32_t tile_columns
-    bint checked                # heights may be anything: cells that leave the bounds are holes
+    bint checked                # heights may be corrupt: cells outside of the bounds count as holes
     bvh tree                    # over tiles; order: tile row * tile_columns + tile column
     aabb bounds
 
 
-# Corners of triangle 0 or 1 of a cell, in the field's own frame, counter-clockwise seen
-# from above, the lexicographically smallest first. False: a hole.
+# Corners of triangle 0 or 1 of a cell, in the field's own frame, counter-clockwise seen from above,
+# the lexicographically smallest first. False: a hole.
 cdef bint field_triangle(const field_data* f, int32_t i, int32_t j, int which, vec3* a, vec3* b, vec3* c) noexcept nogil
 cdef vec3 field_point(const field_data* f, int32_t i, int32_t j) noexcept nogil
-# Cells i0..i1, j0..j1 (inclusive) that a box can touch; False: none.
+# Cells i0..i1, j0..j1 (inclusive) that a box can touch. False: none.
 cdef bint field_cells(const field_data* f, aabb box, int32_t* i0, int32_t* i1, int32_t* j0, int32_t* j1) noexcept nogil
 # Cells of a tile.
 cdef void field_tile(const field_data* f, int32_t tile, int32_t* i0, int32_t* i1, int32_t* j0,

@@ -7,8 +7,8 @@ from pycct.spatial.bvh cimport box32, box32_around, bvh_build
 from pycct.geometry.types cimport STATUS_NO_MEMORY
 from pycct.geometry.vec cimport box_of, box_union, v3, v3_lex, v3_max, v3_min
 
-# A cell is looked at when the box comes this near to it, in shares of a cell: the
-# division by the step may round either way.
+# A cell counts as near within this margin, in shares of a cell, because the division by the step
+# may round either way.
 cdef double CELL_MARGIN = 1e-6
 
 
@@ -34,7 +34,7 @@ cdef bint field_triangle(const field_data* f, int32_t i, int32_t j, int which, v
     cdef vec3 p, q, r, t
     if cell & 2:
         return False
-    # Counter-clockwise from above when rows run along x and columns along y.
+    # Counter-clockwise from above if rows run along x and columns along y.
     if cell & 1:
         if which == 0:
             p, q, r = field_point(f, i, j), field_point(f, i + 1, j), field_point(f, i, j + 1)

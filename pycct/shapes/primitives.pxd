@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Shapes: immutable values that own what a scene needs of them."""
+"""Shapes: immutable values with all data that a scene needs."""
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pycct.spatial.bvh cimport bvh, bvh_block
@@ -9,32 +9,32 @@ from pycct.geometry.types cimport hull_data
 from pycct.geometry.vec cimport aabb, vec3
 
 
-# A triangle mesh in its own frame. Triangles stand in the order of the tree's
-# leaves, each rotated so that its lexicographically smallest vertex comes first;
-# degenerate ones are left out.
+# A triangle mesh in its own frame. Triangles are sorted by the leaves of the tree, and each is
+# rotated so that its lexicographically smallest vertex comes first. Degenerate triangles are
+# omitted.
 cdef struct mesh_data:
     int32_t n_vertices
-    int32_t n_triangles         # those kept
-    int32_t n_given             # those the user gave
+    int32_t n_triangles         # triangles in the tree
+    int32_t n_given             # triangles of the user
     bint two_sided
     const double* vertices      # (n_vertices, 3)
     const int32_t* triangles    # (n_triangles, 3)
     const double* normals       # (n_triangles, 3) unit
-    const int32_t* source       # (n_triangles) the index the user gave
+    const int32_t* source       # (n_triangles) the user's index
     const int64_t* data         # one per triangle of the user, or NULL
-    const uint32_t* mask        # one per triangle of the user, or NULL: layers it is on
-    const bvh_block* blocks     # the triangles once more, eight at a time, to rule out
-    bvh tree                    # with a check when all the arrays come from a file
+    const uint32_t* mask        # one per triangle of the user, or NULL: its layers
+    const bvh_block* blocks     # the triangles again, eight at a time, for rejection
+    bvh tree                    # with a check if the arrays come from a file
     aabb bounds
 
 
-# Whether triangle k (in the order of the leaves) can be used. What a walk of the tree
-# gives has been asked; who counts through all triangles asks.
+# Whether triangle k (in the order of the leaves) is usable. A walk of the tree has checked its
+# results; a loop over all triangles must check.
 cdef inline bint mesh_usable(const mesh_data* m, int32_t k) noexcept nogil:
     return m.tree.check == NULL or m.tree.check(m.tree.owner, k)
 
 
-# No vertex of a mesh or heightfield may lie farther out.
+# Largest coordinate of a vertex of a mesh or heightfield.
 cdef double FARTHEST_VERTEX
 
 
@@ -81,16 +81,16 @@ cdef class ConvexHull(Shape):
 
 cdef class Mesh(Shape):
     cdef mesh_data data_
-    cdef object vertices_       # the arrays that data_ points into
+    cdef object vertices_       # arrays that data_ points into
     cdef object data_array
     cdef object mask_array
-    cdef object nodes_          # the array that the tree points into, when it is not the mesh's own
-    cdef bint borrowed          # there is such an array
+    cdef object nodes_          # array that the tree points into, if it is not the mesh's own
+    cdef bint borrowed          # whether there is such an array
 
 
 cdef class Heightfield(Shape):
     cdef field_data data_
-    cdef object heights_        # the arrays that data_ points into
+    cdef object heights_        # arrays that data_ points into
     cdef object cells_
     cdef object data_array
     cdef object mask_array
@@ -99,15 +99,15 @@ cdef class Heightfield(Shape):
     cdef bint borrowed
 
 
-# For files. A shape over arrays that are not its own and may hold anything: their shapes and types
-# must be right, the bounds finite.
+# For files: a shape over external arrays with unchecked contents. Their shapes and types must be
+# right, and the bounds finite.
 cdef Mesh mesh_over(tuple arrays, object nodes, object data, object mask, bint two_sided, aabb bounds)
 cdef Heightfield field_over(object heights, object cells, object nodes, object order, object data, object mask,
                             field_data field)
 # Bytes of a tree's nodes, and its order, as read-only arrays that live as long as the shape.
 cdef object tree_nodes(Shape shape)
 cdef object tree_order(Heightfield shape)
-# Whether all indices and numbers of such a shape make sense; reads everything.
+# Checks all indices and numbers of such a shape; reads everything.
 cdef bint mesh_sound(Mesh mesh) except -1
 cdef bint field_sound(Heightfield field) except -1
 # The unit normal keeps its bits.

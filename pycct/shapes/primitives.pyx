@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Shapes: immutable values. A scene places them; many scenes and threads may share one."""
+"""Shapes: immutable values, which many scenes and threads may share."""
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
@@ -64,16 +64,16 @@ from pycct.geometry.vec cimport (
     v3_neg,
 )
 
-# Half the side of the box that stands for an endless plane.
+# Half the side of the box that replaces an endless plane.
 cdef double ENDLESS = 1e30
 # The tree's boxes are float32.
 cdef double FARTHEST_VERTEX = 1e30
-# Triangles that a thread takes at a time.
+# Triangles of one portion for a thread.
 cdef int64_t CHUNK = 8192
 
 
 cdef object _numbers(object values, str name, int32_t n, object dtype):
-    """One integer per triangle, copied; None stays None."""
+    """Return one integer per triangle, copied; None stays None."""
     if values is None:
         return None
     try:
@@ -94,7 +94,7 @@ cdef object _numbers(object values, str name, int32_t n, object dtype):
 
 
 cdef int _not_empty(object values, str name) except -1:
-    """Vertices or triangles of a mesh: at least one."""
+    """Check that a mesh has at least one vertex or triangle."""
     given = isinstance(values, (list, tuple)) or (isinstance(values, np.ndarray) and values.ndim > 0)
     if given and len(values) == 0:
         raise ValueError(f"{name} must not be empty: a mesh needs at least one triangle")
@@ -107,8 +107,8 @@ cdef bint _flag(object value, str name) except -1:
     return bool(value)
 
 
-# No shape is larger than this, metres: twice the farthest place in a scene. Beyond it,
-# squares of squares would overflow.
+# Largest size of a shape, metres: twice the farthest position in a scene. Beyond it, squares of
+# squares would overflow.
 cdef double LARGEST = 2e12
 
 
@@ -125,16 +125,16 @@ cdef vec3 _placed(object value, str name) except *:
 
 
 cdef class Shape:
-    """Base of all shapes; not made directly.
+    """Base class of all shapes; it has no instances of its own.
 
     Attributes
     ----------
     kind : int
-        Which shape it is; for fast comparison only.
+        Number of the kind of shape; for fast comparison only.
     """
 
     def __cinit__(self):
-        # No shape yet: a scene refuses what skipped its __init__.
+        # No shape yet: a scene rejects an object without __init__.
         self.kind = -1
 
     def __init__(self):
@@ -143,7 +143,7 @@ cdef class Shape:
                             "or Triangle")
 
     cdef int fresh(self) except -1:
-        """A shape is immutable: scenes hold pointers into it."""
+        """Raise if the shape is initialised already: scenes have pointers into it."""
         if self.kind >= 0:
             raise TypeError(f"{type(self).__name__} is immutable: __init__ cannot be called again")
         return 0
@@ -269,7 +269,7 @@ cdef class Box(Shape):
 
 @cython.final
 cdef class Triangle(Shape):
-    """A single triangle, seen from the side where its corners run counter-clockwise.
+    """A single triangle, solid from the side where its corners run counter-clockwise.
 
     Parameters
     ----------
@@ -338,7 +338,7 @@ cdef class Plane(Shape):
 
 
 def _plane_again(normal, offset):
-    """A pickled plane: its normal is not made one once more."""
+    """Return a pickled plane without normalising its normal again."""
     return plane_over(as_vec3(normal, "normal"), as_float(offset, "offset"))
 
 
@@ -359,19 +359,20 @@ cdef class ConvexHull(Shape):
     points : (n, 3) array of floats
         Metres. The hull may have at most 255 vertices.
     solid : bool, default False
-        Refuse points that span no solid. Otherwise they make a polygon, a segment or a point,
-        which can be met and asked about like any hull, from both sides.
+        Raise ValueError for points that span no solid. Otherwise they make a polygon, a segment or
+        a point, which works like any hull, from both sides.
 
     Attributes
     ----------
     tables : HullTables
-        Corners, edges, faces and who meets whom: of the hull at scale 1, shared by all its scales.
+        Corners, edges, faces and their neighbours: of the hull at scale 1, shared by all its
+        scales.
 
     Raises
     ------
     ValueError
-        When `points` is empty, not (n, 3), not finite, too large or has more than 255 corners; with
-        `solid`, when they all coincide, lie on one line or lie in one plane.
+        If `points` is empty, not (n, 3), not finite, too large or has more than 255 corners; with
+        `solid`, if all points coincide or lie in one line or plane.
 
     Examples
     --------
@@ -459,7 +460,7 @@ cdef class ConvexHull(Shape):
         return f"ConvexHull(<{0 if self.tables is None else self._tables().n_vertices} vertices>)"
 
     def __reduce__(self):
-        # By its tables: built again from its corners alone it could have other faces.
+        # By its tables: a hull of its corners alone could have other faces.
         self._tables()
         return _hull_of_record, (hull_record(self.tables), from_vec3(self.scale_))
 
@@ -485,17 +486,17 @@ cdef class Mesh(Shape):
     vertices : (n, 3) array of floats
         Metres; copied.
     triangles : (m, 3) array of integers
-        Vertex indices, counter-clockwise seen from outside; copied. A triangle without
-        area is kept in the numbering but touches nothing.
+        Vertex indices, counter-clockwise seen from outside; copied. A triangle without area keeps
+        its index but touches nothing.
     two_sided : bool
-        Triangles are met from both sides; the default is from their front only.
+        Whether triangles are solid from both sides; the default is the front only.
     triangle_data : (m,) array of integers, optional
         One number per triangle (surface, material), returned in hits; 64 bits.
     triangle_mask : (m,) array of integers, optional
-        The layers each triangle is on, 32 bits; a question or character sees a triangle
-        when its mask meets the actor's layer and the triangle's (SWEEP 3.2).
+        Layers of each triangle, 32 bits. A query or character sees a triangle if its mask shares a
+        bit with the actor's layer and with the triangle's (SWEEP 3.2).
     threads : int
-        How many threads may build the tree; it is the same for any number of them.
+        Largest number of threads that build the tree; the tree is the same for any number.
 
     Examples
     --------
@@ -572,12 +573,12 @@ cdef class Mesh(Shape):
 
     @property
     def vertices(self):
-        """Vertices as given, read-only (n, 3) array, metres."""
+        """Vertices of the input, read-only (n, 3) array, metres."""
         return self.vertices_[0]
 
     @property
     def triangles(self):
-        """Triangles as given, read-only (m, 3) array of vertex indices."""
+        """Triangles of the input, read-only (m, 3) array of vertex indices."""
         return self.vertices_[1]
 
     @property
@@ -592,27 +593,27 @@ cdef class Mesh(Shape):
 
     @property
     def two_sided(self):
-        """True when triangles are met from both sides."""
+        """Whether triangles are solid from both sides."""
         return bool(self.data_.two_sided)
 
     @property
     def triangle_count(self):
-        """How many triangles the user gave."""
+        """Number of triangles of the input."""
         return self.data_.n_given
 
     @property
     def n_degenerate(self):
-        """How many of the given triangles have no area and touch nothing."""
+        """Number of triangles without area, which touch nothing."""
         return self.data_.n_given - self.data_.n_triangles
 
     @property
     def mapped(self):
-        """True when the mesh lies in a file of `Scene.load`: its pages are shared with whoever else has loaded it."""
+        """Whether the mesh is mapped from a file of `Scene.load`, whose pages processes share."""
         return bool(self.borrowed)
 
     @property
     def nbytes(self):
-        """Bytes held: geometry and tree."""
+        """Bytes of geometry and tree."""
         n = sum(a.nbytes for a in (*self.vertices_, self.data_array, self.mask_array) if a is not None)
         return n + self.data_.tree.n_nodes * sizeof(bvh_node)
 
@@ -625,18 +626,18 @@ cdef class Mesh(Shape):
 
 @cython.final
 cdef class Heightfield(Shape):
-    """A terrain over a grid, stored as heights; its triangles are made when they are needed.
+    """A terrain over a grid of heights; its triangles are made on demand.
 
-    Local z points up. Sample (i, j), in row i and column j, lies at ``(i * spacing[0],
-    j * spacing[1], heights[i, j])`` when ``row_axis`` is 'x' (rows follow one another along
-    x), and at ``(j * spacing[0], i * spacing[1], heights[i, j])`` when it is 'y' (the layout
-    of an image). The origin is sample (0, 0).
+    Local z points up. Sample (i, j), in row i and column j, is at ``(i * spacing[0], j *
+    spacing[1], heights[i, j])`` if ``row_axis`` is 'x' (rows follow one another along x), and at
+    ``(j * spacing[0], i * spacing[1], heights[i, j])`` if it is 'y' (the layout of an image). The
+    origin is sample (0, 0).
 
-    Cell (i, j) lies between samples (i, j) and (i + 1, j + 1); its number is ``i * (columns -
-    1) + j``, and its triangles are ``2 * number`` and ``2 * number + 1``. With diagonal 0 the
-    cell is cut from (i, j) to (i + 1, j + 1) and the first triangle is the one with sample (i
-    + 1, j); with diagonal 1 it is cut from (i + 1, j) to (i, j + 1) and the first triangle is
-    the one with sample (i, j). Triangles face up and are met from above only, unless two-sided.
+    Cell (i, j) is between the samples (i, j) and (i + 1, j + 1). Its number is ``i * (columns - 1)
+    + j``, and its triangles are ``2 * number`` and ``2 * number + 1``. With diagonal 0 the cell is
+    cut from (i, j) to (i + 1, j + 1), and the first triangle is the one with sample (i + 1, j).
+    With diagonal 1 it is cut from (i + 1, j) to (i, j + 1), and the first triangle is the one with
+    sample (i, j). Triangles face up and are solid from above only, unless two-sided.
 
     Parameters
     ----------
@@ -645,13 +646,13 @@ cdef class Heightfield(Shape):
     spacing : float or (2,) floats
         Distance of the samples along x and along y, metres, > 0.
     row_axis : {'x', 'y'}
-        Along which axis rows follow one another.
+        Axis along which the rows follow one another.
     diagonal : {0, 1} or (rows - 1, columns - 1) array of those
-        How cells are cut.
+        Diagonal of each cell.
     holes : (rows - 1, columns - 1) array of bool, optional
         Cells without triangles; the numbering does not change.
     two_sided : bool
-        Triangles are met from both sides.
+        Whether triangles are solid from both sides.
     triangle_data, triangle_mask : (2 * cells,) arrays of integers, optional
         As for `Mesh`.
 
@@ -755,7 +756,7 @@ cdef class Heightfield(Shape):
 
     @property
     def heights(self):
-        """Heights as given, read-only (rows, columns) array, metres."""
+        """Heights of the input, read-only (rows, columns) array, metres."""
         return self.heights_
 
     @property
@@ -772,7 +773,7 @@ cdef class Heightfield(Shape):
 
     @property
     def row_axis(self):
-        """'x' or 'y': along which axis rows follow one another."""
+        """'x' or 'y': axis along which the rows follow one another."""
         return "y" if self.data_.rows_along_y else "x"
 
     @property
@@ -789,7 +790,7 @@ cdef class Heightfield(Shape):
 
     @property
     def two_sided(self):
-        """True when triangles are met from both sides."""
+        """Whether triangles are solid from both sides."""
         return bool(self.data_.two_sided)
 
     @property
@@ -804,12 +805,12 @@ cdef class Heightfield(Shape):
 
     @property
     def mapped(self):
-        """True when the heightfield lies in a file of `Scene.load`, as for `Mesh`."""
+        """Whether the heightfield is mapped from a file of `Scene.load`, as for `Mesh`."""
         return bool(self.borrowed)
 
     @property
     def nbytes(self):
-        """Bytes held: heights, tables and tree."""
+        """Bytes of heights, tables and tree."""
         n = sum(a.nbytes for a in (self.heights_, self.cells_, self.data_array, self.mask_array) if a is not None)
         return n + self.data_.tree.n_nodes * sizeof(bvh_node) + self.data_.tree.n_items * sizeof(int32_t)
 
@@ -851,19 +852,19 @@ def _heightfield(heights, spacing, options):
     return Heightfield(heights, spacing, **options)
 
 
-# A mesh while it is built.
+# A mesh under construction.
 cdef struct mesh_job:
     mesh_data* m
     const int32_t* given        # (n, 3)
     bvh_item* items             # one per triangle: its number, and as mark its first corner, -1: without area
-    int32_t* kept               # what mesh_data will point to
+    int32_t* kept               # future arrays of mesh_data
     double* normals
     int32_t* source
     bvh_block* blocks
 
 
 cdef void _prepare(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
-    """Which corner comes first, and the box."""
+    """Find the first corner and the bounds of each triangle."""
     cdef mesh_job* job = <mesh_job*>context
     cdef vec3[3] p
     cdef box32 box
@@ -889,7 +890,7 @@ cdef void _prepare(void* context, int worker, int64_t first, int64_t last) noexc
 
 
 cdef void _store(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
-    """What moves read, in the order of the leaves."""
+    """Store the data of moves in the order of the leaves."""
     cdef mesh_job* job = <mesh_job*>context
     cdef vec3[3] p
     cdef vec3 normal
@@ -971,13 +972,13 @@ cdef inline bint _vertex_ok(const mesh_data* m, int32_t i) noexcept nogil:
     if not 0 <= i < m.n_vertices:
         return False
     v = m.vertices + 3 * <Py_ssize_t>i
-    # Not a number is not inside.
+    # NaN is not inside.
     return ((m.bounds.lo.x <= v[0]) & (v[0] <= m.bounds.hi.x) & (m.bounds.lo.y <= v[1]) & (v[1] <= m.bounds.hi.y)
             & (m.bounds.lo.z <= v[2]) & (v[2] <= m.bounds.hi.z))
 
 
 cdef bint _check_triangle(const void* mesh, int32_t place) noexcept nogil:
-    """The bvh_check of a mesh's tree: nothing that could lead astray who uses the triangle."""
+    """The bvh_check of a mesh's tree: reject triangles with invalid data."""
     cdef const mesh_data* m = <const mesh_data*>mesh
     cdef const int32_t* t = m.triangles + 3 * <Py_ssize_t>place
     cdef const double* n = m.normals + 3 * <Py_ssize_t>place

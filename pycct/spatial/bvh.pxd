@@ -1,13 +1,12 @@
 # cython: language_level=3
-"""A static tree over boxes: build and walk.
+"""A static tree of boxes: build and walk.
 
-Boxes are float32 and only decide what to look at, so they are always rounded
-outwards; whoever walks the tree tests the exact geometry afterwards. The tree
-depends on the order of its items, what a walk finds does not.
+Boxes are float32 and only reject items, so they are always rounded outwards; callers then test the
+exact geometry. The tree depends on the order of its items, but the results of a walk do not.
 
-A tree that came from a file may hold anything: a walk through one that has a ``check``
-looks at every index before it follows it, stops after as many nodes as there are, and
-passes over places that the check refuses.
+A tree from a file may contain anything. A walk through a tree with a ``check`` tests every index
+before it follows it, stops after as many nodes as the tree has, and skips places that the check
+rejects.
 """
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
@@ -20,8 +19,8 @@ cdef enum:
     BVH_STACK = 480
 
 
-# Four cache lines: the boxes of eight children, by axis and lane, so that one instruction takes all of them. wide8.h
-# declares the same struct. An empty place has an inverted box.
+# Four cache lines: the boxes of eight children, by axis and lane, so that one instruction takes all
+# of them. wide8.h declares the same struct. An empty place has an inverted box.
 cdef struct bvh_node:
     float[3][BVH_LANES] lo
     float[3][BVH_LANES] hi
@@ -29,7 +28,7 @@ cdef struct bvh_node:
     int32_t[BVH_LANES] count    # 0: a node; otherwise the number of items in the leaf; -1: nothing
 
 
-# Whether what stands at a place of the leaves can be used.
+# Whether the item at a place of the leaves is usable.
 ctypedef bint (*bvh_check)(const void* owner, int32_t place) noexcept nogil
 
 
@@ -40,8 +39,8 @@ cdef struct bvh:
     void* block         # memory of the nodes; NULL: it is not the tree's own
     double span         # no box reaches farther from the origin along an axis
     int32_t* order      # item at each place of the leaves
-    bvh_check check     # NULL: the tree was built here and holds no wrong index
-    const void* owner   # what the check is told
+    bvh_check check     # NULL: the tree was built here and contains no wrong index
+    const void* owner   # argument of the check
 
 
 cdef struct box32:
@@ -49,7 +48,8 @@ cdef struct box32:
     float[3] hi
 
 
-# A box to build over: four lanes each, so that the compiler can take them at once; those left over are the caller's.
+# A box for the build, with four lanes for each corner so that the compiler can vectorise. The
+# caller may use the unused lanes.
 cdef struct bvh_item:
     float[3] lo
     int32_t number
@@ -64,18 +64,18 @@ cdef box32 box32_around(aabb b) noexcept nogil
 # Build over n boxes. Returns a status; on success the caller owns nodes and order
 # (bvh_free).
 cdef int bvh_build(bvh* tree, const box32* boxes, int32_t n) noexcept nogil
-# The same over items, which come to stand in the order of the leaves; there is no ``order``. The tree is the same for
-# any number of threads.
+# The same over items, which are moved into the order of the leaves; there is no ``order``. The tree
+# is the same for any number of threads.
 cdef int bvh_build_items(bvh* tree, bvh_item* items, int32_t n, int threads) noexcept nogil
 cdef void bvh_free(bvh* tree) noexcept nogil
 # Memory for n nodes; a status.
 cdef int bvh_make_room(bvh* tree, Py_ssize_t n) noexcept nogil
-# Whether a walk can meet each item, once: indices in range, no deeper than a walk's stack,
-# and nothing that the check refuses: 1, else 0; STATUS_NO_MEMORY.
+# Whether a walk can reach each item once: indices in range, no deeper than a walk's stack, and no
+# place that the check rejects: 1, else 0; STATUS_NO_MEMORY.
 cdef int bvh_verify(const bvh* tree) noexcept nogil
 
-# Places (positions in ``order``) of the items in leaves that the box touches, at
-# most ``room``; returns how many there are in all.
+# Places (positions in ``order``) of the items in leaves that the box touches, at most ``room``;
+# returns the total number.
 cdef int32_t bvh_collect(const bvh* tree, const box32* box, int32_t* places, int32_t room) noexcept nogil
 
 
@@ -92,7 +92,7 @@ cdef struct walk_entry:
     int32_t count       # 0: a node
 
 
-# A box on its way through the tree: leaves come roughly in the order in which they are met.
+# State of a walk with a moving box: leaves come roughly in the order of contact.
 cdef struct bvh_walk:
     const bvh_node* nodes
     bvh_check check
@@ -105,12 +105,12 @@ cdef struct bvh_walk:
     int32_t[3] negative     # the motion goes down that axis
     int32_t near            # no motion: by squared distance
     int32_t top
-    int32_t left            # nodes that a checked walk may still open
+    int32_t left            # number of nodes that a checked walk may still open
     int32_t run             # places of a leaf that have not been looked at
     int32_t run_end
     double[3] above         # upper and lower corner of the box
     double[3] below
-    double factor           # what a unit of the tree's frame is worth
+    double factor           # length of a unit of the tree's frame
     walk_entry[BVH_STACK] entries
 
 
@@ -128,37 +128,42 @@ cdef struct bvh_ray:
     int32_t front_only
 
 
-# The box moves by motion * t, t >= 0; motion 0 asks for what the box touches.
+# The box moves by motion * t, t >= 0; a zero motion finds the items that the box touches.
 cdef void bvh_walk_start(bvh_walk* w, const bvh* tree, aabb box, vec3 motion) noexcept nogil
-# The next leaf that the box can touch by ``limit`` (which may shrink from call to
-# call): its places in ``order``. False: there are no more.
+# The next leaf that the box can touch by ``limit`` (which may shrink between calls): its places in
+# ``order``. False: no leaf remains.
 cdef bint bvh_walk_next(bvh_walk* w, double limit, int32_t* first, int32_t* count) noexcept nogil
-# Leaves by their distance from the box instead: ``limit`` of bvh_walk_next is then a distance, in
-# units of which the tree's frame has ``factor`` (at least) each.
+# Leaves by their distance from the box: ``limit`` of bvh_walk_next is then a distance, in units of
+# which the tree's frame has ``factor`` (at least) each.
 cdef void bvh_walk_near(bvh_walk* w, const bvh* tree, aabb box, double factor) noexcept nogil
-# A ray for `bvh_walk_ray`; ``slack``: by how much the world's triangles may be off, in units of the tree's frame.
+# A ray for `bvh_walk_ray`; ``slack``: by how much the world's triangles may be off, in units of the
+# tree's frame.
 cdef bvh_ray bvh_ray_of(const bvh* tree, vec3 origin, vec3 dir, double slack, bint front_only) noexcept nogil
-# The next triangles that the ray, or the moving box, may meet by ``limit``: place ``first`` + i for each bit i.
+# The next triangles that the ray, or the moving box, may meet by ``limit``: place ``first`` + i for
+# each bit i.
 cdef bint bvh_walk_ray(bvh_walk* w, const bvh_ray* r, const bvh_block* blocks, double limit, int32_t* first,
                        uint32_t* bits) noexcept nogil
 cdef bint bvh_walk_boxes(bvh_walk* w, const bvh_block* blocks, double limit, int32_t* first,
                          uint32_t* bits) noexcept nogil
-# Fill a block with n triangles of three corners each; what is left of it is filled with the last one.
+# Fill a block with n triangles of three corners each; what is left of it is filled with the last
+# one.
 cdef void bvh_fill_block(bvh_block* block, const vec3* corners, int n) noexcept nogil
 
 
-# --- trees that change -----------------------------------------------------------------
-# A slot is BVH_LANES * node + lane: where a leaf or a node hangs. ``above`` holds the slot that each node hangs on
-# (-1: the root), ``slot`` the slot of each item (as ``order`` numbers them; others are left alone), ``boxes`` the box of each.
+# --- trees that change ----------------------------------------------------------------- A slot is
+# BVH_LANES * node + lane: where a leaf or a node hangs. ``above`` holds the slot that each node
+# hangs on (-1: the root), ``slot`` the slot of each item (as ``order`` numbers them; others are
+# left alone), ``boxes`` the box of each.
 
 cdef void bvh_link(const bvh* tree, int32_t* above, int32_t* slot) noexcept nogil
-# Sum of the half areas of all boxes: how much a walk has to open.
+# Sum of the half areas of all boxes, a measure for the cost of a walk.
 cdef double bvh_area(const bvh* tree) noexcept nogil
 # Fit all boxes to those of the items.
 cdef void bvh_refit(bvh* tree, const box32* boxes) noexcept nogil
-# Fit those on the way from a slot to the root; returns by how much the sum of areas grew.
+# Refits the boxes from a slot to the root; returns the growth of the sum of areas.
 cdef double bvh_refit_slot(bvh* tree, const box32* boxes, const int32_t* above, int32_t slot) noexcept nogil
-# Take an item out, or add one at the end of ``order``; there must be room for a place and a node. They return the
-# growth of the sum of areas; bvh_insert NAN, and nothing has changed, when the tree is too deep there.
+# Remove an item, or add one at the end of ``order``; there must be capacity for a place and a node.
+# They return the growth of the sum of areas. bvh_insert returns NAN, with nothing changed, if the
+# tree is too deep there.
 cdef double bvh_remove(bvh* tree, const box32* boxes, const int32_t* above, int32_t* slot, int32_t item) noexcept nogil
 cdef double bvh_insert(bvh* tree, const box32* boxes, int32_t* above, int32_t* slot, int32_t item) noexcept nogil

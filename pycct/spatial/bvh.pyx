@@ -40,15 +40,15 @@ cdef extern from "pycct/spatial/wide8.h" nogil:
 
 cdef enum:
     BINS = 16
-    FEW_BINS = 8        # for few items: sixteen bins would cost more than they gain
+    FEW_BINS = 8        # for few items, where sixteen bins would cost more than they gain
     FEW_ITEMS = 64
-    PIECE = 1 << 16     # most items of a part of the tree that one thread builds by itself
+    PIECE = 1 << 16     # most items of a subtree that one thread builds
     ALIGNED = 64        # bytes: nodes begin at multiples of them
 
-# The largest float32; beyond it a box is endless.
+# The largest float32; a larger box is endless.
 cdef float LARGEST = <float>3.4028234e38
-# A box is grown by this share of the numbers it was computed from: what decides what to
-# look at must never be stricter than the arithmetic that decides what is hit.
+# Boxes are grown by this share of the numbers they were computed from, because a rejection must
+# never be stricter than the arithmetic of the exact tests.
 cdef double MARGIN = 1e-9
 
 
@@ -77,25 +77,25 @@ cdef struct build_item:
 cdef struct build_range:
     int32_t first
     int32_t last        # one past the end
-    float[4] lo         # box of the items
+    float[4] lo         # bounds of the items
     float[4] hi
-    float[4] c_lo       # box of their centroids, doubled
+    float[4] c_lo       # bounds of their centroids, doubled
     float[4] c_hi
 
 
 cdef struct build_task:
     build_range items
-    int32_t parent      # node to hang the result on
+    int32_t parent      # parent node of the result
     int32_t side
     int32_t depth
 
 
-# A part of the tree that is built by itself: its items, and the nodes that it has made.
+# A subtree that is built separately: its items, and its nodes.
 cdef struct build_piece:
     build_task root
     pair_node* nodes
     int32_t n_nodes
-    int32_t at              # of its first node, in the end
+    int32_t at              # final index of its first node
 
 
 cdef struct build_job:
@@ -121,7 +121,8 @@ cdef float f32_below(double x) noexcept nogil:
     if x < -<double>LARGEST:
         return -LARGEST * <float>2.0
     f = <float>x
-    # If it is too much, two units in the last place (never less than one), or a step off zero: no branch to guess.
+    # If it is too large, two units in the last place (never less than one), or a step off zero: no
+    # branch to mispredict.
     wrong = <float>(<double>f > x)
     return f - fabsf(f) * <float>2.4e-7 * wrong - <float>1e-37 * wrong
 
@@ -184,7 +185,7 @@ cdef inline void _start(build_range* r, int32_t first, int32_t last) noexcept no
 
 cdef void _halve(const build_item* items, int32_t first, int32_t last, build_range* left,
                  build_range* right) noexcept nogil:
-    """Two halves by count, as the items stand."""
+    """Two halves by count, in the current order of items."""
     cdef int32_t i, mid = (first + last) >> 1
     _start(left, first, mid)
     _start(right, mid, last)
@@ -201,7 +202,9 @@ cdef inline int32_t _bin_of(const build_item* item, int axis, float base, float 
 
 cdef int32_t _best_bin(const build_item* items, int32_t first, int32_t last, int axis, float base, float scale,
                        int32_t n_bins, double* cost) noexcept nogil:
-    """The bin that the right half begins with, along one axis, if that costs less than ``cost``; -1: none does."""
+    """The bin that the right half begins with, along one axis, if that costs less than ``cost``;
+    -1: none does.
+    """
     cdef build_bin[BINS] bins
     cdef float[4] lo
     cdef float[4] hi
@@ -251,7 +254,7 @@ cdef void _partition(build_item* items, const build_range* whole, int depth, bui
     if whole.c_hi[2] - whole.c_lo[2] > whole.c_hi[widest] - whole.c_lo[widest]:
         widest = 2
     spread = whole.c_hi[widest] - whole.c_lo[widest]
-    # All in one point, or so deep that the stack must be spared: halve by count.
+    # All in one point, or so deep that the stack is at risk: halve by count.
     if not spread > 0.0 or depth > BVH_MAX_DEPTH - 34:
         _halve(items, first, last, left, right)
         return
@@ -262,7 +265,7 @@ cdef void _partition(build_item* items, const build_range* whole, int depth, bui
         if not whole.c_hi[axis] - whole.c_lo[axis] > TRIED * spread:
             continue
         one = <float>(n_bins * 0.9999) / (whole.c_hi[axis] - whole.c_lo[axis])
-        # Items so close together that the quotient leaves the range of float32.
+        # Items so close together that the quotient exceeds float32.
         if not one < LARGEST:
             continue
         k = _best_bin(items, first, last, axis, whole.c_lo[axis], one, n_bins, &cost)
@@ -320,7 +323,7 @@ cdef inline int32_t _count(const build_task* t) noexcept nogil:
 
 
 cdef void _build_piece(build_item* items, build_piece* piece) noexcept nogil:
-    """All nodes below a root that has more items than a leaf; they are numbered from the root's zero."""
+    """Build all nodes below a root with more items than a leaf, numbered from the root's zero."""
     cdef build_task[2 * BVH_MAX_DEPTH] stack
     cdef build_task t
     cdef build_range left, right
@@ -354,7 +357,7 @@ cdef void _build_pieces(void* context, int worker, int64_t first, int64_t last) 
 
 
 cdef void* _one_more(void* rows, size_t size, int32_t n, int32_t* room) noexcept nogil:
-    """The rows with room for one more, or NULL, and they are as they were."""
+    """Grow the rows by one; NULL on failure, with the rows unchanged."""
     cdef int32_t more
     cdef void* p
     if n < room[0]:
@@ -367,7 +370,7 @@ cdef void* _one_more(void* rows, size_t size, int32_t n, int32_t* room) noexcept
 
 
 cdef int _build_top(build_job* job, const build_range* items) noexcept nogil:
-    """Part the items into pieces, and make the nodes above them."""
+    """Partition the items into subtrees, and build the nodes above them."""
     cdef build_task[2 * BVH_MAX_DEPTH] stack
     cdef build_task t
     cdef build_range left, right
@@ -466,7 +469,8 @@ cdef int _to_open(const wide_child* children, int n, const int32_t* leaves) noex
             best = i
     if best >= 0:
         return best
-    # ... then the smallest that fits in as a whole, so that it needs no node. Others are nodes that are nearly full.
+    # ... then the smallest that fits in as a whole, so that it needs no node. Others are nodes that
+    # are nearly full.
     for i in range(n):
         if children[i].count == 0 and leaves[children[i].child] - 1 <= BVH_LANES - n and (
                 best < 0 or leaves[children[i].child] < leaves[children[best].child]):
@@ -576,7 +580,7 @@ cdef int bvh_build_items(bvh* tree, bvh_item* given, int32_t n, int threads) noe
         _take(&whole, &items[i])
     tree.span = _span_of(&whole)
     if n <= BVH_LEAF:
-        # The root is a node even when everything fits into one leaf.
+        # The root is a node even if one leaf contains all items.
         _start(&right, n, n)
         _hang(&one, 0, &whole, 0, n)
         _hang(&one, 1, &right, 0, -1)
@@ -586,7 +590,8 @@ cdef int bvh_build_items(bvh* tree, bvh_item* given, int32_t n, int threads) noe
     pairs = NULL
     status = _build_top(&job, &whole)
     if status == STATUS_OK:
-        # Each inner node splits, and leaves hold one item or more: a piece has fewer nodes than items.
+        # Each inner node splits, and leaves have at least one item: a subtree has fewer nodes than
+        # items.
         pairs = <pair_node*>malloc((<size_t>n + job.n_top) * sizeof(pair_node))
         if pairs == NULL:
             status = STATUS_NO_MEMORY
@@ -670,7 +675,7 @@ cdef inline bint _leaf_inside(const bvh* tree, int32_t first, int32_t count) noe
 
 
 cdef inline bint _node_inside(const bvh* tree, int32_t parent, int32_t child) noexcept nogil:
-    # Children are numbered after their parents: no way leads in a circle.
+    # Children are numbered after their parents, so a path has no cycle.
     return parent < child < tree.n_nodes
 
 
@@ -683,7 +688,7 @@ cdef inline bint _touch(const bvh_node* node, int lane, const box32* b) noexcept
 
 
 cdef int32_t _collect_checked(const bvh* tree, const box32* box, int32_t* places, int32_t room) noexcept nogil:
-    """`bvh_collect` in a tree that may hold anything."""
+    """`bvh_collect` in an untrusted tree."""
     cdef int32_t[BVH_STACK] stack
     cdef int top = 1, lane
     cdef int32_t found = 0, left = tree.n_nodes, i, at, child, count
@@ -704,7 +709,7 @@ cdef int32_t _collect_checked(const bvh* tree, const box32* box, int32_t* places
                     top += 1
             elif _leaf_inside(tree, child, count):
                 for i in range(child, child + count):
-                    # Leaves that share items must not fill the memory.
+                    # Leaves with shared items must not exhaust the memory.
                     if found < tree.n_items and tree.check(tree.owner, i):
                         if found < room:
                             places[found] = i
@@ -763,7 +768,7 @@ cdef int32_t bvh_collect(const bvh* tree, const box32* box, int32_t* places, int
 
 
 cdef inline double _inverse(double d) noexcept nogil:
-    # A motion this slow across an axis counts as none: the products stay finite.
+    # A slower motion across an axis counts as none, so that the products stay finite.
     return 1e30 if -1e-30 < d < 1e-30 else 1.0 / d
 
 
@@ -893,7 +898,7 @@ cdef double bvh_area(const bvh* tree) noexcept nogil:
 
 
 cdef void _fit(bvh* tree, const box32* boxes, int32_t i, int32_t lane) noexcept nogil:
-    """The box of one slot, from what hangs there."""
+    """Fit the box of one slot to its leaf or node."""
     cdef bvh_node* node = &tree.nodes[i]
     cdef int32_t child = node.child[lane], count = node.count[lane]
     cdef const bvh_node* below
@@ -1047,7 +1052,9 @@ def instruction_set():
 
 
 def use_instruction_set(name):
-    """Make walks use another instruction set, for tests: 'base', or 'best' for what the processor has."""
+    """Make walks use another instruction set, for tests: 'base', or 'best' for what the processor
+    has.
+    """
     global w8_set
     if name == "best":
         w8_start()

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Characters among characters: a spatial hash of capsules that move all the time."""
+"""Spatial hash of moving characters (capsules)."""
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pycct.geometry.vec cimport aabb, vec3
@@ -13,8 +13,8 @@ cdef struct character:
     double radius
     uint32_t layer
     uint32_t mask
-    uint32_t behavior   # what others may do on it
-    int32_t group       # characters of different groups never meet
+    uint32_t behavior   # riding and sliding of others on it
+    int32_t group       # characters of different groups never collide
 
 
 # Number of a cell along each axis.
@@ -27,48 +27,48 @@ cdef struct cell_place:
 cdef struct neighbour_slot:
     character who
     cell_place place
-    int32_t cell        # index in heads, -1: slot is free
+    int32_t cell        # index in heads, -1: free slot
     int32_t next
     int32_t previous    # -1: first of its cell
 
 
-# Not locked: for one thread at a time, or readers only.
+# Not locked: for one thread at a time, or for readers only.
 cdef struct neighbour_grid:
     neighbour_slot* slots
     int32_t n_slots             # used and free
     int32_t room
-    int32_t free_slot           # first free one (linked by next), -1: none
+    int32_t free_slot           # first free slot (linked by next), -1: none
     int32_t count               # used
     int32_t* heads              # first slot of each cell
     int32_t n_heads             # power of two
     vec3 cell_size
-    vec3 largest                # largest half extents of any character so far
+    vec3 largest                # largest half extents of all characters so far
 
 
 cdef void grid_init(neighbour_grid* g) noexcept nogil
 cdef void grid_free(neighbour_grid* g) noexcept nogil
-# Slot of the new character, or a negative status.
+# Returns the slot of the new character, or a negative status.
 cdef int32_t grid_add(neighbour_grid* g, const character* who) noexcept nogil
 cdef int grid_update(neighbour_grid* g, int32_t slot, const character* who) noexcept nogil
 cdef void grid_remove(neighbour_grid* g, int32_t slot) noexcept nogil
-# The same characters in the same slots; memory is only taken when ``to`` is too small.
+# The same characters in the same slots; allocates only if ``to`` is too small.
 cdef int grid_copy(neighbour_grid* to, const neighbour_grid* g) noexcept nogil
-# Characters whose boxes touch ``box`` and that ``self`` may meet, in the order of ids;
-# writes at most ``room`` of them and returns how many there are.
+# Characters whose boxes touch ``box`` and that ``self`` can collide with, in the order of ids;
+# writes at most ``room`` of them and returns their number.
 cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* self, character* out,
                           int32_t room) noexcept nogil
-# Half of what a character must be moved horizontally so that it overlaps none of the
-# others; each share at most ``limit`` long (RULES 8).
+# Half of the horizontal separation of a character from all overlapping others; each share is at
+# most ``limit`` long (RULES 8).
 cdef vec3 separation(const character* self, const character* others, int32_t n, vec3 up, double limit) noexcept nogil
 cdef bint characters_meet(const character* a, const character* b) noexcept nogil
 
 
-# The grid of a scene's characters, which many threads use: behind a spin lock, held
-# for the time of one short walk. A frozen one is a picture for readers only, unlocked.
+# The grid of a scene's characters, which many threads use: behind a spin lock, held for one short
+# walk. A frozen grid is an unlocked snapshot for readers only.
 cdef struct shared_grid:
     neighbour_grid grid
     long lock
-    uint64_t version        # counts changes; of a frozen one: that of what it is a picture of
+    uint64_t version        # counts changes; a frozen grid has the number of its source
     bint frozen
 
 
@@ -79,7 +79,7 @@ cdef int32_t shared_collect(shared_grid* g, aabb box, const character* self, cha
                             int32_t room) noexcept nogil
 
 
-# Makes ``to`` a picture of ``g`` as it is now, unless it is one already.
+# Makes ``to`` a snapshot of ``g``, unless it is one already.
 cdef int shared_freeze(shared_grid* to, shared_grid* g) noexcept nogil
 
 

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Characters among characters. See the header."""
+"""Spatial hash of characters. See the header."""
 from libc.math cimport sqrt
 from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
@@ -31,11 +31,11 @@ from pycct.geometry.vec cimport (
     v3_unit,
 )
 
-# Cells are no smaller than this, metres.
+# Smallest size of a cell, metres.
 cdef double SMALLEST_CELL = 2.0
-# A query over more cells than this looks at every character instead.
+# A query over more cells tests every character instead.
 cdef double MANY_CELLS = 4096.0
-# So many cells are fetched at a time.
+# Number of cells of one prefetch.
 cdef enum:
     AT_ONCE = 32
 
@@ -58,7 +58,7 @@ cdef void grid_free(neighbour_grid* g) noexcept nogil:
 cdef inline int32_t _floor_cell(double x, double size) noexcept nogil:
     cdef double q = x / size
     cdef int32_t i
-    # Far out all characters share the outermost cells; the box test decides.
+    # Far from the origin all characters share the outermost cells; the box test decides.
     if q > 1e9:
         q = 1e9
     elif q < -1e9:
@@ -80,7 +80,7 @@ cdef inline bint _same_place(cell_place a, cell_place b) noexcept nogil:
 
 
 cdef inline int32_t _bucket(cell_place c, int32_t group, int32_t n) noexcept nogil:
-    """Each group has cells of its own: thousands may stand in one place."""
+    """Each group has its own cells, because thousands may stand in one place."""
     cdef uint64_t h = <uint64_t>group * 0x9E3779B97F4A7C15u
     h ^= <uint64_t>c.x * 73856093u
     h ^= <uint64_t>c.y * 19349663u
@@ -131,7 +131,7 @@ cdef void _relink(neighbour_grid* g) noexcept nogil:
 
 
 cdef inline bint _fit_axis(double half, double* size, double* largest) noexcept nogil:
-    """Make cells large enough along one axis; True when they have changed."""
+    """Make cells large enough along one axis; True if they have changed."""
     if half > largest[0]:
         largest[0] = half
         if size[0] < 3.0 * half:
@@ -229,7 +229,7 @@ cdef int grid_copy(neighbour_grid* to, const neighbour_grid* g) noexcept nogil:
 
 
 cdef bint characters_meet(const character* a, const character* b) noexcept nogil:
-    """Each one's layer meets the other's mask; same group; not the same one."""
+    """Layers share a bit with the other's mask, groups are equal, and ids differ."""
     return a.id != b.id and a.group == b.group and (a.layer & b.mask) != 0 and (b.layer & a.mask) != 0
 
 
@@ -247,7 +247,7 @@ cdef vec3 separation(const character* self, const character* others, int32_t n, 
         overlap -= sqrt(distance)
         away = v3_unit(v3_reject(v3_sub(v3_add(self.p0, self.p1), v3_add(c.p0, c.p1)), up))
         if v3_is_zero(away):
-            # One over the other: a fixed direction, the lower id one way, the higher the other.
+            # One above the other: a fixed direction, the lower id one way, the higher the other.
             away = v3_across(up)
             if self.id > c.id:
                 away = v3_neg(away)

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Shapes placed in the world, frozen, with a tree over them: the pictures that moves read."""
+"""Layers of colliders with a tree: the immutable parts of a snapshot."""
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 
@@ -7,28 +7,29 @@ from pycct.spatial.bvh cimport box32
 from pycct.world.candidates cimport broadphase_layer
 
 
-# Immutable once published, but for parts that nobody looks at any more: those may be brought up to date and
-# published again.
+# Immutable once published, except for layers without readers, which may be updated and published
+# again.
 cdef class BroadphaseLayer:
     cdef broadphase_layer data
     cdef list owners            # Actor (or character) of each item; keeps the shapes alive
-    cdef box32* boxes           # of each item, as the tree has it
-    cdef int32_t* slot          # of each item, as _bvh numbers them; -1: endless
+    cdef box32* boxes           # of each item, as in the tree
+    cdef int32_t* slot          # of each item, as bvh numbers them; -1: endless
     cdef int32_t* above         # of each node
     cdef double area            # of the tree, see bvh_area
     cdef double fresh_area      # when it was built
-    cdef int64_t patches        # items moved, added or taken out since then
-    # Another version number: whoever remembers the part by it looks again.
+    cdef int64_t patches        # number of items moved, added or removed since then
+    # Issues a new version number, so that users of the old one look again.
     cdef int renew(self) except -1
-    # A tree over items that have been filled in.
+    # Builds a tree over the items.
     cdef int build(self) except -1
-    # The same again, without the items at these places (ascending), with room for more and other owners.
+    # A copy without the items at these places (ascending), with capacity for more and other owners.
     cdef BroadphaseLayer copy_with(self, list gone, Py_ssize_t more, list owners)
-    # Items at these places have been filled in anew; those from ``first_new`` on for the first time.
+    # Applies changed items at these places; those from ``first_new`` on are new.
     cdef int apply_changes(self, list places, int32_t first_new) except -1
 
 
-# Room for an item for each owner, to be filled in before `build`.
+# A layer with an item for each owner, to be filled in before `build`.
 cdef BroadphaseLayer layer_for(list owners)
-# Whether there is one reference to a part; never on a free-threaded Python, where that cannot be known.
+# Whether a layer has a single reference; always False on a free-threaded Python, where that is
+# unknown.
 cdef bint layer_is_idle(PyObject* part) noexcept

@@ -1,10 +1,9 @@
 # cython: language_level=3
-"""Frozen pictures of actors. See the header.
+"""Layers of colliders with a tree. See the header.
 
-A picture costs what has changed: a part that is no longer in use is taken up again, its
-changed items are filled in, and the boxes above them fitted. The tree is built anew when it
-has become so much worse that walks would feel it, and then no more often than every so many
-changes that building costs no more than they do.
+Publishing costs only what has changed: an unused layer is reused, its changed items are filled in,
+and the boxes above them are refitted. The tree is rebuilt when it is so much worse that walks would
+slow down, and only after enough changes that the rebuild costs no more than they do.
 """
 from cpython.object cimport PyObject
 from libc.math cimport isnan
@@ -46,10 +45,11 @@ cdef uint64_t last_version = 0
 # Held for one addition: on a free-threaded build two scenes may publish at once.
 cdef object counting = object()
 
-# A tree is built anew when the sum of its areas has grown by this factor, and after changes to this share of its items.
+# The tree is rebuilt if the sum of its areas has grown by this factor, and after changes to this
+# share of its items.
 cdef double WORN = 1.5
 cdef double SHARE = 0.5
-# From this share on, all boxes are fitted at once: it costs less than their ways to the root.
+# From this share on, refitting all boxes costs less than their paths to the root.
 cdef double MANY = 0.15
 
 
@@ -68,7 +68,7 @@ cdef class BroadphaseLayer:
         bvh_free(&self.data.tree)
 
     cdef int renew(self) except -1:
-        """Another version: whoever remembers the part by it looks again."""
+        """Issue a new version number, so that users of the old one look again."""
         global last_version
         with cython.critical_section(counting):
             last_version += 1
@@ -127,7 +127,7 @@ cdef class BroadphaseLayer:
             part.data.n_endless = self.data.n_endless
             part.renew()
             return part
-        # Take them out of the copied tree while the numbers are still the old ones.
+        # Remove the items from the copied tree before they are renumbered.
         remap = <int32_t*>malloc(_least_one(n) * sizeof(int32_t))
         if remap == NULL:
             raise MemoryError("pycct: out of memory")
@@ -153,7 +153,7 @@ cdef class BroadphaseLayer:
                     part.data.n_endless += 1
         finally:
             free(remap)
-        # Leaves have been parted and joined: items' slots are read from the tree.
+        # Leaves were split and merged, so the items' slots are read from the tree.
         bvh_link(&part.data.tree, part.above, part.slot)
         part.renew()
         return part
@@ -188,7 +188,7 @@ cdef class BroadphaseLayer:
         if all_at_once and not again:
             bvh_refit(&self.data.tree, self.boxes)
             self.area = bvh_area(&self.data.tree)
-        # Items that came and went leave empty places and nodes behind.
+        # Added and removed items leave empty places and nodes behind.
         again |= self.data.tree.n_items > 1.5 * self.data.n + 64 or self.data.tree.n_nodes > 1.25 * self.data.n + 64
         if again or (self.area > WORN * self.fresh_area and self.patches > SHARE * self.data.n):
             self.build()
@@ -196,7 +196,7 @@ cdef class BroadphaseLayer:
 
 
 cdef int32_t _boxes_of(broadphase_layer* data, box32* own, int32_t* slot, box32* boxes, int32_t* which) noexcept nogil:
-    """Boxes of the items that have any, side by side, and which those are; how many."""
+    """Collect the boxes of bounded items, and their indices; return their number."""
     cdef int32_t i, bounded = 0
     data.n_endless = 0
     for i in range(data.n):
@@ -237,7 +237,7 @@ cdef int _reserve(BroadphaseLayer part, Py_ssize_t n) except -1:
 
 
 cdef int _copy_tree(BroadphaseLayer part, BroadphaseLayer old, Py_ssize_t more) except -1:
-    """The tree of another part as it is, with room for more items."""
+    """Copy the tree of another layer, with capacity for more items."""
     cdef Py_ssize_t nodes = old.data.tree.n_nodes, places = old.data.tree.n_items
     bvh_make_room(&part.data.tree, _least_one(nodes + more))
     part.data.tree.order = <int32_t*>malloc(_least_one(places + more) * sizeof(int32_t))

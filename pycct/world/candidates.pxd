@@ -1,6 +1,7 @@
 # cython: language_level=3
-"""What a move sees: shapes placed in the world, the candidates near a capsule, the
-nearest hit among them. C structs only; whoever calls keeps the shapes alive.
+"""Surroundings of a move: colliders, the candidates near a capsule, and the nearest hit among them.
+
+C structs only; the caller keeps the shapes alive.
 """
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
@@ -29,8 +30,8 @@ cdef struct collider:
     vec3 scale
     mat3 matrix             # of the rotation
     bint obstacle           # 'user' geometry: analytic, no triangles
-    bint plain              # no rotation, no scale: only moved
-    bint mirrored           # the scale turns triangles inside out
+    bint plain              # no rotation, no scale: only translated
+    bint mirrored           # the scale mirrors the triangles
     aabb bounds             # in the world
     vec3 a                  # box: half extents; triangle: corner; plane: world normal; capsule: world end of the axis
     vec3 b                  # triangle: corner; capsule: world end of the axis
@@ -48,11 +49,11 @@ cdef struct collider:
 cdef struct broadphase_layer:
     int32_t n
     collider* items
-    bvh tree                # over the bounded items; ``order`` holds indices of items
+    bvh tree                # over the bounded items; ``order`` contains indices of items
     int32_t n_endless
     int32_t* endless        # items without bounds: always candidates
     uint64_t version        # never used twice
-    uint64_t timestamp      # of the scene when it was published
+    uint64_t timestamp      # of the scene at its publication
 
 
 cdef enum group_kind:
@@ -75,14 +76,14 @@ cdef enum:
 
 
 cdef enum question:
-    ASK_FILTER = 0          # may the character meet it?
-    ASK_BEHAVIOR = 1        # what may it do there?
+    ASK_FILTER = 0          # does the character collide with it?
+    ASK_BEHAVIOR = 1        # riding and sliding on it?
 
 
-# The candidates of one shape, side by side.
+# The candidates of one shape, adjacent in memory.
 cdef struct candidate_group:
     int64_t id              # of the actor, obstacle or controller
-    int32_t item            # index in its part, or of the character
+    int32_t item            # index in its layer, or of the character
     int32_t part            # 0 static, 1 moving, 2 characters
     int32_t owner           # owner_kind
     uint32_t behavior
@@ -98,14 +99,14 @@ cdef struct candidate_group:
     quat rotation           # box
 
 
-# How triangles too steep to walk on become invisible walls; height 0: they do not.
+# Replacement of too steep triangles by invisible walls; height 0: none.
 cdef struct wall_rule:
     double height
     double slope_limit
     vec3 up
 
 
-# What the user said about a candidate during this move.
+# Result of a callback about a candidate during this move.
 cdef struct answer:
     int32_t owner           # owner_kind
     int32_t question
@@ -113,8 +114,8 @@ cdef struct answer:
     uint32_t value
 
 
-# Answers known so far. A move that needs one it has not got notes the question,
-# ends with STATUS_NEED_ANSWER and is run again from its start.
+# Results known so far. A move that needs another one records the question, ends with
+# STATUS_NEED_ANSWER and starts again.
 cdef struct callback_answers:
     answer* answers
     int32_t n
@@ -128,12 +129,13 @@ cdef struct candidates:
     candidate_group* groups
     int32_t n_groups
     int32_t room_groups
-    void* block             # memory of all that is of triangles
+    void* block             # memory of all data of triangles
     triangle* tris
-    int32_t* source         # index of each triangle as the user gave it, -1: invisible wall or no mesh
-    float* boxes            # of the triangles, a little larger, in blocks (see _lanes)
-    int32_t* picked         # numbers of triangles
-    # Place of each in its mesh's leaves, or number in its heightfield; of walls -1; undefined elsewhere.
+    int32_t* source         # the user's index of each triangle, -1: invisible wall or no mesh
+    float* boxes            # of the triangles, slightly larger, in blocks (see aabb4)
+    int32_t* picked         # indices of triangles
+    # Place of each in its mesh's leaves, or number in its heightfield; of walls -1; undefined
+    # elsewhere.
     int32_t* spot
     triangle_aid* aids
     toi_candidate* touched
@@ -144,31 +146,31 @@ cdef struct candidates:
     int32_t room_places
     int32_t* items
     int32_t room_items
-    int64_t tested          # triangles looked at
+    int64_t tested          # number of tested triangles
     uint32_t mask           # of the last gathering: layers of triangles to see
     int32_t[4] hints        # triangle that the last cast of each kind hit, -1: none (SWEEP 10.3)
-    int32_t turn            # which of them the next cast uses: the pass of a move
-    callback_answers* filter     # NULL: everything may be met
+    int32_t turn            # kind of the next cast: the pass of a move
+    callback_answers* filter     # NULL: no filter
 
 
-# The triangles that hints stand for, by their places in the world.
+# The triangles of the hints, by their places in the world.
 cdef struct hinted:
     int32_t[4] item             # -1: none
     int32_t[4] spot
 
 
-# The candidates of one part by number alone: what a character among many keeps from
-# move to move. One block of memory, which only grows.
+# The candidates of one layer as indices: the cache of a character in a large crowd. One block of
+# memory, which only grows.
 cdef struct compact_group:
     int32_t item
     int32_t count           # spots of a mesh or heightfield; otherwise -1: the whole item
 
 
 cdef struct compact_candidates:
-    bint whole              # False: holds nothing of use
+    bint whole              # False: contains no usable data
     int32_t n_groups
     int32_t n_spots
-    int32_t room            # numbers that ``block`` has room for
+    int32_t room            # capacity of ``block`` in numbers
     int32_t* block          # the groups, then their spots
 
 
@@ -179,61 +181,63 @@ cdef struct world_hit:
 
 cdef void candidates_init(candidates* c) noexcept nogil
 cdef void candidates_free(candidates* c) noexcept nogil
-# Make room for more triangles. Status.
+# Reserves memory for more triangles. Status.
 cdef int candidates_room(candidates* c, int32_t more) noexcept nogil
 cdef void candidates_cut(candidates* c, int32_t n_groups, int32_t n_tris) noexcept nogil
-# What the hints stand for among the first n_tris, which are of ``part``; and hints at it again, where it is found.
+# The hints among the first n_tris triangles, which belong to a layer; and their restoration, where
+# found.
 cdef hinted candidates_hinted(const candidates* c, const broadphase_layer* part, int32_t n_tris) noexcept nogil
 cdef void candidates_hint(candidates* c, const broadphase_layer* part, const hinted* what) noexcept nogil
-# Add what touches the box; mask picks layers. Returns a status.
+# Adds everything that touches the box; mask chooses layers. Returns a status.
 cdef int candidates_gather(candidates* c, const broadphase_layer* part, int32_t part_index, aabb box, uint32_t mask,
                            const wall_rule* walls) noexcept nogil
-# Add one item, whatever its layer.
+# Adds one item, on any layer.
 cdef int candidates_add(candidates* c, const collider* p, int32_t item, int32_t part_index, aabb box,
                         const wall_rule* walls) noexcept nogil
-# Keep what was gathered from one part, and lay it out again: the same candidates to
-# the bit, as long as the part is the same. Candidates with invisible walls are not kept.
+# Stores the candidates of one layer as indices, and expands them again: the same candidates to the
+# bit, while the layer is the same. Candidates with invisible walls are not stored.
 cdef int candidates_keep(const candidates* c, const broadphase_layer* part, compact_candidates* kept) noexcept nogil
 cdef int candidates_expand(candidates* c, const broadphase_layer* part, int32_t part_index,
                            const compact_candidates* kept) noexcept nogil
-# Fetch ahead of time what laying out will read: the triangles, or, once those have arrived, their corners.
+# Prefetches the data of the expansion: the triangles, or, once those have arrived, their corners.
 cdef void compact_prefetch(const compact_candidates* kept, const broadphase_layer* part, bint corners) noexcept nogil
 cdef void compact_free(compact_candidates* kept) noexcept nogil
-# Add another controller's capsule.
+# Adds another controller's capsule.
 cdef int candidates_add_character(candidates* c, const character* who, int32_t index) noexcept nogil
-# Looks an answer up; False, and the book asks, when it is not there.
+# Looks up an answer; False if it is unknown, and the book then records the question.
 cdef bint book_answer(callback_answers* book, int32_t question, int32_t owner, int64_t id,
                       uint32_t* value) noexcept nogil
 cdef int book_add(callback_answers* book, const answer* a) noexcept nogil
 cdef void book_free(callback_answers* book) noexcept nogil
-# The nearest hit; overlaps with what is not in ``recovers`` (a bit per body_kind, bit 3:
-# obstacles and controllers) are passed over. Check c.filter.asking afterwards.
+# The nearest hit. Overlaps with bodies outside of ``recovers`` (a bit per body_kind, bit 3:
+# obstacles and controllers) are ignored. The caller checks c.filter.needs_answer afterwards.
 cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, world_hit* hit) noexcept nogil
-# The same where it is told at little cost: the face of the one-sided triangle that the last cast of its kind hit is hit
-# again, and nothing else counts. False: anything may be.
+# The same for the cheap case: the face of the one-sided triangle of the last cast of its kind is
+# hit again, and nothing else counts. False: unknown.
 cdef bint candidates_cast_again(candidates* c, const capsule_cast* q, world_hit* hit) noexcept nogil
-# Order of two hits by geometry, then by id: -1, 0 or 1; a triangle index of -1 stands for the group's first.
+# Order of two hits by geometry, then by id: -1, 0 or 1; a triangle index of -1 means the group's
+# first.
 cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tri, const candidate_group* h,
                      int32_t h_tri) noexcept nogil
-# The shape that is overlapped deepest, of the bodies in ``recovers``; group -1: none.
+# The deepest overlap among the bodies in ``recovers``; group -1: none.
 cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius, int recovers,
                                  int32_t* group) noexcept nogil
 cdef push_out group_push(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil
-# Fetch ahead of time what a move looks at.
+# Prefetches the data of a move.
 cdef void candidates_prefetch(const candidates* c) noexcept nogil
-# True when the capsule touches the shape; solids are solid, triangles count from both sides.
+# True if the capsule touches the shape; solids are solid, triangles count from both sides.
 cdef bint group_overlaps(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil
 cdef vec3 place_point(const collider* p, vec3 local) noexcept nogil
 cdef vec3 unplace_point(const collider* p, vec3 world) noexcept nogil
 # A box in the shape's frame around a box in the world.
 cdef aabb local_box(const collider* p, aabb box) noexcept nogil
-# Triangle k of a mesh (in the order of its leaves), or a cell's triangle of a heightfield, in
-# the world; False: it has no area there, or lies in a hole.
+# Triangle k of a mesh (in the order of its leaves), or a cell's triangle of a heightfield, in the
+# world; False: without area, or in a hole.
 cdef bint mesh_triangle(const collider* p, Py_ssize_t k, triangle* t) noexcept nogil
 cdef bint heightfield_triangle(const collider* p, int32_t i, int32_t j, int which, triangle* t) noexcept nogil
-# The user's number for a triangle (as the user counts them) of a mesh or heightfield; False: none.
+# The user's data of a triangle (in the user's order) of a mesh or heightfield; False: none.
 cdef bint triangle_data(const collider* p, int32_t tri, int64_t* data) noexcept nogil
-# The layers of such a triangle; all when it has no mask.
+# The layers of such a triangle; all without a mask.
 cdef uint32_t triangle_mask(const collider* p, int32_t tri) noexcept nogil
 cdef aabb capsule_bounds(vec3 p0, vec3 p1, double radius) noexcept nogil
 
@@ -244,7 +248,7 @@ cdef inline bint group_recovers(const candidate_group* g, int recovers) noexcept
 
 
 cdef inline float float_below(double x) noexcept nogil:
-    """No larger than x, and hardly smaller."""
+    """A float slightly below or equal to x."""
     return <float>(x - fabs(x) * 1.2e-7 - 1e-37)
 
 
@@ -253,8 +257,8 @@ cdef inline float float_above(double x) noexcept nogil:
 
 
 cdef inline double candidates_top(const candidates* c, vec3 up, double top) noexcept nogil:
-    """How high along up the boxes of the triangles reach, but no lower than ``top``."""
-    # Which corner of a box reaches highest.
+    """Largest height along up of the boxes of the triangles, at least ``top``."""
+    # Index of the highest corner of a box.
     cdef int x = 3 * LANES if up.x > 0.0 else 0
     cdef int y = 4 * LANES if up.y > 0.0 else LANES
     cdef int z = 5 * LANES if up.z > 0.0 else 2 * LANES
@@ -276,7 +280,7 @@ cdef inline bint only_triangles(const candidates* c) noexcept nogil:
 
 
 cdef inline bint only_one_sided(const candidates* c) noexcept nogil:
-    """Whether all candidates are triangles that are met from their front only."""
+    """Whether all candidates are one-sided triangles."""
     cdef int32_t i
     for i in range(c.n_groups):
         if c.groups[i].kind != GROUP_TRIANGLES or c.groups[i].two_sided:

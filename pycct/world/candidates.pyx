@@ -82,7 +82,7 @@ from pycct.geometry.vec cimport (
 # Depths this close count as equal (RULES 7.5).
 cdef double TIE = 1e-9
 
-# Of more candidates than this too few are looked at to fetch them all ahead of time.
+# With more candidates than this, a prefetch of all of them does not pay.
 cdef enum:
     FETCHED = 64
 
@@ -141,7 +141,7 @@ cdef int _room_for_groups(candidates* c, int32_t more) noexcept nogil:
 
 
 cdef inline void* _carve(char** at, size_t size, const void* old, size_t kept) noexcept nogil:
-    """The next ``size`` bytes of a block; they begin with what is kept of the old ones."""
+    """Return the next ``size`` bytes of a block, starting with a copy of the old ones."""
     cdef void* p = at[0]
     if kept > 0:
         memcpy(p, old, kept)
@@ -155,9 +155,9 @@ cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
     cdef void* block
     if c.n_tris + more <= c.room_tris:
         return STATUS_OK
-    # In whole strides, so that every part of the block is aligned as it must be.
+    # In whole strides, so that every part of the block is aligned.
     room = (<size_t>c.room_tris + n + <size_t>more + STRIDE - 1) // STRIDE * STRIDE
-    # One block for all, what casts look at first in front: fewer pages to look up.
+    # One block for all, with the first data of casts in front: fewer pages.
     block = malloc(aabb4_floats(<int32_t>room) * sizeof(float) + (room + 2) * sizeof(toi_candidate)
                    + room * (sizeof(triangle) + sizeof(triangle_aid) + 3 * sizeof(int32_t) + sizeof(double)))
     if block == NULL:
@@ -205,7 +205,7 @@ cdef int32_t _collect(candidates* c, const bvh* tree, const box32* box) noexcept
 
 
 cdef vec3 place_point(const collider* p, vec3 local) noexcept nogil:
-    """From the shape's frame to the world: the one way a vertex gets there."""
+    """Transform a point from the shape's frame to the world; every vertex uses this function."""
     if p.plain:
         return v3_add(local, p.position)
     return v3_add(m3_mul(p.matrix, v3_mul(local, p.scale)), p.position)
@@ -234,19 +234,19 @@ cdef aabb local_box(const collider* p, aabb box) noexcept nogil:
         (fabs(p.matrix.r0.x) * h.x + fabs(p.matrix.r1.x) * h.y + fabs(p.matrix.r2.x) * h.z) / fabs(p.scale.x),
         (fabs(p.matrix.r0.y) * h.x + fabs(p.matrix.r1.y) * h.y + fabs(p.matrix.r2.y) * h.z) / fabs(p.scale.y),
         (fabs(p.matrix.r0.z) * h.x + fabs(p.matrix.r1.z) * h.y + fabs(p.matrix.r2.z) * h.z) / fabs(p.scale.z))
-    # Rounding of the way there and back.
+    # Rounding of the transformation and its inverse.
     half = v3(half.x + 1e-9 * (fabs(centre.x) + half.x), half.y + 1e-9 * (fabs(centre.y) + half.y),
               half.z + 1e-9 * (fabs(centre.z) + half.z))
     return box_of(v3_sub(centre, half), v3_add(centre, half))
 
 
 cdef inline void _prepare_last(candidates* c) noexcept nogil:
-    """The box of the triangle that comes next, and what else makes casts faster."""
+    """Compute the box of the next triangle, and the data that accelerates casts."""
     cdef const triangle* t = &c.tris[c.n_tris]
     cdef float* b = aabb4_place(c.boxes, c.n_tris)
     c.aids[c.n_tris] = triangle_aid_of(t)
     if c.n_tris % STRIDE == 0:
-        # The rest is looked at too, whatever comes of it.
+        # The rest of the stride is tested too, with no effect.
         memset(b, 0, STRIDE // LANES * BLOCK * sizeof(float))
     b[0] = float_below(f_min(t.a.x, f_min(t.b.x, t.c.x)))
     b[LANES] = float_below(f_min(t.a.y, f_min(t.b.y, t.c.y)))
@@ -339,7 +339,7 @@ cdef uint32_t triangle_mask(const collider* p, int32_t tri) noexcept nogil:
 
 
 cdef aabb _reach(aabb box, const wall_rule* walls) noexcept nogil:
-    """The box, and what lies so far below it that a wall on it may reach into it."""
+    """The box, extended downwards by the height of walls that may reach into it."""
     cdef vec3 drop
     if walls == NULL or walls.height <= 0.0:
         return box
@@ -461,7 +461,7 @@ cdef int _add_hull(candidates* c, const collider* p) noexcept nogil:
 
 cdef inline candidate_group* _open_group(candidates* c, const collider* p, int32_t item,
                                          int32_t part_index) noexcept nogil:
-    """The next group, described but for its triangles; there must be room for it."""
+    """Set up the next group except for its triangles; there must be capacity for it."""
     cdef candidate_group* g = &c.groups[c.n_groups]
     g.id = p.id
     g.item = item
@@ -617,7 +617,7 @@ cdef int candidates_expand(candidates* c, const broadphase_layer* part, int32_t 
             if status != STATUS_OK:
                 return status
             continue
-        # What was added since may have used up the room.
+        # Items added since then may have used up the capacity.
         status = candidates_room(c, k.count)
         if status != STATUS_OK:
             return status
@@ -747,7 +747,7 @@ cdef void candidates_prefetch(const candidates* c) noexcept nogil:
 
 
 cdef inline bint _may_meet(candidates* c, const candidate_group* g) noexcept nogil:
-    """Whether the user's filter lets the group be met; False as well when it must be asked first."""
+    """Whether the user's filter allows the group; also False if the filter must run first."""
     cdef uint32_t value
     if c.filter == NULL:
         return True
@@ -774,7 +774,7 @@ cdef int candidates_gather(candidates* c, const broadphase_layer* part, int32_t 
     found = _collect(c, &part.tree, &query)
     if found < 0:
         return found
-    # c.places is needed again for each mesh.
+    # Each mesh reuses c.places.
     status = _room_for_items(c, found)
     if status != STATUS_OK:
         return status
@@ -810,7 +810,10 @@ cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tr
 
 
 cdef inline int32_t _pick(candidates* c, const capsule_cast* q) noexcept nogil:
-    """Note in c.picked, in order, the triangles whose boxes a capsule comes near; returns how many they are."""
+    """Store in c.picked, in order, the triangles whose boxes a capsule comes near.
+
+    Return their number.
+    """
     cdef aabb4_box way = aabb4_path(q, q.limit)
     cdef uint64_t bits
     cdef int32_t first = 0, n = 0
@@ -826,7 +829,7 @@ cdef inline int32_t _pick(candidates* c, const capsule_cast* q) noexcept nogil:
 
 cdef inline int32_t _picked_before(const candidates* c, const candidate_group* g, int32_t k,
                                    int32_t n_picked) noexcept nogil:
-    """Where in c.picked, from k on, the triangles of a group end."""
+    """End of the triangles of a group in c.picked, from k on."""
     cdef int32_t last = g.first + g.count
     while k < n_picked and c.picked[k] < last:
         k += 1
@@ -846,11 +849,13 @@ cdef inline int32_t _touched_before(const candidates* c, const candidate_group* 
 
 cdef inline bint _finds_again(candidates* c, const capsule_cast* q, double* limit, toi_candidate* again,
                               int32_t* n, sweep_hit* hit) noexcept nogil:
-    """Whether the cast finds the face of the triangle that the last one of its kind found, and surely nothing else.
+    """Whether the cast hits the last face of its kind again, and surely nothing else.
 
-    Then the hit is filled in. If only the first is sure, again.tri is that triangle, and what else may be met as soon
-    is in c.touched from the second place on, how many in ``n``, how soon in ``limit``; otherwise again.tri is -1.
-    ``n`` is -1 if an overlap with what faces away must be told."""
+    Then the hit is filled in. If only the first part is sure, again.tri is that triangle, c.touched
+    contains from the second place on the other possible hits, ``n`` is their number, and ``limit``
+    their latest distance; otherwise again.tri is -1. ``n`` is -1 if an overlap with a triangle that
+    faces away must be recorded.
+    """
     again.tri = c.hints[c.turn]
     if not (0 <= again.tri < c.n_tris and c.filter == NULL and hits_same_face(q, &c.tris[again.tri], again)):
         again.tri = -1
@@ -877,12 +882,12 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
     cdef capsule_cast now
     cdef const candidate_group* g
     cdef sweep_hit other
-    cdef sweep_hit* one = &hit.base     # the first goes straight into the answer
+    cdef sweep_hit* one = &hit.base     # the first one goes directly into the result
     cdef bint found = False, struck, keeps, known = False, in_lanes = q.culls and only_one_sided(c)
     cdef double limit = q.limit
     cdef int* passed
     cdef toi_candidate again
-    # The place before is for the one that is known, if any.
+    # The place before belongs to the known triangle, if any.
     cdef toi_candidate* touched = c.touched + 1 if c.n_tris > 0 else NULL
     cdef int32_t i, n, m, k = 0, n_picked, hint = c.hints[c.turn]
     if in_lanes:
@@ -904,14 +909,14 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
         g = &c.groups[i]
         keeps = group_recovers(g, recovers)
         if g.kind == GROUP_TRIANGLES:
-            # A solid is left by its own way out, which needs no triangle seen from its front.
+            # A solid has its own exit, which needs no triangle seen from its front.
             passed = NULL if g.closed else q.passed
             m = k
             if in_lanes:
                 k = _touched_before(c, g, touched, m, n_picked)
                 known = 0 <= again.tri - g.first < g.count
                 if known:
-                    # What stood there was of the groups before.
+                    # The old entry belonged to earlier groups.
                     m -= 1
                     touched[m] = again
                 n = k - m
@@ -945,7 +950,7 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
                         continue
                 elif group_order(c, g, one.tri, &c.groups[hit.group], hit.base.tri) > 0:
                     continue
-        # Only what would be met is asked about.
+        # The filter runs only for objects that the character would hit.
         if not _may_meet(c, g):
             if c.filter.needs_answer:
                 return False
@@ -955,7 +960,7 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
             hit.base = other
         hit.group = i
         one = &other
-        # Later shapes may still beat this one by a candidate of their own window.
+        # Later shapes may still win by a candidate of their own window.
         limit = f_min(limit, latest_candidate(hit.base.distance))
     if found:
         c.hints[c.turn] = hit.base.tri

@@ -716,7 +716,8 @@ def test_explanations_name_what_was_hit_and_why_it_stopped():
     assert inside.explain_last() is not None
     aside = hero_in(world(flat(), (Box((2, 5, 0.2)), (3, 0, 0.2))), 0.55, climbing_mode="constrained", step_offset=0.3)
     steps(aside, (0.02, 0, -0.02), 20)
-    assert "the triangle aside" in str(aside.explain_last()) and "higher than the step offset" in str(aside.explain_last())
+    text = str(aside.explain_last())
+    assert "the triangle aside" in text and "higher than the step offset" in text
 
 
 def test_explain_last_uses_the_mask_and_filter_of_the_call():

@@ -1,19 +1,19 @@
-"""Distances by brute force, written without a look at the library: what the tests judge it by.
+"""Distances by brute force, independent of the library; the tests compare with them.
 
-A capsule is an axis segment p0-p1 and a radius. The distance from a point that runs
-along a segment to a convex set is a convex function of where it is, so a ternary
-search finds its minimum. Everything is plain NumPy.
+A capsule is an axis segment p0-p1 and a radius. The distance from a point on a segment to a convex
+set is a convex function of its parameter, so a ternary search finds the minimum. Everything is
+plain NumPy.
 """
 
 import itertools
 
 import numpy as np
 
-STEPS = 60  # of the ternary search: (2/3)^60 of the axis, and the distance is flat at its minimum
+STEPS = 60  # steps of the ternary search: (2/3)^60 of the axis; the distance is flat at its minimum
 
 
 def rotate(q, v):
-    """Vectors v turned by the unit quaternion (x, y, z, w)."""
+    """Vectors v rotated by the unit quaternion (x, y, z, w)."""
     u = np.asarray(q[:3], float)
     t = 2 * np.cross(u, v)
     return v + q[3] * t + np.cross(u, t)
@@ -42,7 +42,10 @@ def nearest_on_triangles(points, tris):
 
 
 def _search(p0, p1, nearest):
-    """Minimise |p(t) - nearest(p(t))| for many pairs of segment and convex set: distances, axis points, set points."""
+    """Minimise |p(t) - nearest(p(t))| for pairs of segment and convex set.
+
+    Returns distances, axis points and set points.
+    """
     p0, p1 = np.atleast_2d(np.asarray(p0, float)), np.atleast_2d(np.asarray(p1, float))
     k = len(nearest(p0))
 
@@ -63,7 +66,9 @@ def _search(p0, p1, nearest):
 
 
 def segment_triangles(p0, p1, tris):
-    """Distance of a segment, or of one segment each, to each triangle (k,), and the pairs of points."""
+    """Distance of a segment, or of one segment each, to each triangle (k,), and the pairs of
+    points.
+    """
     tris = np.asarray(tris, float)
     return _search(p0, p1, lambda x: nearest_on_triangles(np.broadcast_to(x, (len(tris), 3)), tris))
 
@@ -106,7 +111,10 @@ def gap(hero, tris):
 
 
 def hull_triangles(points):
-    """Triangles that cover a hull's surface: every triple that has all points on one side. O(n^4), for small hulls."""
+    """Triangles that cover a hull's surface: every triple with all points on one side.
+
+    O(n^4), for small hulls.
+    """
     points = np.asarray(points, float)
     middle = points.mean(0)
     faces = []

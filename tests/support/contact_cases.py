@@ -1,6 +1,6 @@
 """Random and adversarial pairs of convex shapes, and their geometry in plain NumPy.
 
-Nothing here calls the distance or manifold code: it is what they are judged by.
+The module does not call the code for distances or manifolds, which the tests compare with it.
 """
 import itertools
 
@@ -49,13 +49,16 @@ def core(shape):
 
 
 def same_thing(a, pose_a, b, pose_b):
-    """Equal shapes in one place: swapping them is no change that could show."""
+    """Whether both shapes and poses are equal, so that a swap changes nothing visible."""
     return (type(a) is type(b) and np.array_equal(core(a)[0], core(b)[0]) and core(a)[1] == core(b)[1]
             and np.array_equal(pose_a[0], pose_b[0]) and np.array_equal(pose_a[1], pose_b[1]))
 
 
 class Solid:
-    """A shape: corners, faces and edges found from the corners alone. `at` puts it into the world."""
+    """A shape: corners, faces and edges, found from the corners alone.
+
+    `at` places it in the world.
+    """
 
     def __init__(self, shape):
         local, self.radius = core(shape)
@@ -80,7 +83,7 @@ class Solid:
         r = matrix(rotation).T
         other.dimension, other.radius, other.size, other.offsets = self.dimension, self.radius, self.size, self.offsets
         other.position = np.asarray(position, dtype=float)
-        # Corners are kept relative to the position, so that far away costs no digits.
+        # Corners are relative to the position, so that distance from the origin costs no digits.
         other.corners, other.normals, other.edges = self.corners @ r, self.normals @ r, self.edges @ r
         other.rim, other.rim_at = self.rim @ r, self.rim_at @ r
         return other
@@ -94,7 +97,7 @@ class Solid:
         return (self.corners @ n).max() + (self.position - origin) @ n + self.radius
 
     def core_excess(self, p):
-        """How far p is outside of the core, 0 inside; a lower bound beside edges of polytopes."""
+        """Distance of p outside of the core, 0 inside; a lower bound beside edges of polytopes."""
         p = p - self.position
         if self.dimension == 3:
             return max(0.0, (self.normals @ p - self.offsets).max())
@@ -106,14 +109,14 @@ class Solid:
         return max(abs(self.normals[0] @ p - self.offsets[0]), ((p - self.rim_at) * self.rim).sum(axis=1).max())
 
     def off_surface(self, p):
-        """How far p is from the surface, for rounded shapes; how far outside, for polytopes."""
+        """Distance of p from the surface of rounded shapes; distance outside of polytopes."""
         if self.radius > 0:
             return abs(self.core_excess(p) - self.radius)
         return self.core_excess(p)
 
 
 def least_depth(a, b):
-    """Depth of two overlapping solids by trying every face and every pair of edges."""
+    """Depth of two overlapping solids, from every face and every pair of edges."""
     axes = [a.normals, -a.normals, b.normals, -b.normals]
     if len(a.edges) and len(b.edges):
         n = np.cross(a.edges[:, None], b.edges[None]).reshape(-1, 3)
@@ -166,7 +169,10 @@ def random_shape(rng, kind, size=1.0):
 
 
 class Cases:
-    """An endless supply of pairs from a pool of shapes: apart, grazing, deep, aligned, tiny and huge."""
+    """Endless supply of pairs from a pool of shapes.
+
+    Apart, grazing, deep, aligned, tiny and huge.
+    """
 
     def __init__(self, seed, n_shapes=10):
         self.rng = np.random.default_rng(seed)

@@ -1,8 +1,8 @@
-"""PhysX's recorded answers to questions, compared with ours; who is right is proved by brute force.
+"""Recorded queries of PhysX, compared with pycct; brute force decides about differences.
 
-PhysX answers in float32, and of several things touched at once it names whichever it
-met first. So wherever the two answers differ by more than the bar, ours must be shown
-to be the true one by ``brute``, which knows nothing of the library.
+PhysX computes in float32. If several shapes are touched at once, it returns the one that it met
+first. If two answers differ by more than the limit, ``brute`` must show that the answer of pycct is
+the true one; it is independent of the library.
 """
 
 import math
@@ -13,14 +13,14 @@ import numpy as np
 
 import pycct
 
-DISTANCE = 1e-4  # bar for the distance of a sweep and the depth of a penetration, metres
-NORMAL = 1e-3  # bar for a normal
-TOUCHING = 1e-5  # an overlap verdict may differ this near to touching, metres
-EXACT = 1e-6  # what brute force must confirm of our own answer
+DISTANCE = 1e-4  # limit for the distance of a sweep and the depth of a penetration, metres
+NORMAL = 1e-3  # limit for a normal
+TOUCHING = 1e-5  # an overlap may differ this near to touching, metres
+EXACT = 1e-6  # accuracy with which brute force must confirm our own answer
 
 
 class World:
-    """The shapes of a recording, as brute force sees them."""
+    """The shapes of a recording for brute force."""
 
     def __init__(self, record):
         self.shapes = []
@@ -57,7 +57,9 @@ class World:
         return d - s["radius"], p, q + away * (s["radius"] / max(float(np.linalg.norm(away)), 1e-300))
 
     def clearance(self, q, times):
-        """Gap between the capsule, each of these distances along its way, and the nearest shape."""
+        """Gap between the capsule, at each of these distances along its path, and the nearest
+        shape.
+        """
         d = np.array(q["dir"])
         way = np.atleast_1d(times)[:, None] * d
         p0, p1 = np.array(q["p0"]) + way, np.array(q["p1"]) + way
@@ -72,7 +74,10 @@ class World:
 
 
 def front_gaps(p0, p1, tris, direction, radius):
-    """Distance of each axis to the nearest triangle not seen from behind; inf beyond the radius and 1 m."""
+    """Distance of each axis to the nearest triangle not seen from behind.
+
+    Inf beyond the radius and 1 m.
+    """
     tris = tris[np.cross(tris[:, 1] - tris[:, 0], tris[:, 2] - tris[:, 0]) @ direction <= 0]
     middle = tris.mean(1)
     reach = np.linalg.norm(tris - middle[:, None], axis=2).max(1) + np.linalg.norm(p1[0] - p0[0]) / 2 + radius + 1
@@ -84,9 +89,9 @@ def front_gaps(p0, p1, tris, direction, radius):
 
 
 def prove_sweep(world, q, hit):
-    """Ours is where the capsule first touches: there it touches, and nowhere before."""
+    """Prove that the capsule touches at our distance, and nowhere before."""
     end = q["distance"] if hit is None else hit.distance
-    # Near the end a gap opens fast, so look there more closely.
+    # The gap opens fast near the end, so the samples are denser there.
     times = end * (1 - np.concatenate([[0], np.logspace(-6, -2, 20), np.linspace(0, 1, 40)[1:]]))
     gaps = world.clearance(q, times)
     assert (gaps > -EXACT).all(), (q, hit, gaps)
@@ -95,7 +100,7 @@ def prove_sweep(world, q, hit):
 
 
 def prove_normal(world, q, hit):
-    """Ours points from the true closest point to the axis."""
+    """Prove that our normal points from the true closest point to the axis."""
     d = np.array(q["dir"]) * hit.distance
     _, p, s = world.pair(hit.actor.id, np.array(q["p0"]) + d, np.array(q["p1"]) + d, np.array(q["dir"]))
     true = (p - s) / np.linalg.norm(p - s)
@@ -103,7 +108,7 @@ def prove_normal(world, q, hit):
 
 
 def judge(name):
-    """Compare all answers of a recording; counts of what was asked, agreed and proved."""
+    """Compare all answers of a recording; count queries, agreements and proofs."""
     record = goldens.load(goldens.path_of(name))
     scene = goldens.scene_of(record)
     world = World(record)

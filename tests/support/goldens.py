@@ -1,6 +1,6 @@
 """Recordings of the real PhysX, replayed: each move starts where PhysX started it.
 
-``play(record)`` gives what ``score`` counts. Names of the fields are those of the
+``play(record)`` returns the input of ``score``. The names of the fields are those of the
 recordings: see tests/physx/golden/README.md.
 """
 
@@ -15,7 +15,7 @@ import pycct
 
 HERE = Path(__file__).resolve().parent
 OWN = HERE.parent / "physx" / "golden"
-# Third-party level geometry is not part of the repository; where it lies beside it, it is used.
+# Third-party level geometry is not part of the repository; the tests use it if it is present.
 LEVELS = HERE.parents[2] / "shared" / "levels"
 THIRD_PARTY = HERE.parents[2] / "shared" / "golden"
 
@@ -26,7 +26,7 @@ def load(path):
 
 
 def read_obj(path):
-    """Vertices (float32 values, turned from y-up to z-up) and triangles of an OBJ file."""
+    """Vertices (float32 values, rotated from y up to z up) and triangles of an OBJ file."""
     vertices, triangles = [], []
     for line in Path(path).read_text().splitlines():
         word = line.split()
@@ -143,7 +143,7 @@ def play_together(record, **extra):
 
 
 def one_move(hero, want, displacement, moves):
-    """Start where PhysX started, move, tell what came of it."""
+    """Start where PhysX started, move, and return the result."""
     hero.position = want["from"]
     flags = hero.move(tuple(displacement), moves["dt"], min_distance=moves["min_dist"])
     standing = hero.state.standing_on
@@ -179,7 +179,7 @@ def animate(scene, record, step):
 
 
 def score(record, got, near=1e-4):
-    """Shares of moves: within ``near`` with equal flags, within 0.1 mm, equal flags, same shapes and triangles hit."""
+    """Shares of moves: within ``near`` with equal flags, within 0.1 mm, equal flags, equal hits."""
     n = both = close = flags = touched = hits = 0
     worst = []
     for track, rows in zip(record["trajectories"], got, strict=True):
@@ -218,13 +218,13 @@ THIRD_PARTY_NAMES = ("level_dungeon", "level_undulating")
 
 
 def path_of(name):
-    """Where a recording lies; None when it is third-party and not there."""
+    """Path of a recording; None if it is third-party and absent."""
     path = (THIRD_PARTY if name in THIRD_PARTY_NAMES else OWN) / f"{name}.json.gz"
     return path if path.exists() and (name not in THIRD_PARTY_NAMES or LEVELS.exists()) else None
 
 
 def needs(record):
-    """What a recording needs beyond a lone capsule in a still world."""
+    """Features of a recording beyond a single capsule in a static scene."""
     scene = record["scene"]
     what = set()
     if any(s.get("kinematic") for s in scene["shapes"]) or scene.get("animation"):
@@ -240,17 +240,17 @@ def needs(record):
     return what
 
 
-# PhysX computes in float32: far out its triangles are shifted by more than 0.1 mm.
+# PhysX computes in float32: far from the origin its triangles are shifted by more than 0.1 mm.
 NEAR = {"level_undulating": 1e-3, "far_from_origin": 1e-3}
-# Share of moves that must end within NEAR (else 0.1 mm) with the same flags. Leaving
-# several triangles at once depends on the order in which PhysX meets them.
+# Share of moves that must end within NEAR (else 0.1 mm) with the same flags. Recovery from several
+# triangles at once depends on the order in which PhysX meets them.
 RIGHT = {"triangle_soup": 0.98, "invisible_walls": 0.993}
 RIGHT_ELSE = 0.995
 SAME_HITS = 0.95
 
 
 def judge(name):
-    """Score of a recorded walk, with its bar."""
+    """Score of a recorded walk, with its limit."""
     got = score(*(lambda r: (r, play(r)))(load(path_of(name))), near=NEAR.get(name, 1e-4))
     return {"name": name, "near": NEAR.get(name, 1e-4), "bar": RIGHT.get(name, RIGHT_ELSE), **got}
 

@@ -1,8 +1,8 @@
-"""One fixed run of 100,000 moves, told by one hash: the same on every machine, by every compiler, in any order.
+"""One fixed run of 100,000 moves with one hash, for every machine, compiler and order.
 
-``python tests/support/hash_run.py`` prints the hash of the pycct that is imported; ``--how`` makes
-the run another way. Every number that goes in is made of integers and exact steps, so that no other
-library can change the input.
+``python tests/support/hash_run.py`` prints the hash of the imported pycct; ``--how`` makes the run
+in another way. All input consists of integers and exact steps, so that no other library can change
+it.
 """
 
 import argparse
@@ -15,8 +15,8 @@ import numpy as np
 
 import pycct
 
-# By results version and number of steps: of the paths, and of all that single controllers tell. A new hash needs a new
-# version: it tells users that their recordings will differ.
+# By results version and number of steps: hash of the paths, and of all results of single
+# controllers. A new hash needs a new version, which announces that recordings will differ.
 EXPECTED = {
     2: {
         100: ("ff95f1f05463c95878c29ff8b72e700c", "e8837032a6b6975b0c0db877679baf7b"),
@@ -24,8 +24,8 @@ EXPECTED = {
     }
 }
 
-ALONE = 160  # characters that do not meet
-TOGETHER = 40  # ... that meet one another
+ALONE = 160  # characters without collisions
+TOGETHER = 40  # characters that collide with each other
 STEPS = 500  # 100,000 moves
 DT = 1 / 64
 HALF = 16
@@ -132,7 +132,7 @@ def tuning(numbers):
 
 
 def displacements(seed, count):
-    """(STEPS, count, 3): each wanders its own way, falls, jumps, dashes, and at times asks for almost nothing."""
+    """(STEPS, count, 3): each wanders, falls, jumps, dashes, and sometimes moves almost nothing."""
     numbers = Numbers(seed)
     d = np.zeros((STEPS, count, 3))
     heading = [(0, 0)] * count
@@ -148,7 +148,7 @@ def displacements(seed, count):
             elif what == 1:
                 x, y = 16 * x, 16 * y
             elif what == 2:
-                # Denormal: zero for who flushes.
+                # Denormal: flush-to-zero would make it zero.
                 x, y, z = x * 2.0**-1060, y * 2.0**-1060, z
             elif what == 3:
                 x, y, z = 2.0**-1070, 0.0, 0.0
@@ -167,7 +167,7 @@ def number_bytes(*values):
 
 
 def told(hero):
-    """All that can be seen of a character, but for ids, which go by the order of adding."""
+    """All observable values of a character, except ids, which depend on the order of adding."""
     s, g = hero.state, hero.ground
     yield number_bytes(*hero.position, *hero.velocity, *s.platform_delta, s.overlap, s.contact_point_height)
     yield bytes([int(hero.collision_flags), s.sliding, s.moving_up, s.on_obstacle, s.on_controller, g is not None])
@@ -183,21 +183,23 @@ def run(how="single", threads=1, cold=False, backwards=False, in_each_thread=Non
     Parameters
     ----------
     how : {'single', 'move_many', 'crowd'}
-        Moves of single controllers, or in batches. Those that meet are moved one by one in any case.
+        Moves of single controllers, or in batches. Colliding characters move one by one in any
+        case.
     threads : int
     cold : bool
-        Nothing is remembered from move to move but the state.
+        Empty all caches before each move.
     backwards : bool
-        Triangles and actors are added in the opposite order.
+        Add triangles and actors in the opposite order.
     in_each_thread : callable, optional
-        Called in each thread before it moves anything, the calling one included.
+        Called in each thread before its first move, the calling thread included.
     steps : int
-        Less than all of them: the beginning of the same run.
+        Fewer steps than all: the start of the same run.
 
     Returns
     -------
     tuple of str
-        Hash of the paths, which every way of moving tells; hash of all that single controllers tell, '' in batches.
+        Hash of the paths, for every way of moving; hash of all results of single controllers, '' in
+        batches.
     """
     paths, all_told = hashlib.sha256(), hashlib.sha256()
     scene, lifts, places = world(backwards)
@@ -221,7 +223,7 @@ def run(how="single", threads=1, cold=False, backwards=False, in_each_thread=Non
     setup = in_each_thread or (lambda: None)
     together = [tuning(numbers) for _ in range(TOGETHER)]
     asked_together = displacements(4, TOGETHER)
-    # Only now: what is asked must not depend on it.
+    # The setup comes after the input, which must not depend on it.
     setup()
     with ThreadPoolExecutor(threads, initializer=setup) as pool:
         for t in range(steps):
@@ -244,7 +246,8 @@ def run(how="single", threads=1, cold=False, backwards=False, in_each_thread=Non
                     for part in told(h):
                         all_told.update(part)
 
-    # Those that meet see where the others are by then: one after the other.
+    # Colliding characters see the current positions of the others, so they move one after the
+    # other.
     heroes = [pycct.CharacterController(scene, collide=True, **t) for t in together]
     for t in range(steps):
         move_lifts(lifts, places, t)

@@ -1,4 +1,4 @@
-"""Batches of capsules in motion and of what they meet, from plain to malicious. Arrays are (n, 3)."""
+"""Batches of moving capsules and their targets, from plain to adversarial. Arrays are (n, 3)."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,7 +22,10 @@ TETRAHEDRON = np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])[
 
 @dataclass
 class Cases:
-    """One batch. distance(P0, P1), of (3, n) arrays, is that of a segment to the target less the target's radius."""
+    """One batch.
+
+    distance(P0, P1), of (3, n) arrays, is that of a segment to the target, minus its radius.
+    """
 
     p0: np.ndarray
     p1: np.ndarray
@@ -30,8 +33,8 @@ class Cases:
     motion: np.ndarray
     target: Any
     distance: Callable[[np.ndarray, np.ndarray], np.ndarray]
-    size: np.ndarray        # of the target
-    reach: np.ndarray       # how far from the origin it is
+    size: np.ndarray        # size of the target
+    reach: np.ndarray       # distance from the origin
 
     @property
     def capsule(self):
@@ -39,7 +42,7 @@ class Cases:
 
     @property
     def tolerance(self):
-        """1e-9 of what meets; and how far it comes from adds its rounding, 1e-14 of the way."""
+        """1e-9 of the sizes, plus 1e-14 of the path for rounding."""
         scale = np.maximum.reduce([self.radius, length(self.p1 - self.p0), self.size])
         return 1e-9 * scale + 1e-14 * np.maximum.reduce([length(self.p0), length(self.motion), self.reach])
 
@@ -58,7 +61,7 @@ def unit(v):
 
 
 def no_triangle(a, b, c):
-    """Which triangles are so thin that the rules take no notice of them (RULES 3)."""
+    """Which triangles are thin enough for the rules to ignore them (RULES 3)."""
     longest = np.maximum.reduce([length(b - a), length(c - b), length(a - c)])
     return length(np.cross(b - a, c - a)) <= 1.001e-12 * longest**2
 
@@ -72,7 +75,7 @@ def directions(rng, n):
 
 
 def across(rng, d):
-    """Unit vectors at right angles to d."""
+    """Unit vectors perpendicular to d."""
     return unit(np.cross(d, directions(rng, len(d))))
 
 
@@ -105,7 +108,7 @@ def weights_on(rng, n):
 
 
 def approaches(rng, n, edge, contact, normal):
-    """Capsules that come to a contact: plainly, grazing, or sinking in at a slope of down to 1e-9.
+    """Capsules that approach a contact: plainly, grazing, or at a slope of down to 1e-9.
 
     edge: unit directions to be parallel to. -> p0, p1, radius, motion
     """
@@ -116,7 +119,7 @@ def approaches(rng, n, edge, contact, normal):
                   edge - normal * slope))
     axis = pick(choose(rng, n, 6, 2, 2, 2, 1), directions(rng, n), d, edge, tangent, directions(rng, n) * slope + edge)
     axis = axis * (log_uniform(rng, 1e-3, 1e1, n) * (rng.random(n) < 0.9))[:, None]
-    # Which point of the axis is over the contact, and how high.
+    # The point of the axis over the contact, and its height.
     share = pick(choose(rng, n, 1, 1, 1), np.zeros((n, 1)), np.ones((n, 1)), rng.random((n, 1)))
     lift = pick(choose(rng, n, 3, 2, 2), np.ones((n, 1)), 1 + rng.normal(size=(n, 1)) * slope,
                 rng.normal(size=(n, 1)) * 2)
@@ -127,7 +130,7 @@ def approaches(rng, n, edge, contact, normal):
 
 
 def snapped(rng, n, *arrays):
-    """Some rows on a coarse grid, so that figures meet exactly."""
+    """Snap some rows to a coarse grid, so that shapes meet exactly."""
     grid = pick(choose(rng, n, 3, 1, 1), *(np.full((n, 1), g) for g in (0, 0.25, 1.0)))
     with np.errstate(all="ignore"):
         return [np.where(grid > 0, np.round(a / grid) * grid, a) for a in arrays]

@@ -1,9 +1,9 @@
-"""Distances and first contacts found without any of the package's formulas.
+"""Distances and first contacts without any formula of the package.
 
-Arrays are (3, n). A distance is the smallest over candidate pairs of points that
-do lie on the figures, so it is never too small, whatever the rounding. A path is
-judged by its distances alone: along a straight path the distance between two
-convex sets is a convex function, so golden section finds its smallest value.
+Arrays are (3, n). A distance is the smallest over candidate pairs of points on both shapes, so it
+is never too small, whatever the rounding. Distances alone decide about a path: along a straight
+path the distance between two convex sets is a convex function, so golden section finds its smallest
+value.
 """
 import numpy as np
 
@@ -23,12 +23,12 @@ def length(a):
 
 
 def ratio(x, y):
-    """x / y, and 0 where y is 0."""
+    """x / y, and 0 if y is 0."""
     return np.divide(x, y, out=np.zeros(np.broadcast(x, y).shape, np.result_type(x, y)), where=y != 0)
 
 
 def rotate(q, v):
-    """v turned by the unit quaternions q (4, n)."""
+    """v rotated by the unit quaternions q (4, n)."""
     t = 2 * cross(q[:3], v)
     return v + q[3] * t + cross(q[:3], t)
 
@@ -55,7 +55,7 @@ def segment_segment(p0, p1, q0, q1):
 
 
 def _weights(x, a, b, c):
-    """Barycentric weights of x, pushed into the triangle."""
+    """Barycentric weights of x, clamped to the triangle."""
     u, v, r = b - a, c - a, x - a
     n = cross(u, v)
     n2 = dot(n, n)
@@ -101,7 +101,7 @@ def segment_box(p0, p1, half):
             enter = np.where(still, enter, np.maximum(enter, np.minimum(x, y)))
             leave = np.where(still, leave, np.minimum(leave, np.maximum(x, y)))
     best = np.where(~apart & (enter <= leave), 0, best)
-    # On a path the crossing's middle is a point of the segment: no need to be exact.
+    # On a path, the middle of the crossing is a point of the segment and need not be exact.
     middle = p0 + d * np.clip((enter + leave) / 2, 0, 1)
     best = np.minimum(best, point_box(middle, half))
     for i in range(3):
@@ -145,7 +145,7 @@ def smallest_on_path(distance, end, steps=56):
 
 
 def first_contact(distance, radius, end, steps=70):
-    """First t in [0, end] at which distance(t) <= radius, NaN where there is none."""
+    """First t in [0, end] with distance(t) <= radius, NaN without one."""
     best, t = smallest_on_path(distance, end)
     lo, hi = np.zeros_like(end), t
     for _ in range(steps):

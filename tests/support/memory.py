@@ -1,4 +1,4 @@
-"""What a process takes of memory, for tests that nothing of it is lost."""
+"""Memory of a process, for tests of leaks."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 import pycct
 
-# A sanitizer holds freed memory back, to catch who uses it yet.
+# A sanitizer keeps freed memory, to detect later uses.
 needs_proc = pytest.mark.skipif(
     not os.path.exists("/proc/self/statm") or "sanitizer" in pycct.show_config(file=None)["build"],
     reason="needs /proc, and memory that comes back at once",
@@ -15,5 +15,5 @@ needs_proc = pytest.mark.skipif(
 
 
 def resident():
-    """Bytes of memory that this process really has."""
+    """Resident bytes of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,7 +1,8 @@
-"""The reference with one mistake in it: what a test must notice.
+"""Mutants of the reference: one mistake each, which a test must notice.
 
-``wrong(monkeypatch, "move", (old, new), ...)`` makes `pycct.reference` run a copy of one of its modules in which
-pieces of text are replaced; each must stand there exactly once, so that no mistake gets lost when the code changes.
+``wrong(monkeypatch, "move", (old, new), ...)`` makes `pycct.reference` run a copy of one of its
+modules with replaced text. Each old text must occur exactly once, so that no mutant is lost when
+the code changes.
 """
 
 import sys
@@ -12,7 +13,7 @@ from pycct import reference
 
 
 def wrong(monkeypatch, module, *changes):
-    """Serve the names of a changed copy of a module of the reference wherever they are used."""
+    """Use the names of a changed copy of a reference module everywhere."""
     path = Path(reference.__file__).parent / f"{module}.py"
     source = path.read_text()
     for old, new in changes:

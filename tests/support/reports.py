@@ -1,7 +1,8 @@
-"""Worlds and walkers for the reports: a scene is told once, in plain numbers, z up, and is
-played with other triangle orders, other scales, other places and other up directions.
+"""Scenes and walkers for the reports.
 
-All that a test sees is in the scene's own numbers; a Lab knows how they look in the world.
+Each scene is described once, in plain numbers with z up. The tests play it with other triangle
+orders, scales, positions and up directions. Tests use the scene's own numbers, and a Lab converts
+them.
 """
 
 import math
@@ -44,7 +45,7 @@ STILL = (0.0, 0.0, 0.0, 1.0)
 
 @dataclass(frozen=True)
 class Part:
-    """Triangles, or a box about ``centre`` turned by ``turn``."""
+    """Triangles, or a box about ``centre`` rotated by ``turn``."""
 
     vertices: np.ndarray
     triangles: np.ndarray
@@ -143,7 +144,7 @@ def log(radius, x, half_length, around=48):
 
 @dataclass(frozen=True)
 class Lab:
-    """How the scenes are put into the world."""
+    """Conversion between scene numbers and world numbers."""
 
     rules: str = "robust"
     way: str = "given"
@@ -168,7 +169,7 @@ class Lab:
         return (p if self.turn == STILL else brute.rotate((-x, -y, -z, w), p)) / self.scale
 
     def add(self, scene, part, **kind):
-        """Put one part into the scene; returns the actor."""
+        """Add one part to the scene; return the actor."""
         if part.half is not None and self.way == "boxes":
             return scene.add(
                 Box(np.array(part.half) * self.scale),
@@ -183,7 +184,7 @@ class Lab:
             t = np.array([np.roll(x, 1 + i % 2) for i, x in enumerate(t)])
         if kind.get("body", "static") == "static":
             return scene.add(Mesh(self.out(part.vertices), t, two_sided=part.two_sided), **kind)
-        # What moves has its place in its pose.
+        # Moving parts have their position in their pose.
         local = np.asarray(part.vertices) - part.centre
         local = brute.rotate((-part.turn[0], -part.turn[1], -part.turn[2], part.turn[3]), local) * self.scale
         return scene.add(
@@ -208,7 +209,7 @@ class Lab:
 
 @dataclass
 class Walk:
-    """What came of some moves: feet[0] is where they began."""
+    """Result of some moves: feet[0] is the start."""
 
     feet: np.ndarray
     flags: list = field(default_factory=list)
@@ -233,7 +234,7 @@ C0 = {"r": 0.3, "h": 1.2, "co": 0.02, "so": 0.3, "sl": 45.0}
 
 
 class Walker:
-    """A character told in the scene's numbers; ``foot`` is the lowest point of the capsule."""
+    """A character in the scene's numbers; ``foot`` is the lowest point of the capsule."""
 
     def __init__(self, lab, scene, foot, climbing_mode="constrained", **more):
         c = {**C0, **{k: more.pop(k) for k in list(more) if k in C0}}
@@ -263,7 +264,7 @@ class Walker:
         return self.hero.move(tuple(self.lab.along(displacement)), dt)
 
     def walk(self, displacements, dt=1 / 60, before=None):
-        """One move each; ``before(k)`` is called first."""
+        """Make one move for each displacement; ``before(k)`` runs first."""
         d = self.lab.along(np.atleast_2d(np.array(list(displacements), float)))
         places, flags, grounded, fixes = [self.hero.position], [], [], 0
         for k, v in enumerate(d):
@@ -277,7 +278,7 @@ class Walker:
 
 
 def rest(lab, scene, foot, **more):
-    """Height of the feet after falling onto what is below for 30 frames."""
+    """Height of the feet after falling for 30 frames."""
     w = lab.walker(scene, foot, **more)
     got = w.walk([(0, 0, -0.05)] * 30)
     assert got.grounded[-1]
@@ -314,7 +315,7 @@ HAS_SNAP = hasattr(pycct.CharacterController, "snap_to_ground")
 
 
 def ledge(height, e, x=1.0):
-    """A step whose front leans by e: back (> 0) or over (< 0)."""
+    """A step whose front leans back (e > 0) or over (e < 0) by e."""
     return mesh(
         [(x, -20, 0), (x, 20, 0), (x + e, 20, height), (x + e, -20, height), (6, 20, height), (6, -20, height)],
         [(0, 3, 2), (0, 2, 1), (3, 5, 4), (3, 4, 2)],

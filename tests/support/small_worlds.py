@@ -1,4 +1,4 @@
-"""Small worlds and characters for tests: floors, slopes, walls, a hero in them."""
+"""Small scenes and characters for tests: floors, slopes, walls."""
 
 import math
 
@@ -9,7 +9,7 @@ from pycct import CharacterController, Mesh, Plane, Scene
 DT = 1 / 60
 RADIUS, HEIGHT, OFFSET = 0.4, 1.0, 0.01
 HALF = HEIGHT / 2 + RADIUS
-REST = HALF + OFFSET  # height of the centre over the floor it stands on
+REST = HALF + OFFSET  # height of the resting centre above the floor
 LIMIT = math.cos(math.radians(45))
 
 
@@ -29,7 +29,7 @@ def slope(degrees, x0=0.0, x1=20.0, width=20.0):
 
 
 def wall_at(x, low=-5.0, high=5.0, width=20.0):
-    """One sheet, seen from -x."""
+    """One sheet, with its front towards -x."""
     return quad((x, width, low), (x, -width, low), (x, -width, high), (x, width, high))
 
 
@@ -54,7 +54,7 @@ def hero_in(scene, x=0.0, y=0.0, z=REST, **more):
 
 
 def steps(hero, displacement, count):
-    """Flags of each of many equal moves."""
+    """Flags of several equal moves."""
     return [hero.move(displacement, DT) for _ in range(count)]
 
 
@@ -67,7 +67,7 @@ def about_y(angle):
 
 
 def told_of_hits(hero):
-    """All that can be compared of the hits of the last move."""
+    """All comparable values of the hits of the last move."""
     return [
         (h.other, h.triangle, h.data, h.position, h.normal, h.direction, h.length, h.distance, h.pass_, h.region)
         for h in hero.hits
@@ -75,7 +75,7 @@ def told_of_hits(hero):
 
 
 def seen(hero):
-    """All that can be seen of a character, and its save."""
+    """All observable values of a character, and its save."""
     state, ground = hero.state, hero.ground
     return (
         hero.save(),

@@ -1,21 +1,22 @@
-"""Endurance: random closed worlds, random characters, random moves; every move is checked.
+"""Endurance: random closed scenes, characters and moves; every move is checked.
 
-``python tests/support/soak.py --minutes 3`` goes on until the time is over and prints the number of
-moves; ``--seed N``
-makes one world again. A violation names the seed that makes it happen, and goes to `test_soak.KEPT` once fixed.
+``python tests/support/soak.py --minutes 3`` runs until the time is over and prints the number of
+moves; ``--seed N`` repeats one scene. A violation names its seed, which `test_soak.KEPT` keeps once
+fixed.
 
-What must hold after every move
+Conditions after every move
     finite
-        position and velocity are.
+        Position and velocity are finite.
     inside
-        No part of the capsule is beyond the six planes that close every world, nor deeper than the contact offset in
-        anything static that it faces, if it began the move free and nothing that moves has pushed it.
+        No part of the capsule is beyond the six planes of the scene, nor deeper than the contact
+        offset in a static front side, if the move started free and no moving body has pushed the
+        character.
     not too far
-        No farther than was asked, but for the step offset, the ride, separation and recovery.
+        The motion is at most the displacement, plus step offset, ride, separation and recovery.
     bounded
-        The number of iterations.
+        The number of iterations is bounded.
     remembered
-        What it says it stands on exists, and the ground's normal is a unit vector.
+        The platform exists, and the ground normal is a unit vector.
 """
 
 import argparse
@@ -28,18 +29,19 @@ import numpy as np
 
 import pycct
 
-SIZE = 8.0  # half the width of a world, metres
+SIZE = 8.0  # half the width of a scene, metres
 DT = 1 / 60
-MOVES = 400  # a character and world
-# Rounding of sweeps and of the questions that check them, metres.
+MOVES = 400  # moves for each character and scene
+# Rounding of sweeps and of the queries that check them, metres.
 SLACK = 1e-6
-# Ten iterations in each of three passes and a sensor, and all again without climbing; 'robust' makes a step in parts.
+# Ten iterations in each of three passes and a sensor, twice with the walk experiment; 'robust'
+# divides steps.
 MOST_ITERATIONS = {False: 64, True: 256}
 STATIC, MOVING = 1, 2  # layers
 
 
 class Violation(AssertionError):
-    """What a move must not do."""
+    """A violated condition."""
 
 
 def closed(scene, up):
@@ -62,7 +64,7 @@ def place(rng, size=SIZE):
 
 
 def grid_mesh(rng, height, n, two_sided=False):
-    """A mesh over the ground, as high as a function says."""
+    """A mesh over the ground with heights from a function."""
     step = 2 * SIZE / (n - 1)
     xs = [-SIZE + i * step for i in range(n)]
     points = [(x, y, height(x, y)) for x in xs for y in xs]
@@ -78,7 +80,7 @@ def grid_mesh(rng, height, n, two_sided=False):
 
 
 def cave(rng, scene):
-    """Rough ground and a rough ceiling that may come down to it."""
+    """Rough ground, and a rough ceiling that may reach it."""
     rough = rng.choice([0.2, 0.6, 1.5])
     floor = grid_mesh(rng, lambda x, y: rng.uniform(0, rough) - 3, 16, True)
     scene.add(floor, layer=STATIC)
@@ -111,7 +113,7 @@ def maze(rng, scene):
 
 
 def soup(rng, scene):
-    """Triangles anywhere, met from both sides."""
+    """Random two-sided triangles."""
     n = rng.choice([30, 120])
     points, faces = [], []
     for k in range(n):
@@ -122,7 +124,7 @@ def soup(rng, scene):
 
 
 def solids(rng, scene):
-    """Boxes, balls, capsules and hulls, anyhow."""
+    """Random boxes, balls, capsules and hulls."""
     for _ in range(50):
         kind = rng.randrange(4)
         if kind == 0:
@@ -140,7 +142,7 @@ WORLDS = {f.__name__: f for f in (cave, bowl, maze, soup, solids)}
 
 
 class World:
-    """One closed world, its characters, and what moves in it."""
+    """One closed scene with its characters and moving bodies."""
 
     def __init__(self, seed):
         self.seed = seed
@@ -184,13 +186,13 @@ class World:
                 collide=self.together,
                 mask=STATIC | MOVING,
             )
-            # Begin free, where there is room.
+            # Start free, where space allows.
             if self.depth(hero) <= 0.0:
                 break
         return hero
 
     def depth(self, hero):
-        """How deep it is in what is static, metres."""
+        """Depth in static shapes, metres."""
         found = self.scene.penetration(hero.shape, *hero.pose, mask=STATIC)
         return max((p.depth for p in found), default=0.0)
 
@@ -209,7 +211,7 @@ class World:
             pycct.separate(self.heroes, DT)
 
     def move(self, hero, d):
-        # Without recovery a move passes over what it begins in, however little.
+        # Without recovery, a move ignores shapes in which it starts, however shallow the overlap.
         free = self.depth(hero) <= (hero.contact_offset + SLACK if hero.overlap_recovery else 0.0)
         before = hero.position
         separated = 4.0 * DT * len(self.heroes) if self.together else 0.0
@@ -238,7 +240,7 @@ class World:
     def run(self):
         for t in range(MOVES):
             for h in self.heroes:
-                # Crushed, or stuck inside something: elsewhere it has more to do.
+                # A crushed or stuck character moves elsewhere, where it has more to do.
                 if self.rng.random() < 0.002:
                     h.teleport(self.hero().position)
             self.step(t)
@@ -246,7 +248,10 @@ class World:
 
 
 def soak(seconds, first=0, told=print):
-    """Worlds of ascending seeds until the time is over: moves made, and violations (seed, text)."""
+    """Run scenes of ascending seeds until the time is over.
+
+    Return moves and violations (seed, text).
+    """
     end = time.monotonic() + seconds
     moves, violations, seed = 0, [], first
     while time.monotonic() < end:

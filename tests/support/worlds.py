@@ -1,4 +1,4 @@
-"""Random worlds, and their answers by asking every actor and every triangle by itself."""
+"""Random scenes, and their answers from every actor and triangle separately."""
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def terrain(rng, n=8, step=1.0, rough=0.4):
 
 
 def shapes(rng):
-    """One of everything, with the scale it is placed with."""
+    """One of every shape, with its scale."""
     v, t = soup(rng)
     free = rng.uniform(0.4, 1.8, 3) * rng.choice([-1, 1], 3)
     even = np.full(3, rng.uniform(0.5, 1.5))
@@ -79,7 +79,7 @@ def placings(rng, span=5.0, copies=1):
 
 
 def scene_of(placed):
-    """A scene of those; ids count them."""
+    """A scene of these placings; ids count them."""
     scene = pycct.Scene()
     for p in placed:
         scene.add(**p)
@@ -87,7 +87,7 @@ def scene_of(placed):
 
 
 def askers(rng):
-    """Every shape that can ask."""
+    """Every shape that can be a query shape."""
     hull = pycct.ConvexHull(rng.normal(size=(12, 3)) * 0.5)
     return {
         "sphere": pycct.Sphere(0.35),
@@ -101,7 +101,7 @@ def askers(rng):
 
 
 def single_triangles(shape):
-    """For each triangle that a mesh or heightfield has: its index, and a mesh of it alone."""
+    """Index of each triangle of a mesh or heightfield, and a mesh of that triangle alone."""
     mesh = shape.to_mesh() if isinstance(shape, pycct.Heightfield) else shape
     for k, corners in enumerate(mesh.triangles):
         if len(set(corners.tolist())) == 3:
@@ -109,7 +109,7 @@ def single_triangles(shape):
 
 
 def split(placed, mask):
-    """The world in scenes of one thing each: (actor, triangle or -1, scene, surface?)."""
+    """The scene as one scene for each object: (actor, triangle or -1, scene, surface?)."""
     for actor, p in enumerate(placed):
         if not p["layer"] & mask:
             continue

@@ -1,8 +1,9 @@
-"""A level that shows what a walking capsule meets: stairs, ledges, ramps, kerbs, pillars, passages, terrain.
+"""The level of the demo: stairs, ledges, ramps, kerbs, pillars, passages and terrain.
 
-All of it is closed solids (every edge between exactly two triangles, normals outwards) whose tops meet without gaps, so
-nothing can fall through. Metres, z up, the plaza at z = 0. Coordinates are multiples of 1/1024 m: the same numbers on
-every machine, whatever its sine.
+The level consists of closed solids (every edge is between exactly two triangles, normals point
+outwards). Their tops meet without gaps, so nothing can fall through. Lengths are metres, z is up,
+and the plaza is at z = 0. Coordinates are multiples of 1/1024 m, so they are the same on every
+machine, whatever its sine function.
 """
 from __future__ import annotations
 
@@ -36,11 +37,11 @@ class Feature:
     Attributes
     ----------
     name : str
-        Short name, as the picture has it.
+        Short name for the picture.
     low, high : tuple of two floats
-        Rectangle (x, y) that holds it, m.
+        Rectangle (x, y) of the part, m.
     label : tuple of two floats
-        Where the picture writes the name, m.
+        Position of the name in the picture, m.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Feature:
     label: tuple[float, float]
 
     def contains(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which of `points` (..., 2 or 3), m, lie over the rectangle."""
+        """Return which `points` (..., 2 or 3), m, are over the rectangle."""
         xy = points[..., :2]
         inside: NDArray[np.bool_] = np.all((xy >= self.low) & (xy <= self.high), axis=-1)
         return inside
@@ -68,7 +69,7 @@ class Passage:
     low, high : tuple of three floats
         The empty box, m.
     roofed : bool
-        Whether a ceiling closes it above; else its height means nothing.
+        Whether a ceiling closes it above; without one, the height has no meaning.
     """
 
     name: str
@@ -89,11 +90,11 @@ class Level:
     triangles : ndarray, (m, 3) int32
         Counterclockwise seen from outside.
     solid : ndarray, (m,) int32
-        Which closed solid a triangle belongs to.
+        Index of the closed solid of each triangle.
     part : ndarray, (m,) int32
         Index into `part_names`.
     part_names : tuple of str
-        What a solid is: "plaza", "wall", "stairs", "roof", ...
+        Kinds of solids: "plaza", "wall", "stairs", "roof", ...
     treads : ndarray, (k, 5) float64
         Level surfaces that count as steps: x low, x high, y low, y high, z.
     features, passages : tuples
@@ -128,14 +129,15 @@ class Level:
         cell : float
             Edge of a square, m.
         leave_out : tuple of str
-            Parts to look through.
+            Parts that are invisible.
 
         Returns
         -------
         x, y : ndarray
             Cell centres, m.
         z, normal_z : ndarray, (len(y), len(x))
-            The highest surface over each centre and how upright its normal is; NaN where there is none.
+            Height of the highest surface at each centre, and the vertical part of its normal; NaN
+            without a surface.
         """
         low, high = self.vertices[:, :2].min(axis=0), self.vertices[:, :2].max(axis=0)
         x, y = (np.arange(low[k] + cell / 2, high[k], cell) for k in range(2))
@@ -162,7 +164,7 @@ class Level:
         return x, y, z, upright
 
     def wavefront(self) -> str:
-        """The level as the text of a Wavefront OBJ file, one object a part."""
+        """The level as the text of a Wavefront OBJ file, one object for each part."""
         lines = ["# pycct demo level; metres, z up"]
         lines += ["v {:.10g} {:.10g} {:.10g}".format(*v) for v in self.vertices]
         for index, name in enumerate(self.part_names):
@@ -194,19 +196,19 @@ class _Builder:
         self.solid(part, [(*p, z0) for p in ring] + [(*p, z1) for p in ring], _BOX_TRIANGLES)
 
     def step(self, part: str, low: tuple[float, float], high: tuple[float, float], z: float) -> None:
-        """A box that stands on the plaza and whose top counts as a step."""
+        """Add a box that stands on the plaza and whose top counts as a step."""
         self.box(part, (*low, 0.0), (*high, z))
         self.treads.append((low[0], high[0], low[1], high[1], z))
 
     def ramp(self, part: str, x: tuple[float, float], y_top: float, height: float, degrees: float) -> None:
-        """A wedge that climbs towards +y and reaches `height` at `y_top`."""
+        """Add a wedge that climbs towards +y and reaches `height` at `y_top`."""
         (x0, x1), y0 = x, y_top - height / math.tan(math.radians(degrees))
         vertices = [(x0, y0, 0), (x1, y0, 0), (x1, y_top, 0), (x0, y_top, 0), (x1, y_top, height), (x0, y_top, height)]
         triangles = [[0, 2, 1], [0, 3, 2], [0, 1, 4], [0, 4, 5], [1, 2, 4], [3, 0, 5], [2, 3, 5], [2, 5, 4]]
         self.solid(part, vertices, triangles)
 
     def pillar(self, part: str, centre: tuple[float, float], radius: float, height: float, sides: int) -> None:
-        """An upright prism over a regular polygon; `sides` 4 is a square with its faces along the axes."""
+        """Add an upright prism over a regular polygon; 4 `sides` make a square along the axes."""
         turn = math.pi / sides
         ring = [
             (centre[0] + radius * math.cos(turn * (2 * k + 1)), centre[1] + radius * math.sin(turn * (2 * k + 1)))
@@ -221,7 +223,7 @@ class _Builder:
         self.solid(part, [(*p, 0.0) for p in ring] + [(*p, height) for p in ring], triangles)
 
     def terrain(self, part: str, low: tuple[float, float], high: tuple[float, float], bottom: float) -> None:
-        """Rolling ground that meets z = 0 on its border; closed by walls and a bottom."""
+        """Add rolling ground that meets z = 0 on its border, closed by walls and a bottom."""
         nx, ny = (round((high[k] - low[k]) / TERRAIN_CELL) for k in range(2))
         x, y = np.meshgrid(
             low[0] + TERRAIN_CELL * np.arange(nx + 1), low[1] + TERRAIN_CELL * np.arange(ny + 1), indexing="ij"
@@ -231,7 +233,8 @@ class _Builder:
         index = np.arange((nx + 1) * (ny + 1)).reshape(nx + 1, ny + 1)
         a, b, c, d = (m.ravel() for m in (index[:-1, :-1], index[1:, :-1], index[1:, 1:], index[:-1, 1:]))
         faces = [np.stack([a, b, c], -1), np.stack([a, c, d], -1)]
-        # The border, counterclockwise, its copy at the bottom, and one point in the bottom's middle.
+        # Border vertices, counterclockwise; their copies at the bottom; one point in the middle of
+        # the bottom.
         rim = np.concatenate([index[:-1, 0], index[-1, :-1], index[:0:-1, -1], index[0, :0:-1]])
         base = len(x.ravel()) + np.arange(len(rim))
         after, base_after = np.roll(rim, -1), np.roll(base, -1)
@@ -245,13 +248,16 @@ class _Builder:
 
 
 def _fade(distance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """From 0 at the border to 1 at 2.5 m inside, without a kink."""
+    """Smooth fade from 0 at the border to 1 at 2.5 m inside."""
     t = np.clip(distance / 2.5, 0.0, 1.0)
     return np.asarray(t * t * (3.0 - 2.0 * t))
 
 
 def _terrain_height(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Height of the hills, m: long waves, a hollow, and a knoll that can be climbed from the west only."""
+    """Height of the hills, m.
+
+    Long waves, a hollow, and a knoll that only its west side makes walkable.
+    """
     waves = 0.5 * np.sin(x * 0.75 + 0.4) * np.sin(y * 0.65 + 1.0) + 0.15 * np.sin(1.7 * x + 0.9 * y)
     dx, dy = x - 11.0, y - 10.0
     knoll = 2.8 * np.exp(-dx * dx / np.where(dx < 0, 20.0, 3.0) - dy * dy / 3.5)
@@ -307,14 +313,15 @@ def build_level() -> Level:
         b.step("kerbs", (-4.0, y0), (3.0, y0 + 1.0), z)
     features.append(Feature("kerbs", (-4, 0), (3, 6), (-0.5, 7.0)))
 
-    # Pillars, round and square by turns.
+    # Pillars, alternating round and square.
     for i in range(4):
         for j in range(3):
             sides, radius = ((12, 0.5), (4, 0.625))[(i + j) % 2]
             b.pillar("pillars", (-3.0 + 2.5 * i, -13.0 + 2.75 * j), radius, WALL_HEIGHT, sides)
     features.append(Feature("pillars", (-3.75, -14), (5.25, -6.5), (0.75, -5.9)))
 
-    # Two passages under one roof each: one that a person of 1.8 m fits, one too low. Then a wall with two slots.
+    # Two passages, each under a roof: a person of 1.8 m fits into one, and the other is too low.
+    # Then a wall with two slots.
     x0, x1 = 10.0, 17.0
     for y0, y1 in ((-13.25, -12.5), (-10.9375, -10.1875), (-8.625, -7.875)):
         b.box("tunnel wall", (x0, y0, 0), (x1, y1, 2.5))

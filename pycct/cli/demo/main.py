@@ -1,4 +1,4 @@
-"""``python -m pycct demo``: characters wander through a level; a summary, a picture and the numbers."""
+"""``python -m pycct demo``: walk characters through a level; summary, picture and numbers."""
 from __future__ import annotations
 
 import argparse
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     Returns
     -------
     int
-        0, or 1 when the folder cannot be written.
+        0, or 1 if the folder cannot be written.
     """
     from pycct.cli.demo import walkers as demo_walkers
 
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def table(rows: Sequence[TourSummary]) -> str:
-    """Lay the summary out for a terminal; the last row is the total."""
+    """Format the summary for a terminal; the last row is the total."""
     head = ("tour", "characters", "walked m", "steps climbed", "jumps", "falls", "deepest m")
     cells = [
         (r.name, f"{r.characters}", f"{r.walked:.1f}", f"{r.steps_climbed}", f"{r.jumps}", f"{r.falls}",
@@ -123,7 +123,7 @@ def table(rows: Sequence[TourSummary]) -> str:
 
 
 def _numbers(walked: Any, rows: Sequence[TourSummary], level: Any) -> dict[str, Any]:
-    """All arrays of the .npz file."""
+    """Return all arrays of the .npz file."""
     from pycct.cli.demo import walkers as demo_walkers
 
     falls, steps = demo_walkers.falls_and_steps(walked, level)

@@ -1,4 +1,4 @@
-"""The picture of the demo: paths over a plan of the level, and three cuts through it. Needs matplotlib."""
+"""Picture of the demo: paths over a plan of the level, and three cuts. Needs matplotlib."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -17,13 +17,13 @@ from pycct.cli.demo.walkers import HALF_HEIGHT, SLOPE_LIMIT, TOURS, Walk, falls_
 
 __all__ = ["draw"]
 
-CELL = 0.05  # m of level a pixel of the plan's background
-# Sheet, left margin and scale in inches (a metre).
+CELL = 0.05  # m of level for each pixel of the plan's background
+# Sheet, left margin and scale in inches (for one metre).
 SHEET, MARGIN, SCALE = (16.0, 16.1), 0.75, 0.33
 CUT_HEIGHTS = (-0.4, WALL_HEIGHT + 0.8)
 INK, SOFT, PAPER = "#26221c", "#6f675b", "#fbf9f5"
 STEEP, ROOF, SOLID, MASONRY = "#cf8f86", "#8d8577", "#cfc6b4", "#857c6d"
-# Eight hues that stay apart on the pale ground, also for most colour-blind eyes.
+# Eight hues that differ on the pale ground, also for most colour-blind eyes.
 COLOURS = ("#0b6fb3", "#d95f02", "#1b8a5a", "#b3203a", "#7b3fa0", "#8a5a12", "#c2348f", "#0f8f9c")
 HEIGHTS = LinearSegmentedColormap.from_list("heights", ["#a9c4b4", "#f1ece0", "#e9dfc6", "#dac9a2", "#c2aa7c"])
 
@@ -70,7 +70,7 @@ def draw(level: Level, walked: Walk, path: Path) -> None:
 
 
 def _axes(figure: Any, corner: tuple[float, float], x: tuple[float, float], y: tuple[float, float]) -> Any:
-    """Axes whose lower left corner lies `corner` inches into the sheet and that show x and y at the sheet's scale."""
+    """Add axes at the sheet's scale, with the lower left corner `corner` inches into the sheet."""
     size = (x[1] - x[0]) * SCALE, (y[1] - y[0]) * SCALE
     axes = figure.add_axes(
         (corner[0] / SHEET[0], corner[1] / SHEET[1], size[0] / SHEET[0], size[1] / SHEET[1]), xlim=x, ylim=y
@@ -134,7 +134,7 @@ def _plan(axes: Any, level: Level, walked: Walk, falls: NDArray[np.float64]) -> 
 def _cut(
     axes: Any, level: Level, walked: Walk, along: int, at: float, band: tuple[float, float], title: str
 ) -> None:
-    """Draw the level's outline in the vertical plane `at`, and the feet of those who walk within `band` of it."""
+    """Draw the outline of the level in the plane `at`, and the feet within `band` of that plane."""
     across = 1 - along
     x, y, z, _ = level.raster(CELL, leave_out=("roof", "wall"))
     position, profile = (x, z[np.searchsorted(y, at)]) if along == 0 else (y, z[:, np.searchsorted(x, at)])
@@ -150,7 +150,7 @@ def _cut(
 
 
 def _legend(figure: Any, walked: Walk) -> None:
-    """Name the colours and signs."""
+    """Label the colours and signs."""
     tours = [
         Line2D([], [], color=COLOURS[k], lw=2.4, label=tour.name)
         for k, tour in enumerate(TOURS)
@@ -178,7 +178,10 @@ def _tint(image: NDArray[np.float64], where: NDArray[np.bool_], colour: str, sha
 
 
 def _outlines(level: Level, part: str) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
-    """Plan views of the solids of one part: corners counterclockwise (right for convex ones), and (low, high)."""
+    """Plan views of the solids of one part.
+
+    Corners counterclockwise (for convex solids), and (low, high).
+    """
     index = level.part_names.index(part)
     outlines, boxes = [], []
     for solid in np.unique(level.solid[level.part == index]):
@@ -190,7 +193,7 @@ def _outlines(level: Level, part: str) -> tuple[list[NDArray[np.float64]], list[
 
 
 def _frame(axes: Any, step: int) -> None:
-    """Quiet axes with a tick every `step` metres."""
+    """Format axes with a tick every `step` metres."""
     for which in (axes.xaxis, axes.yaxis):
         low, high = which.get_view_interval()
         which.set_ticks(np.arange(np.ceil(low / step) * step, high + 1e-9, step))

@@ -1,7 +1,8 @@
-"""Characters that wander through the demo level on fixed tours, and what came of it.
+"""Characters that walk fixed tours through the demo level, and a summary of their walks.
 
-The policy is simple on purpose and has no chance in it: turn towards the next waypoint, jump when held up for half a
-second (where the tour allows it), give the waypoint up after one and a half.
+The policy is simple and deterministic. A character turns towards its next waypoint, jumps if it has
+been blocked for half a second (where the tour allows it), and gives the waypoint up after one and a
+half.
 """
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from pycct.cli.demo.level import Level
 __all__ = ["DT", "SETTINGS", "TOURS", "Tour", "TourSummary", "Walk", "summarise", "walk"]
 
 DT = 1.0 / 60.0
-# 1.8 m tall; steps of 0.4 m and slopes of 45 degrees are the limits.
+# 1.8 m tall; the limits are steps of 0.4 m and slopes of 45 degrees.
 RADIUS, HEIGHT, CONTACT_OFFSET, STEP_OFFSET, SLOPE_LIMIT = 0.35, 1.1, 0.02, 0.4, math.sqrt(0.5)
 HALF_HEIGHT = HEIGHT / 2 + RADIUS
 SETTINGS: dict[str, Any] = {
@@ -36,9 +37,9 @@ GRAVITY = 9.81  # m/s^2
 JUMP_SPEED = 4.0  # m/s: 0.8 m high
 TERMINAL_SPEED = 30.0  # m/s
 SLOWEST, FASTEST = 3.2, 5.0  # m/s
-TURN = 0.12  # part of the way to the wanted heading that is turned in one frame
+TURN = 0.12  # share of the angle to the desired heading that one frame turns
 REACHED = 0.6  # m from a waypoint
-HELD_UP = 0.35  # slower than this part of the wanted speed is 'held up'
+HELD_UP = 0.35  # a character below this share of its desired speed is blocked
 JUMP_AFTER, GIVE_UP_AFTER = 0.5, 1.5  # s
 FALL = STEP_OFFSET  # m: a deeper drop without a jump is a fall
 SMALLEST_STEP = 0.05  # m
@@ -51,14 +52,14 @@ class Tour:
     Attributes
     ----------
     name : str
-        What the legend says.
+        Name in the legend.
     start : tuple of two floats
         Middle of the starting line-up, m.
     waypoints : tuple of (x, y, spread)
-        m; walkers of one tour keep beside one another by up to `spread`.
+        m; walkers of one tour keep a sideways distance of up to `spread`.
     jumps : bool
-        Whether they jump when held up. A jump carries up a slope that cannot be walked, so none where that is to be
-        seen.
+        Whether characters jump if blocked. A jump can climb a slope that is not walkable, so tours
+        that show such slopes have none.
     """
 
     name: str
@@ -107,18 +108,18 @@ TOURS = (
 
 @dataclass
 class Walk:
-    """What was walked: T frames of n characters.
+    """A recorded walk: T frames of n characters.
 
     Attributes
     ----------
     positions : ndarray, (T + 1, n, 3)
         Capsule centres, m; the first row is the start.
     displacements : ndarray, (T, n, 3)
-        What was asked for, m.
+        Displacements of the moves, m.
     flags : ndarray, (T, n) uint8
         Collision flags.
     grounded, jumped : ndarray, (T, n) bool
-        Whether the move ended on something; whether it began a jump.
+        Whether the move ended on ground; whether it started a jump.
     tours : ndarray, (n,) int
         Index into `TOURS`.
     microseconds : ndarray, (T,)
@@ -148,7 +149,7 @@ class TourSummary:
 
 
 def _line_up(tours: NDArray[np.int64], rank: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Starts (n, 3): four abreast, two deep, feet just above the plaza."""
+    """Return starts (n, 3): four abreast, two deep, feet just above the plaza."""
     middle = np.array([t.start for t in TOURS])[tours]
     place = rank % 8
     offset = np.stack([(place % 4 - 1.5) * 0.8, (place // 4 - 0.5) * 0.9], axis=-1)
@@ -159,28 +160,28 @@ def _line_up(tours: NDArray[np.int64], rank: NDArray[np.int64]) -> NDArray[np.fl
 def walk(
     level: Level, characters: int = 64, seconds: float = 20.0, on_frame: Callable[[int], None] | None = None
 ) -> Walk:
-    """Let characters wander through the level.
+    """Walk characters through the level.
 
     Parameters
     ----------
     level : Level
-        Where they walk.
+        The level.
     characters : int
-        How many; they take the tours by turns.
+        Number of characters; they are distributed over the tours.
     seconds : float
-        How long, s.
+        Duration, s.
     on_frame : callable, optional
-        Told the number of frames done.
+        Receives the number of completed frames.
 
     Returns
     -------
     Walk
-        The same numbers at every call, but for the times.
+        The same numbers at every call, except for the times.
     """
     n, frames = characters, max(1, round(seconds / DT))
     index = np.arange(n)
     tours, rank = index % len(TOURS), index // len(TOURS)
-    lane = ((rank * 3) % 8 - 3.5) / 3.5  # beside one another, neighbours far apart in rank
+    lane = ((rank * 3) % 8 - 3.5) / 3.5  # side by side; neighbours in line differ much in rank
     speed = SLOWEST + (FASTEST - SLOWEST) * ((index * 0.618034) % 1.0)
 
     may_jump = np.array([t.jumps for t in TOURS])[tours]
@@ -206,7 +207,7 @@ def walk(
     goal = np.zeros(n, dtype=np.int64)
     first = points[index, goal, :2] - positions[0, :, :2]
     velocity = first / np.linalg.norm(first, axis=1, keepdims=True) * speed[:, None]
-    falling = np.zeros(n)  # vertical speed while in the air
+    falling = np.zeros(n)  # vertical speed in the air
     grounded = np.ones(n, dtype=bool)
     held_up = np.zeros(n)
 
@@ -226,7 +227,8 @@ def walk(
         falling[jump] = JUMP_SPEED
         displacement = result.displacements[frame]
         displacement[:, :2] = velocity * DT
-        # On the ground, down by as much as forward: keeps in touch on any slope within the limit.
+        # On the ground, the downward motion equals the forward motion and so keeps contact on any
+        # slope within the limit.
         displacement[:, 2] = np.where(grounded & ~jump, -speed, falling) * DT
 
         moves = displacement.tolist()
@@ -255,7 +257,8 @@ def walk(
 def _standing_on(level: Level, feet: NDArray[np.float64]) -> NDArray[np.float64]:
     """Height of the step (or of the plaza) under feet (n, 3); NaN over other ground.
 
-    The feet rise before the centre is over the next step, since the capsule's round end rolls over the edge.
+    The feet rise before the centre is over the next step, because the round end of the capsule
+    rolls over the edge.
     """
     x0, x1, y0, y1, z = level.treads.T
     x, y, foot = feet[:, 0, None], feet[:, 1, None], feet[:, 2, None]
@@ -274,15 +277,15 @@ def falls_and_steps(walked: Walk, level: Level) -> tuple[NDArray[np.float64], ND
     walked : Walk
         Paths.
     level : Level
-        Whose treads count.
+        The level with its treads.
 
     Returns
     -------
     falls : ndarray, (k, 5)
-        Character, frame of the landing, depth (m), and where (x, y) the ground was lost: drops deeper than a step
-        that no jump began.
+        Character, frame of the landing, depth (m), and the position (x, y) where the ground was
+        lost: drops deeper than a step that no jump started.
     steps : ndarray, (n,) int
-        Treads and kerbs gone up on foot by each character.
+        Treads and kerbs that each character climbed on foot.
     """
     frames, n = walked.grounded.shape
     feet = walked.positions - [0, 0, HALF_HEIGHT]
@@ -300,7 +303,8 @@ def falls_and_steps(walked: Walk, level: Level) -> tuple[NDArray[np.float64], ND
         tread = np.where(grounded, _standing_on(level, foot), np.nan)
         rise = tread - last_tread
         steps += ~jumping & (rise > SMALLEST_STEP) & (rise <= STEP_OFFSET)
-        # Where there is no tread the last one is kept only in the air, so that a ramp does not count as a step.
+        # Off the treads, the last one is kept only in the air, so that a ramp does not count as a
+        # step.
         last_tread = np.where(grounded, tread, last_tread)
         last_foot[grounded] = foot[grounded]
         jumping &= ~grounded
@@ -308,19 +312,19 @@ def falls_and_steps(walked: Walk, level: Level) -> tuple[NDArray[np.float64], ND
 
 
 def summarise(walked: Walk, level: Level) -> list[TourSummary]:
-    """Count what each tour did.
+    """Summarise each tour.
 
     Parameters
     ----------
     walked : Walk
         Paths.
     level : Level
-        Where they were walked.
+        Level of the walk.
 
     Returns
     -------
     list of TourSummary
-        One a tour, then one over all.
+        One for each tour, then one over all.
     """
     falls, steps = falls_and_steps(walked, level)
     legs = np.linalg.norm(np.diff(walked.positions[..., :2], axis=0), axis=2).sum(axis=0)
