@@ -15,7 +15,7 @@ Examples
 >>> for tick in range(3):
 ...     flags = crowd.move([(0, 0, 0), (0, 0.5, 0)], 1 / 60)
 ...     history.store(tick)
->>> history.raycast(0.5, (0, 0.75, 0.91), (1, 0, 0), 10).controller == crowd.ids[1]
+>>> history.raycast(0.5, (0, 0.75, 0.91), (1, 0, 0), 10).controller in crowd.ids
 True
 """
 

@@ -99,22 +99,18 @@ class Verdicts(NamedTuple):
     position: Doubles
 
 
-class _Case(NamedTuple):
-    """What the last check found of one member, for `accept` and `explain`."""
+class _Batch(NamedTuple):
+    """What one call of `check` found, for `accept` and `explain`."""
 
-    ok: bool
-    error: float
-    reason: int
+    error: Doubles
+    reason: NDArray[np.int8]
     claim: Doubles
     position: Doubles
-    tick: int
-    ticks: int
-    supported: bool
-    ground: int
-    rise: float
-    debt: float
-    pace: float
-    lead: float
+    tick: Ints
+    ticks: Ints
+    lead: Doubles
+    # State of the members if they are accepted.
+    state: dict[str, NDArray[Any]]
     inputs: Doubles | None
 
 
@@ -203,7 +199,7 @@ class Audit:
         self._state: dict[str, NDArray[Any]] = {}
         self._sizes: dict[str, NDArray[Any]] = {}
         self._up = self._gap = self._easy = np.zeros(0)
-        self._cases: dict[int, _Case] = {}
+        self._cases: dict[int, tuple[_Batch, int]] = {}
         self._ghosts: Crowd | None = None
         self._sync()
 
@@ -269,6 +265,8 @@ class Audit:
                     column[mine] = old[name][theirs]
             self._state, self._ids, self._ghosts = state, ids.copy(), None
             self._order = np.argsort(self._ids)
+            there = set(ids.tolist())
+            self._cases = {number: case for number, case in self._cases.items() if number in there}
         if self._ghosts is None or any(not np.array_equal(crowd.get(k), v) for k, v in self._sizes.items()):
             parameters: dict[str, Any] = {name: crowd.get(name) for name in PARAMETERS}
             # Layer 0: no query sees them.
@@ -361,7 +359,8 @@ class Audit:
             # Without anything that moves, one world serves all ticks.
             worlds = np.full(n, now)
             if self._others or self._twins:
-                worlds[good] = [self._nearest(tick) for tick in clock[good].tolist()]
+                distinct, which = np.unique(clock[good], return_inverse=True)
+                worlds[good] = np.array([self._nearest(t) for t in distinct.tolist()], np.int64)[which.reshape(-1)]
             for tick in np.unique(worlds[good]).tolist():
                 k = good[worlds[good] == tick]
                 self._reach(rows[k], k, claims[k], passed[k], tick, tick, error, reason, position, out)
@@ -373,13 +372,10 @@ class Audit:
                         b = bad[old == world]
                         self._again(rows, b, claims, passed, world, tick, error, reason, position, out)
         ok = reason == Reason.NONE
-        for i, number in enumerate(wanted.tolist()):
-            self._cases[number] = _Case(
-                bool(ok[i]), float(error[i]), int(reason[i]), claims[i], position[i], int(clock[i]), int(passed[i]),
-                bool(out["supported"][i]), int(out["ground"][i]), float(out["rise"][i]), float(out["debt"][i]),
-                float(out["pace"][i]), float(lead[i]), None if moves is None else moves[i],
-            )
-        return Verdicts(ok, error, reason, position)
+        batch = _Batch(error, reason, claims, position, clock, passed, lead, out, moves)
+        self._cases.update((number, (batch, i)) for i, number in enumerate(wanted.tolist()))
+        # The caller may write into what it is given.
+        return Verdicts(ok, error.copy(), reason.copy(), position.copy())
 
     def _inputs(self, inputs: ArrayLike, n: int) -> Doubles:
         moves = np.asarray(inputs)
@@ -406,19 +402,24 @@ class Audit:
         good = good[finite[good]]
         saved = crowd.save()
         try:
-            active = np.zeros(len(crowd), bool)
-            active[rows[good]] = True
             every = np.zeros((len(crowd), 3))
             for j in range(moves.shape[1]):
                 d = moves[:, j]
                 climb = np.where(finite, _dot(np.where(finite[:, None], d, 0.0), up), 0.0)
                 along = np.where(finite[:, None], d, 0.0) - up * climb[:, None]
-                far = np.sqrt(_dot(along, along)) - allowed
+                with np.errstate(over="ignore"):
+                    far = np.sqrt(_dot(along, along)) - allowed
                 high = climb - np.where(supported, self._jump, rise) * dt - 1e-9
-                for over, why in ((far, Reason.SPEED), (high, Reason.FLIGHT)):
+                low = -climb - self._fall * dt - 1e-9
+                for over, why in ((far, Reason.SPEED), (high, Reason.FLIGHT), (low, Reason.TELEPORT)):
                     bad = good[(over[good] > 0.0) & (reason[good] == Reason.NONE)]
                     error[bad], reason[bad] = over[bad], why
-                every[rows[good]] = d[good]
+                # A cheat is not repeated.
+                goes = good[reason[good] == Reason.NONE]
+                active = np.zeros(len(crowd), bool)
+                active[rows[goes]] = True
+                every[:] = 0.0
+                every[rows[goes]] = d[goes]
                 crowd.move(every, dt, active=active)
                 supported = crowd.grounded[rows].copy()
                 rise = np.where(supported, self._jump, climb / dt - self._gravity * dt)
@@ -426,14 +427,14 @@ class Audit:
             position[good] = crowd.positions[rows[good]]
         finally:
             crowd.restore(saved)
+        bad = good[reason[good] != Reason.NONE]
+        position[bad] = s["position"][rows[bad]]
+        good = good[reason[good] == Reason.NONE]
         gap = claims[good] - position[good]
         miss = np.sqrt(_dot(gap, gap))
-        off = good[(miss > self._tolerance) & (reason[good] == Reason.NONE)]
-        error[off] = miss[(miss > self._tolerance) & (reason[good] == Reason.NONE)]
+        off = good[miss > self._tolerance]
+        error[off] = miss[miss > self._tolerance]
         reason[off] = np.where(error[off] > TELEPORT, Reason.TELEPORT, Reason.BLOCKED)
-        # A cheat in the inputs is not repeated.
-        bad = good[np.isin(reason[good], (Reason.SPEED, Reason.FLIGHT))]
-        position[bad] = s["position"][rows[bad]]
         out["supported"], out["rise"] = supported, rise
         out["ground"] = s["ground"][rows]
 
@@ -817,33 +818,33 @@ class Audit:
         if missing:
             raise ValueError(f"ids: {missing[0]} has not been checked since it was accepted")
         s, crowd = self._state, self._crowd
-        cases = [self._cases.pop(k) for k in wanted.tolist()]
-        moved: list[int] = []
-        for row, case in zip(rows.tolist(), cases, strict=True):
-            if case.reason == Reason.TIME:
-                continue
-            if s["fresh"][row]:
-                s["lead"][row], s["since"][row] = case.lead, self._now
-            s["fresh"][row] = False
-            s["position"][row], s["tick"][row] = case.position, case.tick
-            s["supported"][row], s["ground"][row] = case.supported, case.ground
-            s["rise"][row], s["debt"][row], s["pace"][row] = case.rise, case.debt, case.pace
-            if case.inputs is None or case.reason in (Reason.SPEED, Reason.FLIGHT, Reason.TELEPORT):
-                moved.append(row)
-        again = [i for i, c in enumerate(cases) if c.inputs is not None and c.reason in (Reason.NONE, Reason.BLOCKED)]
-        if moved:
-            crowd.teleport(np.array(moved), s["position"][moved])
-        if again:
-            active, every = np.zeros(len(crowd), bool), np.zeros((len(crowd), 3))
-            active[rows[again]] = True
-            steps = cases[again[0]].inputs
-            assert steps is not None
-            for j in range(len(steps)):
-                for i in again:
-                    moves = cases[i].inputs
-                    assert moves is not None
-                    every[rows[i]] = moves[j]
-                crowd.move(every, self._dt, active=active)
+        batches: dict[int, tuple[_Batch, list[int], list[int]]] = {}
+        for number, row in zip(wanted.tolist(), rows.tolist(), strict=True):
+            batch, i = self._cases.pop(number)
+            _, places, members = batches.setdefault(id(batch), (batch, [], []))
+            places.append(i)
+            members.append(row)
+        for batch, places, members in batches.values():
+            at, mine = np.array(places), np.array(members)
+            kept = batch.reason[at] != Reason.TIME
+            at, mine = at[kept], mine[kept]
+            new = s["fresh"][mine]
+            s["lead"][mine[new]], s["since"][mine[new]] = batch.lead[at[new]], self._now
+            s["fresh"][mine] = False
+            s["position"][mine], s["tick"][mine] = batch.position[at], batch.tick[at]
+            for name, column in batch.state.items():
+                s[name][mine] = column[at]
+            again = np.zeros(len(at), bool)
+            if batch.inputs is not None:
+                again = np.isin(batch.reason[at], (Reason.NONE, Reason.BLOCKED))
+            if not again.all():
+                crowd.teleport(mine[~again], s["position"][mine[~again]])
+            if batch.inputs is not None and again.any():
+                active, every = np.zeros(len(crowd), bool), np.zeros((len(crowd), 3))
+                active[mine[again]] = True
+                for j in range(batch.inputs.shape[1]):
+                    every[mine[again]] = batch.inputs[at[again], j]
+                    crowd.move(every, self._dt, active=active)
 
     def explain(self, id: int) -> str:
         """Say why the last claim of a member was refused, in words and numbers.
@@ -860,11 +861,12 @@ class Audit:
         number = as_tick(id, "id")
         if number not in self._cases:
             raise KeyError(f"id: {number} has not been checked since it was accepted")
-        case = self._cases[number]
-        words = WORDS[Reason(case.reason)].format(speed=self._speed, error=case.error, ticks=case.ticks)
-        x, y, z = case.claim.tolist()
-        text = f"member {number}, tick {case.tick}: the claim ({x:.4f}, {y:.4f}, {z:.4f}) {words}"
-        if not case.ok:
-            x, y, z = case.position.tolist()
+        batch, i = self._cases[number]
+        reason = Reason(int(batch.reason[i]))
+        words = WORDS[reason].format(speed=self._speed, error=float(batch.error[i]), ticks=int(batch.ticks[i]))
+        x, y, z = batch.claim[i].tolist()
+        text = f"member {number}, tick {int(batch.tick[i])}: the claim ({x:.4f}, {y:.4f}, {z:.4f}) {words}"
+        if reason:
+            x, y, z = batch.position[i].tolist()
             text += f"; corrected to ({x:.4f}, {y:.4f}, {z:.4f})"
         return text

@@ -255,6 +255,10 @@ def test_several_ticks_of_inputs_and_wrong_ones():
     assert audit.check([a, b], 4, claims, d).reason.tolist() == [Reason.NONE, Reason.FLIGHT]
     d[1, 2] = math.nan
     assert audit.check([a, b], 4, claims, d).reason.tolist() == [Reason.NONE, Reason.TELEPORT]
+    # Numbers that no move could take.
+    for far, why in (((1e300, 0, 0), Reason.SPEED), ((0, 0, -1e300), Reason.TELEPORT), ((0, 0, 1e300), Reason.FLIGHT)):
+        d[1, 2] = far
+        assert audit.check([a, b], 4, claims, d).reason.tolist() == [Reason.NONE, why]
     d[1, 2] = d[0, 2]
     off = np.add(claims, [(0, 0, 0), (0.01, 0, 0)])
     v = audit.check([a, b], 4, off, d)
@@ -271,6 +275,14 @@ def test_several_ticks_of_inputs_and_wrong_ones():
 
 
 # --- what is promised of calls ---------------------------------------------------------------------------------------
+
+
+def test_members_of_several_checks_are_accepted_at_once():
+    crowd, audit, (a, b) = small()
+    audit.check([a], 2, [(0.1, 0, REST)], [[(0.05, 0, -0.02)] * 2])
+    audit.check([b], 1, [(5.05, 0, REST)], [(0.05, 0, -0.02)])
+    audit.accept([b, a])
+    assert np.abs(crowd.positions - [(0.1, 0, REST), (5.05, 0, REST)]).max() < 1e-12
 
 
 def test_check_changes_nothing_and_accept_commits():
