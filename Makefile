@@ -1,5 +1,6 @@
 # Every target sets up what it needs. The commands meant for people:
-#   make demo    characters walk through a level; picture, numbers and summary in demo-out/
+#   make demo    characters walk through a level; picture, numbers, demo.glb and summary in demo-out/
+#   make view    the demo in the browser
 #   make test    the tests that are not marked slow, on the ordinary build and on the checked build
 #   make test-fast   the same on the ordinary build alone
 #   make test-slow   the tests marked slow: long properties, all recordings in the reference, every report at length
@@ -34,11 +35,14 @@ PYTEST_JOBS := -n $(JOBS) --dist worksteal
 COMPILED := pyproject.toml setup.py $(shell find pycct -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 PURE := $(shell find pycct -name '*.py' -o -name '*.pyi')
 
-.PHONY: demo test test-all test-slow test-debug test-fast bench bench-short docs docs-pictures lint package clean sanitize soak fuzz determinism wheels
+.PHONY: demo view test test-all test-slow test-debug test-fast bench bench-short docs docs-pictures lint package clean sanitize soak fuzz determinism wheels
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/python -m pycct demo --out $(DEMO_OUT) $(ARGS)
+
+view: $(VENV)/.demo
+	$(VENV)/bin/python -m pycct demo --out $(DEMO_OUT) --view $(ARGS)
 
 test: test-fast test-debug
 

@@ -29,6 +29,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--shrink", metavar="MODULE:FUNCTION", help="reduce it while FUNCTION(scene, crowd) holds")
     parser.add_argument("--out", type=Path, default=Path("test_recording.py"), metavar="FILE",
                         help="test that --shrink writes; default: %(default)s")
+    parser.add_argument("--glb", type=Path, metavar="OUT", help="write an animated glTF")
+    parser.add_argument("--html", type=Path, metavar="OUT", help="write a page for the browser")
+    parser.add_argument("--view", action="store_true", help="open that page")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="default: %(default)s")
 
 
@@ -38,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     Parameters
     ----------
     args : argparse.Namespace
-        ``file``, ``verify``, ``explain``, ``shrink``, ``out``, ``threads``.
+        ``file``, ``verify``, ``explain``, ``shrink``, ``out``, ``glb``, ``html``, ``view``, ``threads``.
 
     Returns
     -------
@@ -69,6 +72,18 @@ def run(args: argparse.Namespace) -> int:
                 print(recording.explain(tick, id))
             except KeyError as problem:
                 raise ValueError(problem.args[0]) from None
+        if args.glb is not None or args.html is not None or args.view:
+            from pycct.view import sample, to_glb, to_html, view
+
+            tracks = sample(recording)
+            if args.glb is not None:
+                to_glb(tracks, args.glb)
+                print(f"written: {args.glb}")
+            if args.html is not None:
+                to_html(tracks, args.html, title=args.file.name)
+                print(f"written: {args.html}")
+            if args.view:
+                print(f"written: {view(tracks)}")
     if args.shrink is not None:
         case = shrink(args.file, _function(args.shrink), args.out)
         print(f"{args.out}: {len(case.ticks)} ticks, {len(case.members)} characters, {len(case.actors)} actors")

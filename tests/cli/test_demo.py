@@ -211,7 +211,7 @@ def test_demo_without_matplotlib_says_how_to_get_it_and_goes_on(tmp_path):
     arguments = ["demo", "--out", str(tmp_path), "--seconds", "0.1", "--characters", "1"]
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
     assert "pip install matplotlib" in done.stdout
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["demo.npz", "level.obj"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["demo.glb", "demo.npz", "level.obj"]
 
 
 def test_demo_says_when_it_cannot_write(tmp_path, capsys):

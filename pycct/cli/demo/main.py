@@ -12,6 +12,7 @@ import numpy as np
 
 from pycct.cli.demo.level import build_level
 from pycct.cli.progress import Progress
+from pycct.view import Tracks, to_glb, view
 
 if TYPE_CHECKING:
     from pycct.cli.demo.walkers import TourSummary
@@ -25,11 +26,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "demo",
         help="walk 64 characters through a level; picture, numbers, summary",
         description="Walks characters through a level of stairs, ramps, kerbs, pillars, passages, terrain and ledges, "
-        "prints what they did and writes paths.png, demo.npz and level.obj.",
+        "prints what they did and writes paths.png, demo.npz, demo.glb and level.obj.",
     )
     parser.add_argument("--out", type=Path, default=Path("demo-out"), metavar="FOLDER", help="default: %(default)s")
     parser.add_argument("--characters", type=_at_least_one, default=64, metavar="N", help="default: %(default)s")
     parser.add_argument("--seconds", type=_positive, default=20.0, metavar="S", help="default: %(default)s")
+    parser.add_argument("--view", action="store_true", help="open the walk in the browser")
     parser.add_argument("--no-picture", action="store_true", help="leave out paths.png (needs matplotlib)")
 
 
@@ -53,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     Parameters
     ----------
     args : argparse.Namespace
-        ``out``, ``characters``, ``seconds``, ``no_picture``.
+        ``out``, ``characters``, ``seconds``, ``no_picture``, ``view``.
 
     Returns
     -------
@@ -91,6 +93,9 @@ def run(args: argparse.Namespace) -> int:
     written = [args.out / "demo.npz", args.out / "level.obj"]
     np.savez_compressed(written[0], **_numbers(walked, rows, level))
     written[1].write_text(level.wavefront(), encoding="utf-8")
+    written.append(args.out / "demo.glb")
+    tracks = _tracks(walked, level)
+    to_glb(tracks, written[-1])
     if not args.no_picture:
         try:
             from pycct.cli.demo.picture import draw
@@ -101,6 +106,8 @@ def run(args: argparse.Namespace) -> int:
         else:
             written.insert(0, args.out / "paths.png")
             draw(level, walked, written[0])
+    if args.view:
+        written.append(view(tracks))
     print("written: " + ", ".join(str(path) for path in written))
     return 0
 
@@ -120,6 +127,16 @@ def table(rows: Sequence[TourSummary]) -> str:
 
     rule = "-" * len(line(head))
     return "\n".join([line(head), rule, *map(line, cells[:-1]), rule, line(cells[-1])])
+
+
+def _tracks(walked: Any, level: Any) -> Tracks:
+    """What the animated glTF shows."""
+    from pycct.cli.demo import walkers as demo_walkers
+
+    frames, n = walked.positions.shape[:2]
+    return Tracks(np.arange(frames) * demo_walkers.DT, level.vertices[level.triangles], np.arange(n), walked.positions,
+                  np.full(n, demo_walkers.RADIUS), np.full(n, demo_walkers.HEIGHT),
+                  slope_limit=demo_walkers.SLOPE_LIMIT)
 
 
 def _numbers(walked: Any, rows: Sequence[TourSummary], level: Any) -> dict[str, Any]:
