@@ -150,10 +150,10 @@ cdef bint bvh_walk_boxes(bvh_walk* w, const bvh_block* blocks, double limit, int
 cdef void bvh_fill_block(bvh_block* block, const vec3* corners, int n) noexcept nogil
 
 
-# --- trees that change ----------------------------------------------------------------- A slot is
-# BVH_LANES * node + lane: where a leaf or a node hangs. ``above`` holds the slot that each node
-# hangs on (-1: the root), ``slot`` the slot of each item (as ``order`` numbers them; others are
-# left alone), ``boxes`` the box of each.
+# --- trees that change ---
+# A slot is BVH_LANES * node + lane: where a leaf or a node hangs. ``above`` holds the slot that
+# each node hangs on (-1: the root), ``slot`` the slot of each item (as ``order`` numbers them;
+# others do not change), ``boxes`` the box of each.
 
 cdef void bvh_link(const bvh* tree, int32_t* above, int32_t* slot) noexcept nogil
 # Sum of the half areas of all boxes, a measure for the cost of a walk.
