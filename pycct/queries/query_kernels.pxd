@@ -4,7 +4,7 @@
 C structs only; the caller keeps the world alive. Every result is that of a test of each shape and
 triangle, to the bit: trees only reject, and geometry decides ties.
 """
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from pycct.convex.polytope_cast cimport cast_body
 from pycct.convex.polytope cimport convex_shape, polytope
@@ -42,6 +42,7 @@ cdef struct query_view:
     const broadphase_layer* parts[QUERY_PARTS]        # NULL: not included
     const uint8_t* allowed[QUERY_PARTS]         # one per item, or NULL: all
     uint32_t mask
+    int64_t exclude                             # id of an item that is passed over, -1: none
 
 
 # Result of rays, sweeps and closest points.

@@ -8,7 +8,9 @@ from pycct.spatial.bvh cimport (
     bvh_ray,
     bvh_ray_of,
     bvh_walk,
+    bvh_node,
     bvh_walk_boxes,
+    bvh_walk_mask,
     bvh_walk_near,
     bvh_walk_next,
     bvh_walk_ray,
@@ -17,7 +19,7 @@ from pycct.spatial.bvh cimport (
 from pycct.geometry.aabb4 cimport lowest_bit
 from pycct.geometry.closest cimport point_segment, triangle_normal
 from pycct.convex.distance cimport core_distance, core_pair
-from pycct.shapes.heightfield_cells cimport field_tile
+from pycct.shapes.heightfield_cells cimport FIELD_TILE, field_tile, field_tile_boxes
 from pycct.geometry.overlap cimport push_from_polytope, push_out, overlaps_triangles
 from pycct.convex.polytope_cast cimport cast_body_of, cast_polytopes
 from pycct.convex.polytope cimport (
@@ -526,16 +528,26 @@ cdef void _cast_mesh(cast_job* j, const collider* p) noexcept nogil:
 
 cdef void _cast_heightfield(cast_job* j, const collider* p) noexcept nogil:
     cdef bvh_walk w
+    cdef bvh_node[2] boxes
+    cdef uint32_t bits
     cdef int32_t first, count, k, tri, i, m, i0, i1, j0, j1
-    cdef int which
+    cdef int which, half, lane
     cdef triangle t
     bvh_walk_start(&w, &p.field.tree, local_box(p, j.q.box), _local_motion(p, j.dir))
     _begin_surface(j)
     while bvh_walk_next(&w, _horizon(j), &first, &count):
         for k in range(first, first + count):
             field_tile(p.field, p.field.tree.order[k], &i0, &i1, &j0, &j1)
-            for i in range(i0, i1 + 1):
-                for m in range(j0, j1 + 1):
+            field_tile_boxes(p.field, i0, i1, j0, j1, boxes)
+            for half in range(2):
+                bits = bvh_walk_mask(&w, &boxes[half], _horizon(j))
+                while bits:
+                    lane = lowest_bit(bits)
+                    bits &= bits - 1
+                    i = i0 + 2 * half + lane // FIELD_TILE
+                    m = j0 + lane % FIELD_TILE
+                    if i > i1 or m > j1:
+                        continue
                     for which in range(2):
                         tri = 2 * (i * (p.field.columns - 1) + m) + which
                         if p.field.mask != NULL and not p.field.mask[tri] & j.v.mask:
@@ -758,7 +770,7 @@ cdef int _cast_item(cast_job* j, const collider* p) noexcept nogil:
 
 cdef inline bint _asked(const query_view* v, int32_t part, int32_t item) noexcept nogil:
     cdef const collider* p = &v.parts[part].items[item]
-    return ((p.layer & v.mask) != 0 and not p.obstacle
+    return ((p.layer & v.mask) != 0 and not p.obstacle and p.id != v.exclude
             and (v.allowed[part] == NULL or v.allowed[part][item] != 0))
 
 
@@ -1120,7 +1132,8 @@ cdef void _near_item(near_job* j, const collider* p) noexcept nogil:
     cdef bvh_walk w
     cdef int32_t first, count, k, tri = -1, i, m, i0, i1, j0, j1
     cdef uint32_t bits
-    cdef int which
+    cdef int which, half, lane
+    cdef bvh_node[2] boxes
     cdef triangle t
     cdef query_hit h
     cdef vec3 point
@@ -1174,8 +1187,16 @@ cdef void _near_item(near_job* j, const collider* p) noexcept nogil:
         while bvh_walk_next(&w, f_max(j.limit, 0.0), &first, &count):
             for k in range(first, first + count):
                 field_tile(p.field, p.field.tree.order[k], &i0, &i1, &j0, &j1)
-                for i in range(i0, i1 + 1):
-                    for m in range(j0, j1 + 1):
+                field_tile_boxes(p.field, i0, i1, j0, j1, boxes)
+                for half in range(2):
+                    bits = bvh_walk_mask(&w, &boxes[half], f_max(j.limit, 0.0))
+                    while bits:
+                        lane = lowest_bit(bits)
+                        bits &= bits - 1
+                        i = i0 + 2 * half + lane // FIELD_TILE
+                        m = j0 + lane % FIELD_TILE
+                        if i > i1 or m > j1:
+                            continue
                         for which in range(2):
                             tri = 2 * (i * (p.field.columns - 1) + m) + which
                             if p.field.mask != NULL and not p.field.mask[tri] & j.v.mask:

@@ -19,11 +19,11 @@ cdef class View:
 # Bodies of the Scene methods of the same names.
 cdef object ask_raycast(View view, object origin, object direction, object distance, object mask, object filter)
 cdef object ask_raycast_many(View view, object origins, object directions, object distances, object mask,
-                             object filter)
+                             object filter, dict options)
 cdef object ask_sweep(View view, object shape, object position, object direction, object distance, object rotation,
                       object mask, object filter)
 cdef object ask_sweep_many(View view, object shape, object positions, object directions, object distances,
-                           object rotations, object mask, object filter)
+                           object rotations, object mask, object filter, dict options)
 cdef list ask_touching(View view, object shape, object position, object rotation, object mask, object filter,
                        bint ways_out)
 cdef object ask_touching_many(View view, object shape, object positions, object rotations, object mask,
@@ -31,4 +31,4 @@ cdef object ask_touching_many(View view, object shape, object positions, object 
 cdef object ask_closest(View view, object shape, object position, object max_distance, object rotation, object mask,
                         object filter)
 cdef object ask_closest_many(View view, object shape, object positions, object max_distance, object rotations,
-                             object mask, object filter)
+                             object mask, object filter, dict options)

@@ -1,13 +1,16 @@
 # cython: language_level=3
 """Queries for Python: checked arguments, results as objects or arrays."""
 from collections import namedtuple
+from collections.abc import Mapping
 
 import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
+from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 
 from pycct.args.values cimport (
     FARTHEST,
@@ -20,7 +23,9 @@ from pycct.args.values cimport (
     from_vec3,
     raise_status,
 )
+from pycct.args.vector_rows cimport row_load, vector_rows, within
 from pycct.runtime.fenv cimport fp_enter, fp_leave
+from pycct.runtime.thread_pool cimport pool_run, pool_threads
 from pycct.convex.hull cimport HullTables
 from pycct.convex.polytope cimport convex_shape
 from pycct.queries.query_kernels cimport (
@@ -49,9 +54,10 @@ from pycct.geometry.types cimport (
     SHAPE_PLANE,
     SHAPE_SPHERE,
     SHAPE_TRIANGLE,
+    STATUS_NOT_FINITE,
     STATUS_OK,
 )
-from pycct.geometry.vec cimport q_rotate, quat, v3, v3_dot, v3_load, vec3
+from pycct.geometry.vec cimport q_rotate, quat, v3, v3_dot, v3_len, v3_load, v3_max_abs, vec3
 from pycct.world.candidates cimport collider, triangle_data, triangle_mask
 
 from pycct.args.pickling import still_there
@@ -65,7 +71,8 @@ HitArrays = namedtuple(
 HitArrays.__doc__ = """Answers of `Scene.raycast_many` and `Scene.sweep_many`, one row per question.
 
 Where ``hit`` is False: distance is the one asked for, time 1, ids and triangles -1, the rest zero.
-``actor`` and ``controller`` hold ids, ``data`` 0 and ``mask`` 0xFFFFFFFF where a triangle has none.
+Columns that ``fields`` leaves out are None. ``actor`` and ``controller`` contain ids; ``data`` is 0
+and ``mask`` 0xFFFFFFFF where a triangle has none.
 """
 TouchArrays = namedtuple("TouchArrays", "hit first actor controller direction depth", module=__name__)
 TouchArrays.__doc__ = """Answers of `Scene.overlap_many` and `Scene.penetration_many`.
@@ -332,6 +339,7 @@ cdef int _look(View view, uint32_t mask, query_view* v) except -1:
     v.parts[2] = view.characters
     v.allowed[0] = v.allowed[1] = v.allowed[2] = NULL
     v.mask = mask
+    v.exclude = -1
     return 0
 
 
@@ -409,18 +417,6 @@ cdef object _places(object values, str name, Py_ssize_t n):
     return array
 
 
-cdef object _units(object values, str name, Py_ssize_t n):
-    """Return directions, normalised as as_unit does."""
-    array = _rows(values, name, 3, n)
-    m = np.abs(array).max(axis=1, initial=0.0)
-    if (m == 0.0).any():
-        raise ValueError(f"{name} must not be zero")
-    array /= m[:, None]
-    m = np.sqrt(array[:, 0] * array[:, 0] + array[:, 1] * array[:, 1] + array[:, 2] * array[:, 2])
-    array /= m[:, None]
-    return array
-
-
 cdef object _turns(object values, str name, Py_ssize_t n):
     """Return rotations, normalised as as_quat does."""
     array = _rows(values, name, 4, n)
@@ -432,13 +428,14 @@ cdef object _turns(object values, str name, Py_ssize_t n):
     return array
 
 
-cdef object _lengths(object values, str name, Py_ssize_t n, bint endless):
+cdef object _lengths(object values, str name, tuple shape, bint endless):
+    """Lengths as an array of one, which stands for all, or of one a row."""
     given = np.asarray(values)
     if given.dtype.kind not in "fiu":
         raise TypeError(f"{name} must be a number or an array of numbers, not {given.dtype}")
-    if given.shape not in ((), (n,)):
-        raise ValueError(f"{name} must be one number or have shape ({n},), got {given.shape}")
-    array = np.array(np.broadcast_to(given, (n,)), dtype=np.float64, copy=True)
+    if given.shape != () and given.shape != shape:
+        raise ValueError(f"{name} must be one number or have shape {shape}, got {given.shape}")
+    array = np.array(given, dtype=np.float64, copy=True).reshape(-1)
     if endless:
         if np.isnan(array).any() or (array < 0.0).any():
             raise ValueError(f"{name} must be >= 0")
@@ -643,64 +640,226 @@ cdef object ask_closest(View view, object shape, object position, object max_dis
 
 # ---------------------------------------------------------------- many at once
 
-# Columns that all results share.
-cdef class Columns:
-    cdef object hit, distance, position, normal, point, actor, controller, triangle, data, mask, overlapping
-    cdef uint8_t[::1] hit_
-    cdef uint8_t[::1] overlapping_
-    cdef double[::1] distance_
-    cdef double[:, ::1] position_
-    cdef double[:, ::1] normal_
-    cdef double[:, ::1] point_
-    cdef int64_t[::1] actor_
-    cdef int64_t[::1] controller_
-    cdef int32_t[::1] triangle_
-    cdef int64_t[::1] data_
-    cdef uint32_t[::1] mask_
+# Columns of answers, in the order of HitArrays.
+cdef enum:
+    HIT = 0
+    DISTANCE
+    TIME
+    POSITION
+    NORMAL
+    ACTOR
+    CONTROLLER
+    TRIANGLE
+    DATA
+    MASK
+    OVERLAPPING
+    POINT
+    COLUMNS
 
-    def __cinit__(self, Py_ssize_t n):
-        self.hit = np.zeros(n, bool)
-        self.overlapping = np.zeros(n, bool)
-        self.distance = np.zeros(n)
-        self.position = np.zeros((n, 3))
-        self.normal = np.zeros((n, 3))
-        self.point = np.zeros((n, 3))
-        self.actor = np.full(n, -1, np.int64)
-        self.controller = np.full(n, -1, np.int64)
-        self.triangle = np.full(n, -1, np.int32)
-        self.data = np.zeros(n, np.int64)
-        self.mask = np.full(n, 0xFFFFFFFF, np.uint32)
-        self.hit_ = self.hit.view(np.uint8)
-        self.overlapping_ = self.overlapping.view(np.uint8)
-        self.distance_ = self.distance
-        self.position_ = self.position
-        self.normal_ = self.normal
-        self.point_ = self.point
-        self.actor_ = self.actor
-        self.controller_ = self.controller
-        self.triangle_ = self.triangle
-        self.data_ = self.data
-        self.mask_ = self.mask
+cdef tuple COLUMN_NAMES = HitArrays._fields + ("point",)
+cdef dict COLUMN_OF = {name: k for k, name in enumerate(COLUMN_NAMES)}
+cdef tuple COLUMN_TYPES = tuple(map(np.dtype, (np.bool_, "f8", "f8", "f8", "f8", "i8", "i8", "i4", "i8", "u4", np.bool_,
+                                               "f8")))
+cdef object FLOAT32 = np.dtype("f4"), FLOAT64 = np.dtype("f8")
+cdef object new_array = np.empty
 
-    cdef void put(self, Py_ssize_t i, const query_view* v, const query_hit* h) noexcept nogil:
-        cdef const collider* p
-        if not h.found:
-            return
-        p = &v.parts[h.part].items[h.item]
-        self.hit_[i] = 1
-        self.overlapping_[i] = 1 if h.overlapping else 0
-        self.distance_[i] = h.distance
-        self.position_[i, 0], self.position_[i, 1], self.position_[i, 2] = h.point.x, h.point.y, h.point.z
-        self.normal_[i, 0], self.normal_[i, 1], self.normal_[i, 2] = h.normal.x, h.normal.y, h.normal.z
-        self.point_[i, 0], self.point_[i, 1], self.point_[i, 2] = h.own_point.x, h.own_point.y, h.own_point.z
-        if h.part == 2:
-            self.controller_[i] = p.id
+# Rows of a batch that one thread takes at a time, and rows for which more than one is worth it.
+cdef enum:
+    ROWS = 64
+    MANY_ROWS = 256
+
+
+# Where the answers of one column go; of a column of vectors the numbers are ``inner`` bytes apart.
+cdef struct column:
+    char* data              # NULL: not wanted
+    Py_ssize_t stride
+    Py_ssize_t inner
+    bint single             # float32
+
+
+cdef inline void _put_float(const column* c, Py_ssize_t i, double x) noexcept nogil:
+    if c.data != NULL:
+        if c.single:
+            (<float*>(c.data + i * c.stride))[0] = <float>x
         else:
-            self.actor_[i] = p.id
+            (<double*>(c.data + i * c.stride))[0] = x
+
+
+cdef inline void _put_vector(const column* c, Py_ssize_t i, vec3 v) noexcept nogil:
+    cdef char* p = c.data + i * c.stride
+    if c.data != NULL:
+        if c.single:
+            (<float*>p)[0] = <float>v.x
+            (<float*>(p + c.inner))[0] = <float>v.y
+            (<float*>(p + 2 * c.inner))[0] = <float>v.z
+        else:
+            (<double*>p)[0] = v.x
+            (<double*>(p + c.inner))[0] = v.y
+            (<double*>(p + 2 * c.inner))[0] = v.z
+
+
+cdef inline void _put_byte(const column* c, Py_ssize_t i, bint x) noexcept nogil:
+    if c.data != NULL:
+        (<uint8_t*>(c.data + i * c.stride))[0] = 1 if x else 0
+
+
+cdef inline void _put_long(const column* c, Py_ssize_t i, int64_t x) noexcept nogil:
+    if c.data != NULL:
+        (<int64_t*>(c.data + i * c.stride))[0] = x
+
+
+cdef inline void _put_int(const column* c, Py_ssize_t i, uint32_t x) noexcept nogil:
+    if c.data != NULL:
+        (<uint32_t*>(c.data + i * c.stride))[0] = x
+
+
+cdef void _put(const column* c, Py_ssize_t i, const query_view* v, const query_hit* h, double reach,
+               bint closest) noexcept nogil:
+    """One row of answers; every column is written, whatever was met."""
+    cdef const collider* p = NULL
+    cdef int64_t data = 0
+    cdef uint32_t mask = 0xFFFFFFFF
+    cdef int32_t tri = -1
+    cdef double none = 0.0 if closest else reach
+    if h.found:
+        p = &v.parts[h.part].items[h.item]
         if h.tri >= 0:
-            self.triangle_[i] = h.tri
-            triangle_data(p, h.tri, &self.data_[i])
-            self.mask_[i] = triangle_mask(p, h.tri)
+            tri = h.tri
+            triangle_data(p, tri, &data)
+            mask = triangle_mask(p, tri)
+    _put_byte(&c[HIT], i, h.found)
+    _put_byte(&c[OVERLAPPING], i, h.found and h.overlapping)
+    _put_float(&c[DISTANCE], i, h.distance if h.found else none)
+    if c[TIME].data != NULL:
+        _put_float(&c[TIME], i, 1.0 if not h.found else (h.distance / reach if reach > 0.0 else 0.0))
+    _put_vector(&c[POSITION], i, h.point)
+    _put_vector(&c[NORMAL], i, h.normal)
+    _put_vector(&c[POINT], i, h.own_point)
+    _put_long(&c[ACTOR], i, p.id if h.found and h.part != 2 else -1)
+    _put_long(&c[CONTROLLER], i, p.id if h.found and h.part == 2 else -1)
+    _put_int(&c[TRIANGLE], i, <uint32_t>tri)
+    _put_long(&c[DATA], i, data)
+    _put_int(&c[MASK], i, mask)
+
+
+@cython.final
+cdef class Answers:
+    """The arrays that a batch fills: its own, or the caller's."""
+
+    cdef list arrays                # by column; None: not wanted
+    cdef column[COLUMNS] columns
+    cdef Py_buffer[COLUMNS] buffers
+    cdef int n_buffers
+    cdef list given                 # (first byte, last byte, name) of the caller's
+
+    def __cinit__(self):
+        memset(self.columns, 0, sizeof(self.columns))
+        self.arrays = [None] * COLUMNS
+        self.given = []
+
+    def __dealloc__(self):
+        cdef int k
+        for k in range(self.n_buffers):
+            PyBuffer_Release(&self.buffers[k])
+
+    cdef int make(self, tuple names, object fields, object out, tuple shape) except -1:
+        """Columns for ``fields`` (None: all of ``names``, or those of ``out``)."""
+        cdef int k
+        wanted = names
+        given = {}
+        if out is not None:
+            given = _given(names, out)
+            wanted = tuple(given)
+        if fields is not None:
+            wanted = _wanted(names, fields)
+        for name in given:
+            if name not in wanted:
+                raise ValueError(f"out has an array for {name!r}, which is not one of fields")
+        for name in wanted:
+            k = COLUMN_OF[name]
+            full = shape + (3,) if k == POSITION or k == NORMAL or k == POINT else shape
+            array = given.get(name)
+            if array is None:
+                array = new_array(full, COLUMN_TYPES[k])
+            else:
+                self._take(name, array, k, full)
+            self.arrays[k] = array
+        self.given.sort()
+        for k in range(1, len(self.given)):
+            if self.given[k][0] <= self.given[k - 1][1]:
+                raise ValueError(f"out must not hold overlapping arrays: {self.given[k - 1][2]!r} and "
+                                 f"{self.given[k][2]!r} share memory")
+        # Nothing can be refused any more.
+        for name in wanted:
+            self._open(COLUMN_OF[name], len(shape))
+        return 0
+
+    cdef int _take(self, str name, object array, int k, tuple full) except -1:
+        """Check one of the caller's arrays."""
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"out[{name!r}] must be a NumPy array, not {type(array).__name__}")
+        kinds = (FLOAT64, FLOAT32) if COLUMN_TYPES[k] == FLOAT64 else (COLUMN_TYPES[k],)
+        if array.dtype not in kinds or not array.dtype.isnative:
+            raise TypeError(f"out[{name!r}] must be an array of {' or '.join(map(str, kinds))}, not {array.dtype}")
+        if array.shape != full:
+            raise ValueError(f"out[{name!r}] must have shape {full}, got {array.shape}")
+        if not array.flags.writeable or not array.flags.aligned:
+            raise ValueError(f"out[{name!r}] must be writeable and aligned")
+        if not array.flags.c_contiguous and (len(full) > (2 if k == POSITION or k == NORMAL or k == POINT else 1)
+                                             or 0 in array.strides):
+            raise ValueError(f"out[{name!r}] must be contiguous")
+        if array.size:
+            first, end = np.lib.array_utils.byte_bounds(array)
+            self.given.append((first, end - 1, name))
+        return 0
+
+    cdef int apart(self, object array, str name) except -1:
+        """Refuse an input that shares memory with an output."""
+        if self.given and array.size:
+            first, end = np.lib.array_utils.byte_bounds(array)
+            for low, high, other in self.given:
+                if low < end and first <= high:
+                    raise ValueError(f"out[{other!r}] must not share memory with {name}")
+        return 0
+
+    cdef int _open(self, int k, int dimensions) except -1:
+        cdef Py_buffer* b = &self.buffers[self.n_buffers]
+        cdef column* c = &self.columns[k]
+        PyObject_GetBuffer(self.arrays[k], b, PyBUF_WRITABLE | PyBUF_STRIDES)
+        self.n_buffers += 1
+        c.data = <char*>b.buf
+        c.stride = b.strides[dimensions - 1]
+        c.inner = b.strides[dimensions] if b.ndim > dimensions else 0
+        c.single = k in (DISTANCE, TIME, POSITION, NORMAL, POINT) and b.itemsize == 4
+        return 0
+
+
+cdef dict _given(tuple names, object out):
+    """The argument ``out``: arrays by name."""
+    if isinstance(out, (HitArrays, ClosestArrays)):
+        out = out._asdict()
+    if not isinstance(out, Mapping):
+        raise TypeError(f"out must be a mapping of names to arrays, not {type(out).__name__}")
+    given = {}
+    for name, array in out.items():
+        if not isinstance(name, str) or name not in names:
+            raise ValueError(f"out must hold arrays for {', '.join(names)}, not {name!r}")
+        if array is not None:
+            given[name] = array
+    return given
+
+
+cdef tuple _wanted(tuple names, object fields):
+    if isinstance(fields, (str, bytes)):
+        raise TypeError(f"fields must be names in a list or tuple, not {fields!r}")
+    try:
+        wanted = tuple(fields)
+    except TypeError:
+        raise TypeError(f"fields must be names in a list or tuple, not {type(fields).__name__}") from None
+    for name in wanted:
+        if not isinstance(name, str) or name not in names:
+            raise ValueError(f"fields must be among {', '.join(names)}, not {name!r}")
+    return wanted
 
 
 cdef quat _quat_row(const double* r) noexcept nogil:
@@ -719,110 +878,355 @@ cdef enum:
     DO_CLOSEST = 2
 
 
-cdef object _batch(View view, int what, object shape, object positions, object directions, object lengths,
-                   object rotations, uint32_t mask, object filter):
-    cdef Py_ssize_t n = positions.shape[0], i
-    cdef Columns out = Columns(n)
-    cdef double[:, ::1] p = positions
-    cdef double[:, ::1] d = positions if directions is None else directions
-    cdef double[:, ::1] r = np.zeros((n, 4)) if rotations is None else rotations
-    cdef double[::1] reach = lengths
-    cdef convex_shape convex
-    cdef Shape s_ = shape
-    cdef query_view v
-    cdef query_scratch s
-    cdef query_hit h
+# A batch as its threads see it. Numbers that stand for all rows have a stride of 0.
+cdef struct batch_job:
+    int what
+    bint marks_only         # with a filter: only find out about whom to ask
+    query_view view
+    uint8_t* marks[QUERY_PARTS]
+    query_scratch* scratch  # of each thread
+    int* status             # of each thread
+    Py_ssize_t fan          # rows that share a position
+    vector_rows positions
+    vector_rows directions
+    const double* rotations
+    Py_ssize_t rotation_step
+    const double* reach
+    Py_ssize_t reach_step
+    const uint32_t* masks   # NULL: that of the view
+    const int64_t* exclude
+    Py_ssize_t exclude_step
+    convex_shape convex
+    vec3 plane
+    double offset
+    column columns[COLUMNS]
+
+
+cdef inline vec3 _unit(vec3 v) noexcept nogil:
+    """A direction as as_unit makes it."""
+    cdef double m = v3_max_abs(v)
+    v = v3(v.x / m, v.y / m, v.z / m)
+    m = v3_len(v)
+    return v3(v.x / m, v.y / m, v.z / m)
+
+
+cdef void _answer_rows(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    cdef batch_job* b = <batch_job*>context
+    cdef query_view v = b.view
+    cdef query_scratch* s = &b.scratch[worker]
     cdef query_shape q
-    cdef Verdict verdict
-    cdef int status = STATUS_OK, turn, turns = 1
-    cdef unsigned long long env
-    cdef double limit
-    cdef vec3 dir = v3(0.0, 0.0, 0.0)
-    _check_filter(filter)
-    _look(view, mask, &v)
-    if what != DO_RAY:
-        _shape_of(shape, &convex)
-    if filter is not None:
-        verdict = _no_verdict(&v)
-        turns = 2
-    if n == 0:
-        return out
-    query_init(&s)
-    try:
-        # With a filter, the first round only finds the objects for the filter.
-        for turn in range(turns):
-            with nogil:
-                env = fp_enter()
-                for i in range(n):
-                    limit = reach[i] if reach[i] < REACH else REACH
-                    if what != DO_CLOSEST:
-                        dir = v3_load(&d[i, 0])
-                    if what == DO_RAY:
-                        query_shape_ray(&q, v3_load(&p[i, 0]))
-                    else:
-                        status = _place(&q, s_, &convex, v3_load(&p[i, 0]), _quat_row(&r[i, 0]), &s,
-                                        what == DO_SWEEP and turn == turns - 1)
-                        if status != STATUS_OK:
-                            break
-                    if turn < turns - 1:
-                        query_mark(&v, &q, dir, limit, what == DO_CLOSEST, verdict.marks)
-                        continue
-                    if what == DO_CLOSEST:
-                        status = query_closest(&v, &q, limit, &s, &h)
-                    else:
-                        status = query_cast(&v, &q, dir, limit, &s, &h)
-                    if status != STATUS_OK:
-                        break
-                    out.put(i, &v, &h)
-                fp_leave(env)
-            raise_status(status)
-            if turn < turns - 1:
-                _judge(view, &v, verdict, filter)
-    finally:
-        query_free(&s)
-    return out
+    cdef query_hit h
+    cdef vec3 p, d = v3(0.0, 0.0, 0.0), n
+    cdef double reach, limit
+    cdef Py_ssize_t i
+    cdef quat r
+    cdef int status = b.status[worker]
+    if status != STATUS_OK:
+        return
+    for i in range(first, last):
+        p = row_load(&b.positions, i // b.fan if b.fan > 1 else i)
+        reach = b.reach[i * b.reach_step]
+        limit = reach if reach < REACH else REACH
+        if b.what != DO_CLOSEST:
+            d = row_load(&b.directions, i)
+        # Somebody may have written into the caller's arrays since they were checked.
+        if not (within(p, FARTHEST) and within(d, INFINITY) and limit >= 0.0
+                and (b.what == DO_CLOSEST or v3_max_abs(d) > 0.0)):
+            b.status[worker] = STATUS_NOT_FINITE
+            return
+        if b.what != DO_CLOSEST:
+            d = _unit(d)
+        if b.masks != NULL:
+            v.mask = b.masks[i]
+        if b.exclude != NULL:
+            v.exclude = b.exclude[i * b.exclude_step]
+        if b.what == DO_RAY:
+            query_shape_ray(&q, p)
+        else:
+            r = _quat_row(b.rotations + i * b.rotation_step)
+            if b.convex.kind == SHAPE_PLANE:
+                n = q_rotate(r, b.plane)
+                query_shape_halfspace(&q, n, b.offset + v3_dot(n, p))
+            else:
+                status = query_shape_place(&q, &b.convex, p, r, s, b.what == DO_SWEEP and not b.marks_only)
+        if status == STATUS_OK:
+            if b.marks_only:
+                query_mark(&v, &q, d, limit, b.what == DO_CLOSEST, b.marks)
+                continue
+            if b.what == DO_CLOSEST:
+                status = query_closest(&v, &q, limit, s, &h)
+            else:
+                status = query_cast(&v, &q, d, limit, s, &h)
+        if status != STATUS_OK:
+            b.status[worker] = status
+            return
+        _put(b.columns, i, &v, &h, reach, b.what == DO_CLOSEST)
 
 
-cdef object _hits(Columns c, object reach):
-    time = np.ones(len(reach))
-    np.divide(c.distance, reach, out=time, where=reach > 0.0)
-    time[c.hit & (reach == 0.0)] = 0.0
-    time[~c.hit] = 1.0
-    distance = np.where(c.hit, c.distance, reach)
-    return HitArrays(c.hit, distance, time, c.position, c.normal, c.actor, c.controller, c.triangle, c.data, c.mask,
-                     c.overlapping)
+cdef object _vectors(object values, str name, double limit, bint one_row):
+    """An array of float64 or float32 of shape (..., 3), checked; read where it is."""
+    given = values if type(values) is np.ndarray else np.asarray(values)
+    if given.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be an array of real numbers, not {given.dtype}")
+    if given.ndim not in (1, 2, 3) or given.shape[given.ndim - 1] != 3 or (given.ndim == 1 and not one_row):
+        raise ValueError(f"{name} must have shape (n, 3), got {given.shape}")
+    if given.dtype is not FLOAT64 and (given.dtype != FLOAT32 or not given.dtype.isnative) or not given.flags.aligned:
+        given = given.astype(np.float64)
+    return given
+
+
+cdef int _read(object array, vector_rows* rows, Py_buffer* b) except -1:
+    """Rows of three of an array of one or two dimensions."""
+    PyObject_GetBuffer(array, b, PyBUF_STRIDES)
+    rows.data = <const char*>b.buf
+    rows.single = b.itemsize == 4
+    rows.inner = b.strides[b.ndim - 1]
+    rows.stride = b.strides[0] if b.ndim == 2 else 0
+    return 0
+
+
+cdef int _check_rows(const vector_rows* rows, Py_ssize_t n, str name, bint places) except -1:
+    """Finite places within FARTHEST, or finite directions that are not zero."""
+    cdef Py_ssize_t i, bad = -1
+    cdef vec3 v
+    cdef double m
+    with nogil:
+        for i in range(n):
+            v = row_load(rows, i)
+            m = v3_max_abs(v)
+            # Not a number in one place could hide behind a larger number in another.
+            if not (v.x - v.x == 0.0 and v.y - v.y == 0.0 and v.z - v.z == 0.0) or (
+                    m > FARTHEST if places else m == 0.0):
+                bad = i
+                break
+    if bad < 0:
+        return 0
+    v = row_load(rows, bad)
+    if not (v.x - v.x == 0.0 and v.y - v.y == 0.0 and v.z - v.z == 0.0):
+        raise ValueError(f"{name} must be finite, row {bad} is {from_vec3(v)}")
+    if places:
+        raise ValueError(f"{name} must lie within {FARTHEST:g} m of the origin, row {bad} is {from_vec3(v)}")
+    raise ValueError(f"{name} must not be zero, row {bad} is")
+
+
+cdef object _row_numbers(object values, str name, tuple shape, object dtype, object least, object most):
+    """One integer for each row, or None."""
+    given = np.asarray(values)
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be an integer or an array of integers, not {given.dtype}")
+    if given.shape != () and given.shape != shape:
+        raise ValueError(f"{name} must be one number or have shape {shape}, got {given.shape}")
+    if given.size and not (least <= int(given.min()) and int(given.max()) <= most):
+        raise ValueError(f"{name} must hold numbers from {least} to {most}, got {given.min()} to {given.max()}")
+    return np.ascontiguousarray(given, dtype).reshape(-1)
+
+
+cdef class Batch:
+    """The arguments of a batch, checked: ``job`` points into arrays and buffers that live as long."""
+
+    cdef batch_job job
+    cdef Py_buffer[2] buffers
+    cdef int n_buffers
+    cdef list keep
+    cdef tuple shape            # of the answers
+    cdef Py_ssize_t n
+    cdef View view
+
+    def __dealloc__(self):
+        cdef int k
+        for k in range(self.n_buffers):
+            PyBuffer_Release(&self.buffers[k])
+
+    cdef int take(self, View view, int what, object shape, object positions, object directions, object lengths,
+                  object rotations, object mask, object exclude, Answers out, tuple names, object fields,
+                  object out_) except -1:
+        cdef batch_job* b = &self.job
+        cdef const double[::1] reach
+        cdef const double[:, ::1] turned
+        cdef const uint32_t[::1] masks
+        cdef const int64_t[::1] ids
+        cdef str where = "origins" if what == DO_RAY else "positions"
+        memset(b, 0, sizeof(batch_job))
+        self.keep = []
+        self.view = view
+        b.what = what
+        b.fan = 1
+        if what != DO_RAY:
+            _shape_of(shape, &b.convex)
+            b.plane = (<Shape>shape).a
+            b.offset = (<Shape>shape).height_
+        p = _vectors(positions, where, FARTHEST, False)
+        if directions is None:
+            if p.ndim != 2:
+                raise ValueError(f"{where} must have shape (n, 3), got {p.shape}")
+            self.shape = (p.shape[0],)
+        else:
+            d = _vectors(directions, "directions", INFINITY, True)
+            self._shape_up(p, d, where)
+            if d.ndim == 3 or p.ndim == 3:
+                full = self.shape + (3,)
+                d = np.ascontiguousarray(np.broadcast_to(d, full)).reshape(-1, 3)
+                if p.ndim == 2 or p.shape[1] == 1:
+                    b.fan = self.shape[1]
+                    if p.shape[0] != self.shape[0]:
+                        p = np.broadcast_to(p, (self.shape[0],) + p.shape[1:])
+                    p = p.reshape(-1, 3)
+                else:
+                    p = np.ascontiguousarray(np.broadcast_to(p, full)).reshape(-1, 3)
+        self.n = self.shape[0] * (self.shape[1] if len(self.shape) > 1 else 1)
+        if self.n > 2**31 - 1:
+            raise ValueError(f"{where} can have at most {2**31 - 1} rows")
+        _read(p, &b.positions, &self.buffers[0])
+        self.n_buffers = 1
+        _check_rows(&b.positions, p.shape[0] if self.n else 0, where, True)
+        if directions is not None:
+            _read(d, &b.directions, &self.buffers[1])
+            self.n_buffers = 2
+            _check_rows(&b.directions, 0 if self.n == 0 else (self.n if d.ndim == 2 else 1), "directions", False)
+        name = "max_distance" if what == DO_CLOSEST else "distances"
+        if type(lengths) is float and 0.0 <= lengths < INFINITY:
+            given = np.empty(1)
+            given[0] = lengths
+        else:
+            given = _lengths(lengths, name, self.shape, what == DO_CLOSEST)
+        self.keep.append(given)
+        b.reach_step = 1 if given.shape[0] > 1 or self.n == 1 else 0
+        if given.shape[0]:
+            reach = given
+            b.reach = &reach[0]
+        if rotations is not None:
+            given = _turns(rotations, "rotations", self.n)
+            self.keep.append(given)
+            b.rotation_step = 4
+            if self.n:
+                turned = given
+                b.rotations = &turned[0, 0]
+        if isinstance(mask, np.ndarray) and mask.ndim > 0:
+            _look(view, 0, &b.view)
+            given = _row_numbers(mask, "mask", self.shape, np.uint32, 0, 0xFFFFFFFF)
+            self.keep.append(given)
+            if self.n:
+                masks = given
+                b.masks = &masks[0]
+        else:
+            _look(view, as_bits(mask, "mask"), &b.view)
+        if exclude is not None:
+            given = _row_numbers(exclude, "exclude", self.shape, np.int64, -1, 2**63 - 1)
+            self.keep.append(given)
+            b.exclude_step = 1 if given.shape[0] > 1 else 0
+            if given.shape[0]:
+                ids = given
+                b.exclude = &ids[0]
+        out.make(names, fields, out_, self.shape)
+        out.apart(p, where)
+        if directions is not None:
+            out.apart(d, "directions")
+        b.columns = out.columns
+        return 0
+
+    cdef int _shape_up(self, object p, object d, str where) except -1:
+        """The shape of the answers: (n,), or (n, k) when there are k directions for each place."""
+        if d.ndim == 1 and p.ndim == 2 or d.ndim == 2 and p.ndim == 2 and d.shape == p.shape:
+            self.shape = (p.shape[0],)
+            return 0
+        if p.ndim == 2 and d.ndim == 2:
+            raise ValueError(f"directions must have shape {p.shape} or (3,), got {d.shape}")
+        try:
+            full = np.broadcast_shapes((p.shape[0], 1, 3) if p.ndim == 2 else p.shape, d.shape)
+        except ValueError:
+            raise ValueError(f"directions of shape {d.shape} do not fit {where} of shape {p.shape}") from None
+        self.shape = full[:2]
+        return 0
+
+    cdef int run(self, object filter, object threads) except -1:
+        cdef batch_job* b = &self.job
+        cdef Verdict verdict
+        cdef int many = 1 if threads is None else pool_threads(threads)
+        cdef int k, turn, turns = 1, status = STATUS_OK
+        cdef query_scratch own
+        cdef int own_status = STATUS_OK
+        cdef unsigned long long env
+        _check_filter(filter)
+        if self.n == 0:
+            return 0
+        if self.n < MANY_ROWS:
+            many = 1
+        if filter is not None:
+            verdict = _no_verdict(&b.view)
+            b.marks = verdict.marks
+            turns = 2
+        b.scratch, b.status = &own, &own_status
+        if many > 1:
+            b.scratch = <query_scratch*>malloc(many * sizeof(query_scratch))
+            b.status = <int*>malloc(many * sizeof(int))
+            if b.scratch == NULL or b.status == NULL:
+                free(b.scratch)
+                free(b.status)
+                raise MemoryError("pycct: out of memory")
+        for k in range(many):
+            query_init(&b.scratch[k])
+            b.status[k] = STATUS_OK
+        try:
+            # With a filter, the first turn only finds out whom to ask about.
+            for turn in range(turns):
+                b.marks_only = turn < turns - 1
+                with nogil:
+                    if many > 1 and not b.marks_only:
+                        pool_run(_answer_rows, b, self.n, ROWS, many)
+                    else:
+                        env = fp_enter()
+                        _answer_rows(b, 0, 0, self.n)
+                        fp_leave(env)
+                for k in range(many):
+                    if b.status[k] != STATUS_OK:
+                        status = b.status[k]
+                if status == STATUS_NOT_FINITE:
+                    raise RuntimeError("an array was changed by another thread while it was read")
+                raise_status(status)
+                if b.marks_only:
+                    _judge(self.view, &b.view, verdict, filter)
+        finally:
+            for k in range(many):
+                query_free(&b.scratch[k])
+            if many > 1:
+                free(b.scratch)
+                free(b.status)
+        return 0
+
+
+cdef tuple CLOSEST_FIELDS = ClosestArrays._fields, HIT_FIELDS = HitArrays._fields
+
+
+cdef object _batch(View view, int what, object shape, object positions, object directions, object lengths,
+                   object rotations, object mask, object filter, dict options):
+    cdef Answers out = Answers.__new__(Answers)
+    cdef Batch batch = Batch.__new__(Batch)
+    cdef list a
+    names = CLOSEST_FIELDS if what == DO_CLOSEST else HIT_FIELDS
+    batch.take(view, what, shape, positions, directions, lengths, rotations, mask, options.get("exclude"), out, names,
+               options.get("fields"), options.get("out"))
+    batch.run(filter, options.get("threads"))
+    a = out.arrays
+    if what == DO_CLOSEST:
+        return ClosestArrays(a[HIT], a[DISTANCE], a[POINT], a[POSITION], a[NORMAL], a[ACTOR], a[CONTROLLER],
+                             a[TRIANGLE], a[DATA], a[MASK])
+    return HitArrays(a[HIT], a[DISTANCE], a[TIME], a[POSITION], a[NORMAL], a[ACTOR], a[CONTROLLER], a[TRIANGLE],
+                     a[DATA], a[MASK], a[OVERLAPPING])
 
 
 cdef object ask_raycast_many(View view, object origins, object directions, object distances, object mask,
-                             object filter):
-    o = _places(origins, "origins", -1)
-    d = _units(directions, "directions", o.shape[0])
-    reach = _lengths(distances, "distances", o.shape[0], False)
-    return _hits(_batch(view, DO_RAY, None, o, d, reach, None, as_bits(mask, "mask"), filter), reach)
+                             object filter, dict options):
+    return _batch(view, DO_RAY, None, origins, directions, distances, None, mask, filter, options)
 
 
 cdef object ask_sweep_many(View view, object shape, object positions, object directions, object distances,
-                           object rotations, object mask, object filter):
-    cdef convex_shape convex
-    _shape_of(shape, &convex)
-    p = _places(positions, "positions", -1)
-    d = _units(directions, "directions", p.shape[0])
-    reach = _lengths(distances, "distances", p.shape[0], False)
-    r = _turns(rotations, "rotations", p.shape[0])
-    return _hits(_batch(view, DO_SWEEP, shape, p, d, reach, r, as_bits(mask, "mask"), filter), reach)
+                           object rotations, object mask, object filter, dict options):
+    return _batch(view, DO_SWEEP, shape, positions, directions, distances, rotations, mask, filter, options)
 
 
 cdef object ask_closest_many(View view, object shape, object positions, object max_distance, object rotations,
-                             object mask, object filter):
-    cdef convex_shape convex
-    cdef Columns c
-    _shape_of(shape, &convex)
-    p = _places(positions, "positions", -1)
-    reach = _lengths(max_distance, "max_distance", p.shape[0], True)
-    r = _turns(rotations, "rotations", p.shape[0])
-    c = _batch(view, DO_CLOSEST, shape, p, None, reach, r, as_bits(mask, "mask"), filter)
-    return ClosestArrays(c.hit, c.distance, c.point, c.position, c.normal, c.actor, c.controller, c.triangle,
-                         c.data, c.mask)
+                             object mask, object filter, dict options):
+    return _batch(view, DO_CLOSEST, shape, positions, None, max_distance, rotations, mask, filter, options)
 
 
 cdef object ask_touching_many(View view, object shape, object positions, object rotations, object mask,

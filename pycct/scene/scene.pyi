@@ -1,8 +1,8 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from typing import Any, Literal, SupportsIndex, TypeAlias, final
 
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from typing_extensions import disjoint_base
 
 from pycct._core import CharacterController
@@ -122,9 +122,13 @@ class Scene:
         origins: ArrayLike,
         directions: ArrayLike,
         distances: ArrayLike,
-        mask: int = 0xFFFFFFFF,
+        mask: ArrayLike = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
+        threads: int = 1,
+        fields: Iterable[str] | None = None,
+        out: HitArrays | Mapping[str, NDArray[Any]] | None = None,
+        exclude: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> HitArrays: ...
     def sweep(
@@ -146,9 +150,13 @@ class Scene:
         directions: ArrayLike,
         distances: ArrayLike,
         rotations: ArrayLike = (0.0, 0.0, 0.0, 1.0),
-        mask: int = 0xFFFFFFFF,
+        mask: ArrayLike = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
+        threads: int = 1,
+        fields: Iterable[str] | None = None,
+        out: HitArrays | Mapping[str, NDArray[Any]] | None = None,
+        exclude: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> HitArrays: ...
     def overlap(
@@ -208,8 +216,12 @@ class Scene:
         positions: ArrayLike,
         max_distance: ArrayLike = ...,
         rotations: ArrayLike = (0.0, 0.0, 0.0, 1.0),
-        mask: int = 0xFFFFFFFF,
+        mask: ArrayLike = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
+        threads: int = 1,
+        fields: Iterable[str] | None = None,
+        out: ClosestArrays | Mapping[str, NDArray[Any]] | None = None,
+        exclude: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> ClosestArrays: ...

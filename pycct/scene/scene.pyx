@@ -1315,22 +1315,43 @@ cdef class Scene:
         """
         return ask_raycast(self.view(options), origin, direction, distance, mask, filter)
 
-    def raycast_many(self, origins, directions, distances, mask=0xFFFFFFFF, filter=None, **options):
+    def raycast_many(self, origins, directions, distances, mask=0xFFFFFFFF, filter=None, *, threads=1, fields=None,
+                     out=None, exclude=None, **options):
         """`raycast` for many rays, with one release of the GIL.
 
         Parameters
         ----------
         origins : (n, 3) array of floats
-        directions : (n, 3) array of floats or (3,) floats
+        directions : (n, 3) array of floats, (3,) floats or (n, k, 3) array of floats
+            With (n, k, 3), each origin has k rays, and every column has shape (n, k).
         distances : float or (n,) array of floats
-        mask, filter, include
+        mask : int or (n,) array of integers
+            As for `raycast`, for all rows or for each.
+        filter, include
             As for `raycast`; a filter is called once for each actor and batch.
+        threads : int
+            How many threads may take part. The results are the same for any number.
+        fields : sequence of str, optional
+            Names of the columns to compute; the others are None. The default is all of them, or
+            those that `out` has.
+        out : mapping of names to arrays, optional
+            Arrays of the caller that receive the columns: float32 or float64 for lengths and
+            vectors, otherwise of the column's own type. An earlier result serves as well.
+        exclude : int or array of integers, optional
+            Id of an actor or character that each row passes over; -1 for none.
 
         Returns
         -------
         HitArrays
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a value that cannot be used; the message names the argument, and `out` keeps its
+            values.
         """
-        return ask_raycast_many(self.view(options), origins, directions, distances, mask, filter)
+        return ask_raycast_many(self.view(options), origins, directions, distances, mask, filter,
+                                {"threads": threads, "fields": fields, "out": out, "exclude": exclude})
 
     def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
               **options):
@@ -1363,7 +1384,7 @@ cdef class Scene:
         return ask_sweep(self.view(options), shape, position, direction, distance, rotation, mask, filter)
 
     def sweep_many(self, shape, positions, directions, distances, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF,
-                   filter=None, **options):
+                   filter=None, *, threads=1, fields=None, out=None, exclude=None, **options):
         """`sweep` for many motions of one shape, with one release of the GIL.
 
         Parameters
@@ -1374,14 +1395,15 @@ cdef class Scene:
         directions : (n, 3) array of floats or (3,) floats
         distances : float or (n,) array of floats
         rotations : (n, 4) array of floats or (4,) floats
-        mask, filter, include
+        mask, filter, threads, fields, out, exclude, include
             As for `raycast_many`.
 
         Returns
         -------
         HitArrays
         """
-        return ask_sweep_many(self.view(options), shape, positions, directions, distances, rotations, mask, filter)
+        return ask_sweep_many(self.view(options), shape, positions, directions, distances, rotations, mask, filter,
+                              {"threads": threads, "fields": fields, "out": out, "exclude": exclude})
 
     def overlap(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
         """Return the actors that a shape touches; triangles count from both sides (RULES 7.6).
@@ -1486,7 +1508,8 @@ cdef class Scene:
         return ask_closest(self.view(options), shape, position, max_distance, rotation, mask, filter)
 
     def closest_points_many(self, shape, positions, max_distance=float("inf"), rotations=(0.0, 0.0, 0.0, 1.0),
-                            mask=0xFFFFFFFF, filter=None, **options):
+                            mask=0xFFFFFFFF, filter=None, *, threads=1, fields=None, out=None, exclude=None,
+                            **options):
         """`closest_points` for many poses of one shape, with one release of the GIL.
 
         Parameters
@@ -1496,14 +1519,15 @@ cdef class Scene:
         positions : (n, 3) array of floats
         max_distance : float or (n,) array of floats
         rotations : (n, 4) array of floats or (4,) floats
-        mask, filter, include
+        mask, filter, threads, fields, out, exclude, include
             As for `raycast_many`.
 
         Returns
         -------
         ClosestArrays
         """
-        return ask_closest_many(self.view(options), shape, positions, max_distance, rotations, mask, filter)
+        return ask_closest_many(self.view(options), shape, positions, max_distance, rotations, mask, filter,
+                                {"threads": threads, "fields": fields, "out": out, "exclude": exclude})
 
 
 cdef int _check_scale(Shape shape, vec3 s) except -1:

@@ -302,6 +302,9 @@ cdef class Worlds:
 
     def _ask(self, method, values, world, mask, filter, options):
         """A batch of queries: the scene of each world answers its rows, in the order of worlds."""
+        for name in options:
+            if name not in ("include", "threads"):
+                raise TypeError(f"unexpected keyword argument {name!r}")
         given = [value if dimensions == 0 else np.asarray(value)
                  for value, (name, dimensions) in zip(values, ROWS[method])]
         places = given[0 if method == "raycast_many" else 1]
@@ -410,6 +413,7 @@ cdef class Worlds:
                 b.views[i].parts[0] = &snap.fixed.data
                 b.views[i].parts[1] = &snap.moving.data
                 b.views[i].mask = bits
+                b.views[i].exclude = -1
             for k in range(many):
                 query_init(&b.scratch[k])
             with nogil:

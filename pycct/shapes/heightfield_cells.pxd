@@ -8,7 +8,7 @@ triangles are 2 * number and 2 * number + 1.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from pycct.spatial.bvh cimport bvh
+from pycct.spatial.bvh cimport bvh, bvh_node
 from pycct.geometry.vec cimport aabb, vec3
 
 cdef enum:
@@ -42,6 +42,10 @@ cdef bint field_cells(const field_data* f, aabb box, int32_t* i0, int32_t* i1, i
 # Cells of a tile.
 cdef void field_tile(const field_data* f, int32_t tile, int32_t* i0, int32_t* i1, int32_t* j0,
                      int32_t* j1) noexcept nogil
+# The boxes of a tile's cells, as two nodes that are in no tree: lane j of the two rows of four that each has. Lanes
+# without a cell have inverted boxes.
+cdef void field_tile_boxes(const field_data* f, int32_t i0, int32_t i1, int32_t j0, int32_t j1,
+                           bvh_node* boxes) noexcept nogil
 # A check (bvh_check) for the tree of a field, which owns it.
 cdef bint field_check_tile(const void* field, int32_t place) noexcept nogil
 cdef inline int32_t field_tile_columns(int32_t columns) noexcept nogil:

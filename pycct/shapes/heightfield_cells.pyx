@@ -3,7 +3,7 @@
 from libc.math cimport floor
 from libc.stdlib cimport free, malloc
 
-from pycct.spatial.bvh cimport box32, box32_around, bvh_build
+from pycct.spatial.bvh cimport box32, box32_around, bvh_build, bvh_node, f32_above, f32_below
 from pycct.geometry.types cimport STATUS_NO_MEMORY
 from pycct.geometry.vec cimport box_of, box_union, v3, v3_lex, v3_max, v3_min
 
@@ -94,6 +94,46 @@ cdef void field_tile(const field_data* f, int32_t tile, int32_t* i0, int32_t* i1
         i1[0] = f.rows - 2
     if j1[0] > f.columns - 2:
         j1[0] = f.columns - 2
+
+
+cdef void field_tile_boxes(const field_data* f, int32_t i0, int32_t i1, int32_t j0, int32_t j1,
+                           bvh_node* boxes) noexcept nogil:
+    cdef float[FIELD_TILE + 1] lo           # of the samples of two rows, column by column
+    cdef float[FIELD_TILE + 1] hi
+    cdef int row_axis = 1 if f.rows_along_y else 0, column_axis = 0 if f.rows_along_y else 1
+    cdef int32_t i, j, lane
+    cdef const double* h
+    cdef const double* g
+    cdef float x, y
+    cdef bvh_node* node
+    for i in range(FIELD_TILE):
+        node = &boxes[i // 2]
+        lane = i % 2 * FIELD_TILE
+        if i0 + i > i1:
+            for j in range(FIELD_TILE):
+                node.lo[2][lane + j] = <float>3e38
+                node.hi[2][lane + j] = <float>-3e38
+                node.lo[0][lane + j] = node.lo[1][lane + j] = <float>3e38
+                node.hi[0][lane + j] = node.hi[1][lane + j] = <float>-3e38
+            continue
+        h = f.heights + <Py_ssize_t>(i0 + i) * f.columns + j0
+        g = h + f.columns
+        for j in range(j1 - j0 + 2):
+            lo[j] = f32_below(h[j] if h[j] < g[j] else g[j])
+            hi[j] = f32_above(h[j] if h[j] > g[j] else g[j])
+        x = f32_below((i0 + i) * f.row_step)
+        y = f32_above((i0 + i + 1) * f.row_step)
+        for j in range(FIELD_TILE):
+            if j0 + j > j1:
+                node.lo[0][lane + j] = node.lo[1][lane + j] = node.lo[2][lane + j] = <float>3e38
+                node.hi[0][lane + j] = node.hi[1][lane + j] = node.hi[2][lane + j] = <float>-3e38
+                continue
+            node.lo[row_axis][lane + j] = x
+            node.hi[row_axis][lane + j] = y
+            node.lo[column_axis][lane + j] = f32_below((j0 + j) * f.column_step)
+            node.hi[column_axis][lane + j] = f32_above((j0 + j + 1) * f.column_step)
+            node.lo[2][lane + j] = lo[j] if lo[j] < lo[j + 1] else lo[j + 1]
+            node.hi[2][lane + j] = hi[j] if hi[j] > hi[j + 1] else hi[j + 1]
 
 
 cdef int field_build(field_data* f) noexcept nogil:

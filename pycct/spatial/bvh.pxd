@@ -145,6 +145,8 @@ cdef bint bvh_walk_ray(bvh_walk* w, const bvh_ray* r, const bvh_block* blocks, d
                        uint32_t* bits) noexcept nogil
 cdef bint bvh_walk_boxes(bvh_walk* w, const bvh_block* blocks, double limit, int32_t* first,
                          uint32_t* bits) noexcept nogil
+# A bit for each box of a node that is in no tree: what the moving box may touch by ``limit``.
+cdef uint32_t bvh_walk_mask(const bvh_walk* w, const bvh_node* node, double limit) noexcept nogil
 # Fill a block with n triangles of three corners each; what is left of it is filled with the last
 # one.
 cdef void bvh_fill_block(bvh_block* block, const vec3* corners, int n) noexcept nogil

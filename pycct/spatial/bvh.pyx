@@ -36,6 +36,7 @@ cdef extern from "pycct/spatial/wide8.h" nogil:
     int w8_next_ray(w8_walk* w, const w8_ray* ray, const w8_block* blocks, double limit, int32_t* first,
                     uint32_t* bits) noexcept
     int w8_next_box(w8_walk* w, const w8_block* blocks, double limit, int32_t* first, uint32_t* bits) noexcept
+    unsigned w8_mask(const w8_walk* w, const w8_node* node, double limit) noexcept
     int32_t w8_collect(const w8_node* nodes, const float* lo, const float* hi, int32_t* places, int32_t room) noexcept
 
 cdef enum:
@@ -839,6 +840,10 @@ cdef bint bvh_walk_ray(bvh_walk* w, const bvh_ray* r, const bvh_block* blocks, d
 cdef bint bvh_walk_boxes(bvh_walk* w, const bvh_block* blocks, double limit, int32_t* first,
                          uint32_t* bits) noexcept nogil:
     return w8_next_box(<w8_walk*>w, <const w8_block*>blocks, limit, first, bits)
+
+
+cdef uint32_t bvh_walk_mask(const bvh_walk* w, const bvh_node* node, double limit) noexcept nogil:
+    return w8_mask(<const w8_walk*>w, <const w8_node*>node, limit)
 
 
 cdef bvh_ray bvh_ray_of(const bvh* tree, vec3 origin, vec3 dir, double slack, bint front_only) noexcept nogil:

@@ -261,6 +261,14 @@ static inline int w8_next_box(w8_walk *w, const w8_block *blocks, double limit, 
     return w8_walk_box_base(w, blocks, limit, first, bits);
 }
 
+static inline unsigned w8_mask(const w8_walk *w, const w8_node *node, double limit) {
+#if W8_HAS_AVX2
+    if (w8_set == W8_AVX2)
+        return w8_walk_mask_avx2(w, node, limit);
+#endif
+    return w8_walk_mask_base(w, node, limit);
+}
+
 static inline int32_t w8_collect(const w8_node *nodes, const float *lo, const float *hi, int32_t *places,
                                  int32_t room) {
 #if W8_HAS_AVX2

@@ -239,6 +239,12 @@ static W8_TARGET int W8_F(walk_box)(w8_walk *w, const w8_block *blocks, double l
     return 0;
 }
 
+/* Which boxes of a node that is in no tree the moving box touches by a limit, or is no farther from. */
+static W8_TARGET unsigned W8_F(walk_mask)(const w8_walk *w, const w8_node *node, double limit) {
+    float when[W8_LANES];
+    return w->near ? W8_F(close)(w, node, w8_up2(limit / w->factor), when) : W8_F(touched)(w, node, w8_up(limit), when);
+}
+
 /* Places of the leaves that a box touches, in a tree that holds no wrong index. */
 static W8_TARGET int32_t W8_F(collect)(const w8_node *nodes, const float *lo, const float *hi, int32_t *places,
                                        int32_t room) {
