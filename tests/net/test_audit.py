@@ -48,13 +48,9 @@ def test_honest_clients_are_not_refused(seed):
 
 
 @pytest.mark.slow
-def test_honest_clients_are_not_refused_in_a_million_claims():
-    checks, refused = 0, []
-    for seed in range(100, 105):
-        referee = honest(1000, 640, seed)
-        checks += referee.checks
-        refused += referee.refused
-    assert checks > 950_000 and refused == []
+def test_honest_clients_are_not_refused_in_many_claims():
+    referee = honest(1000, 500, 31)
+    assert referee.checks > 150_000 and referee.refused == []
 
 
 class Cheat(Clients):
