@@ -29,6 +29,7 @@ from pycct.character.move_types cimport (
     FIX_LOWER_STEP,
     FIX_MOVING_SLOPES,
     FIX_OVERHANGS,
+    FIX_SHEET_EDGES,
     FIX_STEEP_ASIDE,
     FIX_STEEP_CLIMB,
     FIX_STEP_IS_NO_JUMP,
@@ -646,6 +647,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         capsule_cast_set(&cast, p0, p1, m.p.radius, way, length + m.p.contact_offset, True, True)
         if m.p.rules & RULE_CULL_PARALLEL:
             cast.culls_parallel = True
+        cast.meets_rims = (m.p.rules & FIX_SHEET_EDGES) != 0
         if m.p.rules & FIX_BACK_FACES:
             passed = 0
             cast.passed = &passed
@@ -675,6 +677,8 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             collisions[0] += 1
             s.position = position
             return moved
+        if hit.base.tri >= 0 and hit.base.by_rim:
+            has_fix(m, FIX_SHEET_EDGES)
         g = &near.groups[hit.group]
         item = NULL
         if g.part < 2:

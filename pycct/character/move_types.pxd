@@ -81,6 +81,7 @@ cdef enum fix_bit:
     FIX_KINEMATIC_RECOVERY = 1 << 23       # bodies move into characters in their way
     FIX_ALMOST_LEVEL = 1 << 24             # a rise by rounding cancels steps and slopes
     FIX_STEEP_CLIMB = 1 << 25              # climbs steep slopes of triangles smaller than a step
+    FIX_SHEET_EDGES = 1 << 26              # walks into a sheet from the side, and is lifted out of it
 
 
 cdef struct controller_params:

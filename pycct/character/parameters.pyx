@@ -427,7 +427,7 @@ cdef object _true_shape(object shape, const collider* item):
         return shape
     if item.kind == SHAPE_SPHERE:
         return Sphere(item.radius)
-    if item.kind == SHAPE_CAPSULE:
+    if item.kind == SHAPE_CAPSULE and item.radius > 0.0:
         return Capsule(item.radius, (<Shape>shape).height_ * k.x)
     if item.kind == SHAPE_BOX:
         return Box((item.a.x * abs(k.x), item.a.y * abs(k.y), item.a.z * abs(k.z)))

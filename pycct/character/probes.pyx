@@ -5,6 +5,7 @@ from libc.string cimport memset
 
 from pycct.character.gathering cimport begin_job, face_met, gather_moving, set_ground
 from pycct.character.move_types cimport (
+    FIX_SHEET_EDGES,
     controller_params,
     controller_state,
     ground_contact,
@@ -57,6 +58,7 @@ cdef int probe_below(const controller_params* p, const controller_state* state, 
     if status != STATUS_OK:
         return status
     cast = capsule_cast_of(low, high, p.radius, down, reach, True, True)
+    cast.meets_rims = (p.rules & FIX_SHEET_EDGES) != 0
     if not candidates_cast(c, &cast, 0xF, &hit):
         return STATUS_NEED_ANSWER if scratch.book.needs_answer else STATUS_OK
     g = &c.groups[hit.group]

@@ -6,6 +6,7 @@ from pycct.character.gathering cimport drop_proxy, face_met, has_fix, set_ground
 from pycct.character.move_types cimport (
     CAN_RIDE,
     FIX_KEEP_RIDE,
+    FIX_SHEET_EDGES,
     RULE_RIDE_WHOLE,
     TOUCH_OBSTACLE,
     USER_DEFINED_RIDE,
@@ -196,6 +197,7 @@ cdef int keep_ride(move_job* m) noexcept nogil:
         drop_proxy(c, 0, m.p.proxy)
     cast = capsule_cast_of(v3_sub(s.position, m.half_axis), v3_add(s.position, m.half_axis), m.p.radius, down, reach,
                            True, True)
+    cast.meets_rims = (m.p.rules & FIX_SHEET_EDGES) != 0
     if not candidates_cast(c, &cast, 0, &hit):
         return STATUS_NEED_ANSWER if m.scratch.book.needs_answer else STATUS_OK
     has_fix(m, FIX_KEEP_RIDE)

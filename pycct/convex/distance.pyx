@@ -4,12 +4,13 @@ from libc.stdint cimport int32_t
 
 from pycct.geometry.closest cimport closest_pair, point_segment_parameter, segment_segment, segment_segment_here
 from pycct.convex.polytope cimport (
-    FEATURE_EDGE, FEATURE_FACE, FEATURE_INDEX, FEATURE_VERTEX, convex_shape, edge_ends, edge_sides, face_normal,
-    face_planes, feature_normal, feature_of, polytope, polytope_load, pose, public_feature, support, vertex_at,
+    FEATURE_EDGE, FEATURE_FACE, FEATURE_INDEX, FEATURE_VERTEX, convex_shape, edge_ends, edge_sides, face_corner,
+    face_normal, face_planes, face_size, feature_normal, feature_of, polytope, polytope_load, pose, public_feature,
+    support, vertex_at,
 )
 from pycct.geometry.types cimport SHAPE_CAPSULE, SHAPE_SPHERE
 from pycct.geometry.vec cimport (
-    f_clamp, m3_mul, m3_tmul, mat3, q_matrix, q_rotate, v3, v3_across, v3_add, v3_cross, v3_dot, v3_is_zero,
+    f_clamp, f_max, m3_mul, m3_tmul, mat3, q_matrix, q_rotate, v3, v3_across, v3_add, v3_cross, v3_dot, v3_is_zero,
     v3_len, v3_len2, v3_lerp, v3_lex, v3_madd, v3_max_abs, v3_neg, v3_scale, v3_sub, vec3,
 )
 
@@ -19,6 +20,8 @@ cdef double TOUCHING = 1e-10
 # Share of the scale. An axis must be better by this to replace an earlier one: faces before edges,
 # A before B, and equal faces always in the same order.
 cdef double TIE = 1e-10
+# Of the size: poses of equal shapes that differ by less are ordered by what differs by more, if anything does.
+cdef double SAME_POSE = 1e-9
 cdef int MAX_ITERATIONS = 100
 cdef enum:
     MAX_FACES = 512
@@ -216,23 +219,22 @@ cdef void _from_simplex(const polytope* a, const polytope* b, const simplex* s, 
 
 
 cdef void _sharpen(const polytope* a, const polytope* b, vec3 v, core_pair* out) noexcept nogil:
-    """Distance and direction.
+    """Distance and direction; a face gives the direction more digits than two near points do.
 
-    A face defines the direction with more digits than two near points.
-    """
+    What has two faces is flat: that one counts which faces the other shape."""
     cdef double m = sqrt(v3_len2(v))
     cdef vec3 n
     out.distance = m
     out.n = v3_scale(v, 1.0 / m)
     if out.feature_a & FEATURE_FACE and a.n_faces > 0:
         n = v3_neg(face_normal(a, out.feature_a & FEATURE_INDEX))
-        if a.flat and v3_dot(n, out.n) < 0.0:
-            out.feature_a = FEATURE_FACE | 1
+        if a.n_faces == 2 and v3_dot(n, out.n) < 0.0:
+            out.feature_a ^= 1
             n = v3_neg(n)
     elif out.feature_b & FEATURE_FACE and b.n_faces > 0:
         n = face_normal(b, out.feature_b & FEATURE_INDEX)
-        if b.flat and v3_dot(n, out.n) < 0.0:
-            out.feature_b = FEATURE_FACE | 1
+        if b.n_faces == 2 and v3_dot(n, out.n) < 0.0:
+            out.feature_b ^= 1
             n = v3_neg(n)
     else:
         return
@@ -329,7 +331,8 @@ cdef int32_t _edges_worth_trying(const polytope* p, const polytope* q, const axi
     cdef int32_t e, left, right, n = 0
     for e in range(p.n_edges):
         edge_sides(p, e, &left, &right)
-        if left >= 0 and not p.flat:
+        # Beside the edge of a flat shape the arc is half a turn.
+        if left >= 0 and p.n_faces > 2:
             if work.centre_depth[left] >= best and work.centre_depth[right] >= best:
                 continue
             if (work.deepest[left] >= 0 and work.depth[left] >= best and work.offset[right]
@@ -447,19 +450,25 @@ cdef inline int32_t _box_edge(int32_t vertex, int axis) noexcept nogil:
     return 8 + (vertex & 3)
 
 
+cdef inline double _apart_along(double along, double tie) noexcept nogil:
+    """How far apart two centres are along an axis, towards its positive side where rounding decides the side."""
+    return along if along >= -tie else -along
+
+
 cdef inline void _box_face(best_axis* best, double depth, double tie, vec3 axis, double along, int32_t face,
                            bint of_a) noexcept nogil:
     """One axis of a box; `along`: B's centre minus A's on it."""
+    cdef bint positive = along >= -tie
     if depth >= best.depth - tie:
         return
     best.depth = depth
     # From B towards A.
-    best.n = v3_neg(axis) if along >= 0.0 else axis
+    best.n = v3_neg(axis) if positive else axis
     if of_a:
-        best.face_a = face if along >= 0.0 else face + 3
+        best.face_a = face if positive else face + 3
         best.face_b = -1
     else:
-        best.face_b = face + 3 if along >= 0.0 else face
+        best.face_b = face + 3 if positive else face
         best.face_a = -1
 
 
@@ -493,7 +502,7 @@ cdef int _boxes(const polytope* a, const polytope* b, double limit, best_axis* b
     apart = -1e300
     for n in range(3):
         i = order[n]
-        depth = h[i] + k[0] * m[i][0] + k[1] * m[i][1] + k[2] * m[i][2] - fabs(t[i])
+        depth = h[i] + k[0] * m[i][0] + k[1] * m[i][1] + k[2] * m[i][2] - _apart_along(t[i], tie)
         apart = -depth if -depth > apart else apart
         _box_face(best, depth, tie, v3(1.0 if i == 0 else 0.0, 1.0 if i == 1 else 0.0, 1.0 if i == 2 else 0.0),
                   t[i], i, True)
@@ -503,7 +512,7 @@ cdef int _boxes(const polytope* a, const polytope* b, double limit, best_axis* b
         j = order[n]
         v = v3(r[0][j], r[1][j], r[2][j])
         tb[j] = t[0] * v.x + t[1] * v.y + t[2] * v.z
-        depth = k[j] + h[0] * m[0][j] + h[1] * m[1][j] + h[2] * m[2][j] - fabs(tb[j])
+        depth = k[j] + h[0] * m[0][j] + h[1] * m[1][j] + h[2] * m[2][j] - _apart_along(tb[j], tie)
         apart = -depth if -depth > apart else apart
         _box_face(best, depth, tie, v, tb[j], j, False)
     if apart > limit:
@@ -531,8 +540,8 @@ cdef int _boxes(const polytope* a, const polytope* b, double limit, best_axis* b
             v = v3_cross(v3(1.0 if i == 0 else 0.0, 1.0 if i == 1 else 0.0, 1.0 if i == 2 else 0.0),
                          v3(r[0][j], r[1][j], r[2][j]))
             v = v3_scale(v, 1.0 / v3_len(v))
-            v = v3_neg(v) if v3_dot(v, b.centre) > 0.0 else v
-            # Exactly along the rounded axis, so that rounding can only make it deeper.
+            v = v3_neg(v) if v3_dot(v, b.centre) >= -tie else v
+            # In full along the rounded axis, so that rounding can only make it deeper.
             if d >= 0.0 or len2 < 1e-6:
                 depth = _width(a, b, v)
             if -depth > apart:
@@ -548,6 +557,19 @@ cdef int _boxes(const polytope* a, const polytope* b, double limit, best_axis* b
                 best.edge_a = _box_edge(support(a, v3_neg(v)), i)
                 best.edge_b = _box_edge(support(b, v), j)
     return 1 if apart > touching else 0
+
+
+cdef bint _over_face(const polytope* p, int32_t f, vec3 x, double tolerance) noexcept nogil:
+    """Whether a point in the plane of a face lies in the face."""
+    cdef vec3 n = face_normal(p, f), c, e, side
+    cdef int32_t k, size = face_size(p, f)
+    for k in range(size):
+        c = vertex_at(p, face_corner(p, f, k))
+        e = v3_sub(vertex_at(p, face_corner(p, f, k + 1 if k + 1 < size else 0)), c)
+        side = v3_cross(e, n)
+        if v3_dot(side, v3_sub(x, c)) > tolerance * v3_len(e):
+            return False
+    return True
 
 
 cdef void _witnesses(const polytope* a, const polytope* b, const best_axis* axis, core_pair* out) noexcept nogil:
@@ -582,7 +604,9 @@ cdef void _witnesses(const polytope* a, const polytope* b, const best_axis* axis
             out.feature_b = FEATURE_VERTEX | k
             out.on_b = vertex_at(b, k)
             out.on_a = v3_madd(out.on_b, best.n, -best.depth)
-            return
+            # Another axis may be as good as the face's but for a tie; then the corner lies beside the face.
+            if _over_face(a, best.face_a, out.on_a, 1e-9 * scale):
+                return
     else:
         k = _unique_support(a, v3_neg(best.n), 1e-9 * scale)
         if k >= 0:
@@ -590,8 +614,9 @@ cdef void _witnesses(const polytope* a, const polytope* b, const best_axis* axis
             out.feature_b = FEATURE_FACE | best.face_b
             out.on_a = vertex_at(a, k)
             out.on_b = v3_madd(out.on_a, best.n, best.depth)
-            return
-    # An edge or face is flat on the face: separate both slightly and find the nearest points.
+            if _over_face(b, best.face_b, out.on_b, 1e-9 * scale):
+                return
+    # An edge or face lies flat on the face: part the two a little and ask for the nearest points.
     gap = 0.001 * scale
     shift = v3_scale(best.n, -(best.depth + gap))
     if _gjk(a, b, shift, 1e300, &s, &closest) == 1:
@@ -606,13 +631,13 @@ cdef void _witnesses(const polytope* a, const polytope* b, const best_axis* axis
         _from_simplex(a, b, &s, out)
     if best.face_a >= 0:
         out.on_a = v3_madd(out.on_b, best.n, -best.depth)
-        if a.flat and out.feature_a & FEATURE_FACE:
+        if a.n_faces == 2 and out.feature_a & FEATURE_FACE:
             out.feature_a = FEATURE_FACE | best.face_a
     else:
         out.on_b = v3_madd(out.on_a, best.n, best.depth)
-    if a.flat and out.feature_a & FEATURE_FACE:
+    if a.n_faces == 2 and out.feature_a & FEATURE_FACE:
         out.feature_a = FEATURE_FACE | (0 if v3_dot(face_normal(a, 0), best.n) <= 0.0 else 1)
-    if b.flat and out.feature_b & FEATURE_FACE:
+    if b.n_faces == 2 and out.feature_b & FEATURE_FACE:
         out.feature_b = FEATURE_FACE | (0 if v3_dot(face_normal(b, 0), best.n) >= 0.0 else 1)
 
 
@@ -714,6 +739,30 @@ cdef void core_distance(const polytope* a, const polytope* b, double limit, core
 
 # ---------------------------------------------------------------- shapes in the world
 
+cdef double _size_of(const convex_shape* s) noexcept nogil:
+    """About how large a shape is."""
+    cdef double size = f_max(s.radius, f_max(v3_max_abs(s.a), f_max(v3_max_abs(s.b), v3_max_abs(s.c))))
+    cdef double most = 0.0
+    cdef int32_t i
+    if s.hull == NULL:
+        return size
+    # a is the scale.
+    for i in range(3 * s.hull.n_vertices):
+        most = f_max(most, fabs(s.hull.vertices[i]))
+    return size * most
+
+
+cdef int _clear_order(vec3 a, vec3 b, double tolerance) noexcept nogil:
+    """As v3_lex, but components that differ by no more than the tolerance are the same."""
+    if fabs(a.x - b.x) > tolerance:
+        return -1 if a.x < b.x else 1
+    if fabs(a.y - b.y) > tolerance:
+        return -1 if a.y < b.y else 1
+    if fabs(a.z - b.z) > tolerance:
+        return -1 if a.z < b.z else 1
+    return 0
+
+
 cdef bint swapped_order(const convex_shape* a, const pose* pa, const convex_shape* b, const pose* pb) noexcept nogil:
     cdef int c
     if a.kind != b.kind:
@@ -727,6 +776,12 @@ cdef bint swapped_order(const convex_shape* a, const pose* pa, const convex_shap
         c = v3_lex(a.c, b.c)
     if c == 0 and a.hull != b.hull:
         c = _compare_hulls(a, b)
+    # Of the same shape twice the poses decide: by what rounding cannot change, as long as anything is left of that.
+    if c == 0:
+        c = _clear_order(pa.position, pb.position, SAME_POSE * _size_of(a))
+    if c == 0:
+        c = _clear_order(v3(pa.rotation.x, pa.rotation.y, pa.rotation.z),
+                         v3(pb.rotation.x, pb.rotation.y, pb.rotation.z), SAME_POSE)
     if c == 0:
         c = v3_lex(pa.position, pb.position)
     if c == 0:

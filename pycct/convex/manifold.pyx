@@ -251,7 +251,21 @@ cdef void _keep_best(manifold* m, const contact_work* w, int32_t room, int32_t d
         _keep(m, w, chosen[k])
 
 
-cdef void build_manifold(const polytope* a, const polytope* b, const core_pair* core, manifold* out) noexcept nogil:
+cdef void _cut(contact_work* w, double cutoff) noexcept nogil:
+    """Leave out contacts that are farther apart."""
+    cdef int32_t i, n = 0
+    for i in range(w.n):
+        if w.distances[i] <= cutoff:
+            w.points[3 * n] = w.points[3 * i]
+            w.points[3 * n + 1] = w.points[3 * i + 1]
+            w.points[3 * n + 2] = w.points[3 * i + 2]
+            w.distances[n] = w.distances[i]
+            n += 1
+    w.n = n
+
+
+cdef void build_manifold(const polytope* a, const polytope* b, const core_pair* core, double cutoff,
+                         manifold* out) noexcept nogil:
     cdef contact_work w
     cdef double distance = core.distance - a.radius - b.radius
     cdef double scale = a.extent + b.extent
@@ -267,6 +281,8 @@ cdef void build_manifold(const polytope* a, const polytope* b, const core_pair* 
         _segment_face(a, b, v3_neg(core.n), core.feature_a, False, tolerance, &w)
     elif b.n_faces > 0 and a.n == 2:
         _segment_face(b, a, core.n, core.feature_b, True, tolerance, &w)
+    # Rounding must not tell contacts at the cutoff from one another.
+    _cut(&w, cutoff + tolerance)
     _drop_repeated(&w, SAME_POINT * scale)
     for i in range(1, w.n):
         if w.distances[i] < w.distances[deepest]:
@@ -293,12 +309,14 @@ cdef void flip_manifold(manifold* m) noexcept nogil:
 
 
 cdef bint shape_contacts(const convex_shape* a, const pose* pa, const convex_shape* b, const pose* pb,
-                         double max_distance, manifold* out, distance_result* nearest) noexcept nogil:
+                         double max_distance, double cutoff, manifold* out, distance_result* nearest) noexcept nogil:
     cdef polytope p, q
     cdef core_pair core
     cdef distance_result r
     cdef mat3 m
     cdef int32_t i
+    # Shapes that are farther apart have no contact.
+    max_distance = cutoff if cutoff < max_distance else max_distance
     if a.kind <= SHAPE_CAPSULE and b.kind <= SHAPE_CAPSULE:
         round_distance(a, pa, b, pb, &r)
         if nearest != NULL:
@@ -311,7 +329,7 @@ cdef bint shape_contacts(const convex_shape* a, const pose* pa, const convex_sha
         out.distances[0] = r.distance
         return True
     if swapped_order(a, pa, b, pb):
-        if not shape_contacts(b, pb, a, pa, max_distance, out, nearest):
+        if not shape_contacts(b, pb, a, pa, max_distance, cutoff, out, nearest):
             return False
         flip_manifold(out)
         if nearest != NULL:
@@ -323,7 +341,7 @@ cdef bint shape_contacts(const convex_shape* a, const pose* pa, const convex_sha
         return False
     if nearest != NULL:
         finish(&p, &q, &core, pa, nearest)
-    build_manifold(&p, &q, &core, out)
+    build_manifold(&p, &q, &core, cutoff, out)
     m = q_matrix(pa.rotation)
     out.normal = m3_mul(m, out.normal)
     for i in range(out.count):

@@ -12,6 +12,8 @@ from pycct.geometry.vec cimport (
 # A factor this much smaller than the largest one is zero: the reciprocals that carry the
 # normals would leave the range of float64.
 cdef double FLATTENED = 1e-100
+# Faces whose cosines with a direction differ by less look along it alike: the order of faces decides, not rounding.
+cdef double ALIKE = 1e-9
 
 # The unit cube. Vertex number: bit 0, 1, 2 set when x, y, z is positive. Faces: +X, +Y, +Z,
 # -X, -Y, -Z. Edges: four along x, four along y, four along z, so that number // 4 is the axis.
@@ -286,20 +288,20 @@ cdef int32_t best_face(const polytope* p, vec3 direction) noexcept nogil:
     if p.n_faces == 0:
         return -1
     if p.flat:
-        return 0 if v3_dot(direction, p.flat_normal) >= 0.0 else 1
+        return 0 if v3_dot(direction, p.flat_normal) >= -ALIKE else 1
     if p.boxlike:
         own = direction
         if p.turned:
             own = m3_tmul(p.rotation, direction)
         m = v3_abs(own)
-        if m.y >= m.z and m.y >= m.x:
+        if m.y >= m.z - ALIKE and m.y >= m.x - ALIKE:
             return 1 if own.y >= 0.0 else 4
-        if m.z >= m.x:
+        if m.z >= m.x - ALIKE:
             return 2 if own.z >= 0.0 else 5
         return 0 if own.x >= 0.0 else 3
     for f in range(p.n_faces):
         d = v3_dot(face_normal(p, f), direction)
-        if d > best_d:
+        if d > best_d + ALIKE:
             best_d = d
             best = f
     return best
@@ -318,11 +320,12 @@ cdef int32_t best_face_at(const polytope* p, vec3 direction, int32_t feature) no
         left, right = p.h.edge_faces[2 * index], p.h.edge_faces[2 * index + 1]
         if left < 0:
             return -1
-        return left if v3_dot(face_normal(p, left), direction) >= v3_dot(face_normal(p, right), direction) else right
+        d = v3_dot(face_normal(p, left), direction) - v3_dot(face_normal(p, right), direction)
+        return left if d >= -ALIKE else right
     for k in range(p.extra.vertex_face_start[index], p.extra.vertex_face_start[index + 1]):
         f = p.extra.vertex_faces[k]
         d = v3_dot(face_normal(p, f), direction)
-        if d > best_d:
+        if d > best_d + ALIKE:
             best_d = d
             best = f
     return best

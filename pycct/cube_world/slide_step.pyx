@@ -316,7 +316,7 @@ cdef box_overlap_result _turned_overlap(vec3 p, double reach, double radius, con
         r.depth = radius - d
     else:
         _box_triangles(b, tris)
-        push = push_from_polytope(a0, a1, radius, tris, 12)
+        push = push_from_polytope(a0, a1, radius, tris, 12, False)
         r.normal = q_rotate(b.rotation, push.dir)
         r.depth = push.depth
     return r

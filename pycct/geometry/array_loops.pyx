@@ -201,7 +201,7 @@ cdef bint _sweep_row(int kind, const double* p, bint cull, workspace* w, sweep_h
         p0 = q_unrotate(rotation, v3_sub(p0, position))
         p1 = q_unrotate(rotation, v3_sub(p1, position))
         dir = q_unrotate(rotation, dir)
-        r = push_from_polytope(p0, p1, p[6], w.tris, w.n)
+        r = push_from_polytope(p0, p1, p[6], w.tris, w.n, False)
         if r.overlapping:
             # The solid also counts from inside, deep below all faces (RULES 7.6).
             hit.distance = 0.0
@@ -270,7 +270,7 @@ cdef push_out _push_row(int kind, const double* p, workspace* w) noexcept nogil:
     position = v3_load(t)
     rotation = _quat(t + 3)
     r = push_from_polytope(q_unrotate(rotation, v3_sub(p0, position)), q_unrotate(rotation, v3_sub(p1, position)),
-                           p[6], w.tris, w.n)
+                           p[6], w.tris, w.n, False)
     r.dir = q_rotate(rotation, r.dir)
     return r
 

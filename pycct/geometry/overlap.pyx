@@ -139,10 +139,22 @@ cdef double polytope_separation(vec3 p0, vec3 p1, const triangle* tris, int32_t 
     return best
 
 
-cdef push_out push_from_polytope(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n) noexcept nogil:
-    cdef double sep, d2, best = 1e300
-    cdef vec3 dir
+cdef closest_pair _nearest_of(vec3 p0, vec3 p1, const triangle* tris, int32_t n) noexcept nogil:
     cdef closest_pair near, nearest
+    cdef int32_t i
+    nearest.dist2 = 1e300
+    for i in range(n):
+        near = segment_triangle(p0, p1, tris[i].a, tris[i].b, tris[i].c, tris[i].n)
+        if near.dist2 < nearest.dist2:
+            nearest = near
+    return nearest
+
+
+cdef push_out push_from_polytope(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n,
+                                 bint flat) noexcept nogil:
+    cdef double sep, d2
+    cdef vec3 dir
+    cdef closest_pair nearest
     cdef int32_t i
     if n <= 0:
         return _apart()
@@ -153,13 +165,10 @@ cdef push_out push_from_polytope(vec3 p0, vec3 p1, double radius, const triangle
     sep = polytope_separation(p0, p1, tris, n, &dir)
     if sep >= radius:
         return _apart()
-    if sep <= NO_DIRECTION * radius:
+    # What lies beside a flat shape is separated from it by none of its faces.
+    if sep <= NO_DIRECTION * radius and not flat:
         return _push(dir, radius - sep)
-    nearest.dist2 = best
-    for i in range(n):
-        near = segment_triangle(p0, p1, tris[i].a, tris[i].b, tris[i].c, tris[i].n)
-        if near.dist2 < nearest.dist2:
-            nearest = near
+    nearest = _nearest_of(p0, p1, tris, n)
     d2 = nearest.dist2
     if d2 >= radius * radius:
         return _apart()

@@ -117,9 +117,9 @@ cdef double ray_box(vec3 origin, vec3 dir, vec3 half, vec3* normal, bint* inside
     if inside[0]:
         return 0.0
     for i in range(3):
-        # A ray that lies in the plane of a face does not hit it.
+        # A ray that lies in a face meets the faces beside it, as it meets the triangles of a mesh at their edges.
         if d[i] == 0.0:
-            if fabs(o[i]) >= h[i]:
+            if fabs(o[i]) > h[i]:
                 return NO_HIT
             continue
         near = ((-h[i] if d[i] > 0.0 else h[i]) - o[i]) / d[i]
@@ -129,7 +129,7 @@ cdef double ray_box(vec3 origin, vec3 dir, vec3 half, vec3* normal, bint* inside
             face = i
         if far < leave:
             leave = far
-    if not (enter < leave and enter >= 0.0):
+    if not 0.0 <= enter <= leave:
         return NO_HIT
     normal[0] = v3(0.0, 0.0, 0.0)
     if face == 0:
@@ -152,7 +152,8 @@ cdef double ray_polytope(vec3 origin, vec3 dir, const triangle* tris, int n, vec
         nd = v3_dot(tris[i].n, dir)
         if h >= 0.0:
             within = False
-            if nd >= 0.0:
+            # In the plane of a face it may still meet the faces beside it.
+            if nd > 0.0 or (nd == 0.0 and h > 0.0):
                 return NO_HIT
         if nd < 0.0:
             time = h / -nd
@@ -165,4 +166,4 @@ cdef double ray_polytope(vec3 origin, vec3 dir, const triangle* tris, int n, vec
     if within:
         normal[0] = v3(-dir.x, -dir.y, -dir.z)
         return 0.0
-    return enter if 0.0 <= enter < leave else NO_HIT
+    return enter if 0.0 <= enter <= leave else NO_HIT

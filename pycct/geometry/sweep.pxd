@@ -59,15 +59,17 @@ cdef struct capsule_cast:
     vec3 axis           # from p0 to p1
     double radius
     double limit        # longest distance of interest
-    double slack        # largest rounding error of a distance from a plane
-    double size         # largest coordinate at the start
-    bint trailing_rule  # ignore triangles behind the leading sphere (moves yes, queries no; RULES 3)
-    bint culls          # ignore triangles whose normal points along the motion
-    bint culls_parallel     # also those perpendicular to the motion (RULES 9 row 8)
-    bint passing        # with ``passed``: ignore all overlaps
-    int32_t hint        # cast_triangles: first triangle to test, -1: none. Changes speed, never a result
-    # Not NULL: overlaps with one-sided triangles from behind are ignored, and passed_bits record
-    # them.
+    double slack        # what rounding may add to a distance from a plane
+    double size         # largest coordinate where it begins
+    bint trailing_rule  # ignore what lies behind the leading sphere (moves yes, queries no; RULES 3)
+    bint exact          # the triangle that is touched first decides, not one that faces more and is touched soon after
+    bint meets_rims     # triangles whose planes are parallel to axis and motion are met by their edges
+    bint culls          # ignore triangles whose normal goes along with the motion
+    bint culls_parallel     # ... or is at right angles to it (RULES 9 row 8)
+    bint passing        # with ``passed``: all overlaps are passed over
+    int32_t hint        # cast_triangles: look at this one first, -1: none. Changes speed, never a result
+    # Not NULL: overlaps with one-sided triangles from behind are passed over, and
+    # passed_bits tell what was.
     int* passed
 
 
@@ -111,6 +113,8 @@ cdef inline void capsule_cast_set(capsule_cast* q, vec3 p0, vec3 p1, double radi
     q.slack = 1e-9 * (radius + limit)
     q.size = f_max(v3_max_abs(p0), v3_max_abs(p1))
     q.trailing_rule = trailing_rule
+    q.exact = False
+    q.meets_rims = False
     q.hint = -1
     q.culls = culls
     q.culls_parallel = False
@@ -125,10 +129,19 @@ cdef inline capsule_cast capsule_cast_of(vec3 p0, vec3 p1, double radius, vec3 d
     return q
 
 
-# Casts against the triangles of one shape (RULES 3): the smallest distance, the winning triangle,
-# its normal and point. ``touched`` has room for n entries and is overwritten. ``skip_overlaps``
-# ignores overlapping triangles. False: no hit. ``tested`` grows by the number of triangles that
-# were tested exactly.
+cdef inline capsule_cast exact_cast_of(vec3 p0, vec3 p1, double radius, vec3 dir, double limit) noexcept nogil:
+    """As queries cast: no rule of moves, what is touched first and nothing else."""
+    cdef capsule_cast q
+    capsule_cast_set(&q, p0, p1, radius, dir, limit, False, True)
+    q.exact = True
+    q.meets_rims = True
+    return q
+
+
+# The triangles of one shape (RULES 3): the smallest distance, the triangle that
+# wins, its normal and point. ``touched`` has room for n entries and is overwritten.
+# Overlapping triangles are passed over when ``skip_overlaps``. False: nothing hit.
+# ``tested`` is raised by the number of triangles that were really looked at.
 cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided,
                          bint skip_overlaps, toi_candidate* touched, int64_t* tested,
                          sweep_hit* hit) noexcept nogil
@@ -157,8 +170,8 @@ cdef bint cast_capsule(const capsule_cast* q, vec3 q0, vec3 q1, double radius, s
 cdef bint cast_plane(const capsule_cast* q, vec3 normal, double offset, sweep_hit* hit) noexcept nogil
 # Order of triangles by their vertices: -1, 0 or 1.
 cdef int triangle_order(const triangle* s, const triangle* t) noexcept nogil
-# Upper bound of the distance of a candidate, if the first one of its shape is hit at ``first``.
-cdef double latest_candidate(double first) noexcept nogil
+# A bound on the distance of a candidate when the first of its shape is hit at ``first``.
+cdef double latest_candidate(const capsule_cast* q, double first) noexcept nogil
 
 
 cdef inline aabb swept_box(const capsule_cast* q) noexcept nogil:

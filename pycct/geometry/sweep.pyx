@@ -584,6 +584,11 @@ cdef double TRAILING_SLACK = 0.002
 # Below this distance, closest points define no direction, and the triangle's normal is used (RULES
 # 3).
 cdef double SHORTEST_NORMAL = 1e-3
+# ... or, of exact casts, than this share of the radius.
+cdef double SHORTEST_SHARE = 1e-3
+# Exact casts touch two triangles at once within these shares of the way and the coordinates: rounding.
+cdef double SAME_TIME = 1e-12
+cdef double SAME_PLACE = 1e-15
 
 
 cdef int triangle_order(const triangle* s, const triangle* t) noexcept nogil:
@@ -605,8 +610,15 @@ cdef inline triangle _flipped(const triangle* t) noexcept nogil:
     return r
 
 
-cdef double latest_candidate(double first) noexcept nogil:
-    """Largest distance d with d <= first + window * max(1, d), plus a margin."""
+cdef inline double _same_time(const capsule_cast* q, double first) noexcept nogil:
+    """How much later than ``first`` an exact cast touches what it touches at the same time."""
+    return SAME_TIME * (q.radius + first) + SAME_PLACE * q.size
+
+
+cdef double latest_candidate(const capsule_cast* q, double first) noexcept nogil:
+    """Largest distance d with d <= first + window * max(1, d), and a little more."""
+    if q.exact:
+        return first + 2.0 * _same_time(q, first)
     if first < 1.0 - CANDIDATE_WINDOW:
         return first + CANDIDATE_WINDOW * 1.001
     return first / (1.0 - CANDIDATE_WINDOW) * 1.000001
@@ -731,13 +743,14 @@ cdef inline bint _comes_first(const triangle* tris, const int32_t* source, int32
     return order < 0 or (order == 0 and source != NULL and source[i] < source[k])
 
 
-cdef int32_t _winner(const triangle* tris, const int32_t* source, toi_candidate* touched, int32_t count,
-                     double first) noexcept nogil:
-    """The winning candidate (RULES 3); three rounds, so that the order does not matter."""
+cdef int32_t _winner(const capsule_cast* q, const triangle* tris, const int32_t* source, toi_candidate* touched,
+                     int32_t count, double first) noexcept nogil:
+    """Which of the candidates it is (RULES 3); in three rounds, so that their order does not matter."""
     cdef double best_facing = -1.0, best_distance = NO_HIT
     cdef int32_t i, winner = -1
     for i in range(count):
-        if touched[i].distance > first + CANDIDATE_WINDOW * f_max(1.0, touched[i].distance):
+        if touched[i].distance > first + (_same_time(q, first) if q.exact
+                                          else CANDIDATE_WINDOW * f_max(1.0, touched[i].distance)):
             touched[i].tri = -1
         elif touched[i].facing > best_facing:
             best_facing = touched[i].facing
@@ -784,7 +797,8 @@ cdef inline void _describe(const capsule_cast* q, const triangle* t, int longest
     length = v3_len(apart)
     hit.distance = distance
     hit.point = near.on_b
-    hit.normal = t.n if length < SHORTEST_NORMAL else v3_scale(apart, 1.0 / length)
+    hit.normal = t.n if length < (SHORTEST_SHARE * q.radius if q.exact else SHORTEST_NORMAL) else v3_scale(
+        apart, 1.0 / length)
 
 
 cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris, int32_t first, uint64_t bits,
@@ -891,6 +905,7 @@ cdef bint is_unique_hit(const capsule_cast* q, const triangle* tris, triangle_ai
             return False
     hit.tri = found.tri
     hit.overlapping = False
+    hit.by_rim = False
     _describe(q, &tris[hit.tri], aids[hit.tri].longest, found.distance, found.mark, hit)
     return True
 
@@ -899,13 +914,13 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
                         int32_t n, bint two_sided, bint skip_overlaps, double limit, int32_t hint, bint known,
                         int* passed, toi_candidate* touched, int64_t* tested, sweep_hit* hit) noexcept nogil:
     cdef int32_t i, k, count = 0, winner = 0, over
-    cdef double nd, low, time, first = NO_HIT, longest = limit, lead, trails, ta, tb, tc
+    cdef double nd, low, time, first = NO_HIT, longest = limit, lead, trails, ta, tb, tc, rim = NO_HIT
     cdef const triangle* t
     cdef triangle turned
     cdef toi_candidate swap
     cdef closest_pair near
     cdef vec3 axis
-    cdef bint overlapping = False
+    cdef bint overlapping = False, along
     cdef bint parallel = _is_parallel(q.axis, q.dir)
     cdef double ahead = q.slack + SURELY_AHEAD * q.size, reach = q.radius + q.slack
     cdef triangle_aid* aid
@@ -916,7 +931,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
     if known:
         count = 1
         first = touched[0].distance
-        limit = f_min(longest, latest_candidate(first))
+        limit = f_min(longest, latest_candidate(q, first))
     elif hint >= 0:
         # The hinted triangle first: if it is hit again, its distance bounds the rest.
         for k in range(1, n):
@@ -977,9 +992,11 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
             continue
         if overlapping:
             continue
+        along = False
         if fabs(nd) <= TIE:
             axis = v3_unit(v3_sub(q.p1, q.p0))
-            if not v3_is_zero(axis) and fabs(v3_dot(t.n, axis)) <= TIE:
+            along = not v3_is_zero(axis) and fabs(v3_dot(t.n, axis)) <= TIE
+            if along and not q.meets_rims:
                 continue
         if count > 0 and _passes_by(q.p0, q.axis, q.radius, q.dir, t):
             continue
@@ -993,11 +1010,13 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
         count += 1
         if time < first:
             first = time
-            limit = f_min(longest, latest_candidate(first))
+            limit = f_min(longest, latest_candidate(q, first))
+        if along:
+            rim = f_min(rim, time)
     if count == 0:
         return False
     if count > 1:
-        winner = _winner(tris, source, touched, count, first)
+        winner = _winner(q, tris, source, touched, count, first)
     hit.tri = touched[winner].tri
     t = &tris[hit.tri]
     if v3_dot(t.n, q.dir) > 0.0 and two_sided:
@@ -1007,7 +1026,8 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
     else:
         base = longest_edge(t.a, t.b, t.c) if aids == NULL else aids[hit.tri].longest
     hit.overlapping = overlapping
-    # The contact was found over a face, and its time counts.
+    hit.by_rim = not overlapping and rim < NO_HIT and (rim == first or touched[winner].facing <= TIE)
+    # Where it was found over a face, and what counts is the moment at which it was.
     over = touched[winner].mark if touched[winner].distance == first else OVER_NONE
     _describe(q, t, base, first, over, hit)
     if overlapping:

@@ -20,7 +20,7 @@ from pycct.geometry.aabb4 cimport lowest_bit
 from pycct.geometry.closest cimport point_segment, triangle_normal
 from pycct.convex.distance cimport core_distance, core_pair
 from pycct.shapes.heightfield_cells cimport FIELD_TILE, field_tile, field_tile_boxes
-from pycct.geometry.overlap cimport push_from_polytope, push_out, overlaps_triangles
+from pycct.geometry.overlap cimport push_from_polytope, push_out
 from pycct.convex.polytope_cast cimport cast_body_of, cast_polytopes
 from pycct.convex.polytope cimport (
     convex_shape,
@@ -38,7 +38,7 @@ from pycct.geometry.sweep cimport (
     NO_HIT,
     capsule_box,
     capsule_cast,
-    capsule_cast_of,
+    exact_cast_of,
     cast_capsule,
     cast_plane,
     cast_sphere,
@@ -103,6 +103,7 @@ from pycct.world.candidates cimport (
     group_overlaps,
     group_push,
     heightfield_triangle,
+    is_flat_hull,
     local_box,
     mesh_triangle,
     place_point,
@@ -282,10 +283,6 @@ cdef inline vec3 _box_half(const collider* p) noexcept nogil:
     return v3(p.a.x * fabs(p.scale.x), p.a.y * fabs(p.scale.y), p.a.z * fabs(p.scale.z))
 
 
-cdef inline bint _flat_hull(const collider* p) noexcept nogil:
-    return (p.hull.dimension < 3 or p.hull_scale.x == 0.0 or p.hull_scale.y == 0.0 or p.hull_scale.z == 0.0)
-
-
 cdef inline triangle _own_triangle(const collider* p) noexcept nogil:
     """The world triangle of a Triangle; its normal is zero when it has no area."""
     cdef triangle t
@@ -390,7 +387,8 @@ cdef inline double _horizon(const cast_job* j) noexcept nogil:
 cdef void _begin_surface(cast_job* j) noexcept nogil:
     """Start the casts against the triangles of one surface."""
     candidates_cut(&j.s.near, 0, 0)
-    j.cast.limit = f_min(j.asked, latest_candidate(j.limit))
+    if j.q.kind == ASK_ROUND:
+        j.cast.limit = f_min(j.asked, latest_candidate(&j.cast, j.limit))
 
 
 cdef void _gather(cast_job* j, const triangle* t, bint two_sided, int32_t tri) noexcept nogil:
@@ -406,7 +404,7 @@ cdef void _gather(cast_job* j, const triangle* t, bint two_sided, int32_t tri) n
     c.tris[c.n_tris] = t[0]
     c.source[c.n_tris] = tri
     c.n_tris += 1
-    j.cast.limit = f_min(j.cast.limit, latest_candidate(one.distance))
+    j.cast.limit = f_min(j.cast.limit, latest_candidate(&j.cast, one.distance))
 
 
 cdef void _end_surface(cast_job* j, bint two_sided) noexcept nogil:
@@ -582,7 +580,7 @@ cdef int _cast_faces(cast_job* j, const collider* p) noexcept nogil:
         return status
     h = _fresh(j)
     if q.kind == ASK_RAY:
-        if _flat_hull(p):
+        if is_flat_hull(p):
             for i in range(c.n_tris):
                 x = ray_triangle(&j.ray, &c.tris[i], False, &inside)
                 if x < h.distance:
@@ -596,7 +594,7 @@ cdef int _cast_faces(cast_job* j, const collider* p) noexcept nogil:
         _offer(j.v, j.best, &h, j.dir, NULL, -1)
         _took(j)
         return STATUS_OK
-    if push_from_polytope(q.p0, q.p1, q.radius, c.tris, c.n_tris).overlapping:
+    if push_from_polytope(q.p0, q.p1, q.radius, c.tris, c.n_tris, is_flat_hull(p)).overlapping:
         h.distance = 0.0
         h.overlapping = True
         h.normal = v3_neg(j.dir)
@@ -624,20 +622,15 @@ cdef void _cast_at_round(cast_job* j, const collider* p) noexcept nogil:
     cdef sweep_hit one
     cdef toi_candidate touched
     cdef int32_t i
-    cdef bint overlapping
     if w.n_faces == 0:
-        # A segment or point is a capsule without a radius.
-        back = capsule_cast_of(j.q.p0, j.q.p1, 0.0, j.dir, j.limit, False, True)
+        # A segment or point: a capsule without a radius.
+        back = exact_cast_of(j.q.p0, j.q.p1, 0.0, j.dir, j.limit)
         if cast_capsule(&back, p.a, p.b, p.radius, &one):
             _from_sweep(&h, &one)
             _offer(j.v, j.best, &h, j.dir, NULL, -1)
             _took(j)
         return
-    if w.cast.flat:
-        overlapping = overlaps_triangles(p.a, p.b, p.radius, w.faces, w.n_faces)
-    else:
-        overlapping = push_from_polytope(p.a, p.b, p.radius, w.faces, w.n_faces).overlapping
-    if overlapping:
+    if push_from_polytope(p.a, p.b, p.radius, w.faces, w.n_faces, w.cast.flat).overlapping:
         h.distance = 0.0
         h.overlapping = True
         h.normal = v3_neg(j.dir)
@@ -645,7 +638,7 @@ cdef void _cast_at_round(cast_job* j, const collider* p) noexcept nogil:
         _offer(j.v, j.best, &h, j.dir, NULL, -1)
         _took(j)
         return
-    back = capsule_cast_of(p.a, p.b, p.radius, v3_neg(j.dir), j.limit, False, True)
+    back = exact_cast_of(p.a, p.b, p.radius, v3_neg(j.dir), j.limit)
     for i in range(w.n_faces):
         if not cast_triangles(&back, &w.faces[i], 1, False, True, &touched, &j.s.near.tested, &one):
             continue
@@ -740,7 +733,7 @@ cdef int _cast_item(cast_job* j, const collider* p) noexcept nogil:
         elif not capsule_box(q.p0, q.p1, q.radius, j.dir, _box_half(p), p.position, p.rotation, j.limit, &one):
             return STATUS_OK
         _from_sweep(&h, &one)
-    elif p.kind == SHAPE_SPHERE or p.kind == SHAPE_CAPSULE:
+    elif (p.kind == SHAPE_SPHERE or p.kind == SHAPE_CAPSULE) and p.radius > 0.0:
         _cast_at_round(j, p)
         return STATUS_OK
     elif p.kind == SHAPE_PLANE:
@@ -793,7 +786,7 @@ cdef int query_cast(const query_view* v, const query_shape* q, vec3 dir, double 
     if q.kind == ASK_RAY:
         j.ray = ray_of(q.p0, dir)
     else:
-        j.cast = capsule_cast_of(q.p0, q.p1, q.radius, dir, limit, False, True)
+        j.cast = exact_cast_of(q.p0, q.p1, q.radius, dir, limit)
     for k in range(QUERY_PARTS):
         part = v.parts[k]
         if part == NULL or part.n == 0:

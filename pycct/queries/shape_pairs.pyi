@@ -84,7 +84,7 @@ class ContactManifold:
 
 def decode_feature(code: int) -> Feature: ...
 
-# None is possible only with max_distance.
+# None comes of max_distance and max_contact_distance alone.
 @overload
 def distance_between(a: _Convex, b: _Convex, pose_a: _Pose = None, pose_b: _Pose = None) -> Distance: ...
 @overload
@@ -95,10 +95,20 @@ def distance_between(
 def contacts_between(a: _Convex, b: _Convex, pose_a: _Pose = None, pose_b: _Pose = None) -> ContactManifold: ...
 @overload
 def contacts_between(
-    a: _Convex, b: _Convex, pose_a: _Pose = None, pose_b: _Pose = None, max_distance: float = ...
+    a: _Convex,
+    b: _Convex,
+    pose_a: _Pose = None,
+    pose_b: _Pose = None,
+    max_distance: float = ...,
+    max_contact_distance: float = ...,
 ) -> ContactManifold | None: ...
 def capsule_contacts(
-    capsule: Capsule, pose_capsule: _Pose, shapes: Iterable[Shape], poses: Iterable[_Pose], max_distance: float = 0.0
+    capsule: Capsule,
+    pose_capsule: _Pose,
+    shapes: Iterable[Shape],
+    poses: Iterable[_Pose],
+    max_distance: float = 0.0,
+    max_contact_distance: float = ...,
 ) -> list[tuple[int, ContactManifold]]: ...
 def distance_between_many(
     a: _Convex | Iterable[_Convex],
@@ -113,6 +123,7 @@ def contacts_between_many(
     poses_a: _Poses = None,
     poses_b: _Poses = None,
     max_distance: float = ...,
+    max_contact_distance: float = ...,
 ) -> ContactArrays: ...
 def _run_kernels(
     a: _Convex | Iterable[_Convex],

@@ -82,8 +82,8 @@ cdef int pose_of(object value, str name, pose* out) except -1:
     return 0
 
 
-cdef double limit_of(object value) except? -1.0:
-    """Return max_distance: any number but NaN; infinity means no limit."""
+cdef double limit_of(object value, str name="max_distance") except? -1.0:
+    """A distance that may be any number but NaN; infinity means no limit."""
     if type(value) is float and value == INFINITY:
         return INFINITY
     try:
@@ -91,7 +91,7 @@ cdef double limit_of(object value) except? -1.0:
             return INFINITY
     except (TypeError, ValueError, OverflowError):
         pass
-    return as_float(value, "max_distance")
+    return as_float(value, name)
 
 
 cdef object feature_tuple(int32_t code):
@@ -226,9 +226,9 @@ cdef bint _distance(const convex_shape* a, const pose* pa, const convex_shape* b
 
 
 cdef bint _contacts(const convex_shape* a, const pose* pa, const convex_shape* b, const pose* pb, double limit,
-                    manifold* m) noexcept:
+                    double cutoff, manifold* m) noexcept:
     cdef unsigned long long env = fp_enter()
-    cdef bint near = shape_contacts(a, pa, b, pb, limit, m, NULL)
+    cdef bint near = shape_contacts(a, pa, b, pb, limit, cutoff, m, NULL)
     fp_leave(env)
     return near
 
@@ -443,8 +443,8 @@ def _manifold_from(normal, points, distances):
     return m
 
 
-def contacts_between(a, b, pose_a=None, pose_b=None, max_distance=INFINITY):
-    """Return the contacts of two convex shapes: up to 32 points with one normal.
+def contacts_between(a, b, pose_a=None, pose_b=None, max_distance=INFINITY, max_contact_distance=INFINITY):
+    """Contacts between two convex shapes: up to 32 points with one normal.
 
     Parameters
     ----------
@@ -453,7 +453,10 @@ def contacts_between(a, b, pose_a=None, pose_b=None, max_distance=INFINITY):
     pose_a, pose_b : (position, rotation), optional
         Their poses: metres and a quaternion (x, y, z, w). The default is the origin.
     max_distance : float, default infinity
-        Metres; a more distant pair returns None.
+        Metres; a pair farther apart gives None.
+    max_contact_distance : float, default infinity
+        Metres; contacts farther apart along the normal are left out. A pair that is itself
+        farther apart gives None.
 
     Returns
     -------
@@ -488,15 +491,15 @@ def contacts_between(a, b, pose_a=None, pose_b=None, max_distance=INFINITY):
     convex_of(b, "b", &sb)
     pose_of(pose_a, "pose_a", &pa)
     pose_of(pose_b, "pose_b", &pb)
-    cdef double limit = limit_of(max_distance)
+    cdef double limit = limit_of(max_distance), cutoff = limit_of(max_contact_distance, "max_contact_distance")
     out = ContactManifold.__new__(ContactManifold)
-    if not _contacts(&sa, &pa, &sb, &pb, limit, &out.m):
+    if not _contacts(&sa, &pa, &sb, &pb, limit, cutoff, &out.m):
         return None
     return out
 
 
-def capsule_contacts(capsule, pose_capsule, shapes, poses, max_distance=0.0):
-    """Return manifolds of one capsule with every shape that it touches.
+def capsule_contacts(capsule, pose_capsule, shapes, poses, max_distance=0.0, max_contact_distance=INFINITY):
+    """Manifolds of one capsule with every shape that it touches.
 
     Parameters
     ----------
@@ -509,7 +512,10 @@ def capsule_contacts(capsule, pose_capsule, shapes, poses, max_distance=0.0):
     poses : sequence of (position, rotation)
         One for each of them.
     max_distance : float, default 0
-        Metres; shapes up to this distance count as touched (a controller's contact offset).
+        Metres; shapes no farther than this count as touched (a controller's contact offset).
+    max_contact_distance : float, default infinity
+        Metres; contacts farther apart along the normal are left out. A pair that is itself
+        farther apart is not touched.
 
     Returns
     -------
@@ -529,7 +535,7 @@ def capsule_contacts(capsule, pose_capsule, shapes, poses, max_distance=0.0):
         raise TypeError(f"capsule must be a Capsule, not {type(capsule).__name__}")
     convex_of(capsule, "capsule", &sa)
     pose_of(pose_capsule, "pose_capsule", &pa)
-    cdef double limit = limit_of(max_distance)
+    cdef double limit = limit_of(max_distance), cutoff = limit_of(max_contact_distance, "max_contact_distance")
     shapes, poses = list(shapes), list(poses)
     if len(shapes) != len(poses):
         raise ValueError(f"poses must be as many as shapes, {len(shapes)}, got {len(poses)}")
@@ -538,7 +544,7 @@ def capsule_contacts(capsule, pose_capsule, shapes, poses, max_distance=0.0):
         convex_of(shape, f"shapes[{i}]", &sb)
         pose_of(poses[i], f"poses[{i}]", &pb)
         m = ContactManifold.__new__(ContactManifold)
-        if _contacts(&sa, &pa, &sb, &pb, limit, &m.m):
+        if _contacts(&sa, &pa, &sb, &pb, limit, cutoff, &m.m):
             out.append((i, m))
     return out
 
@@ -689,7 +695,7 @@ def distance_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
     return DistanceArrays(near, distance, *vectors, *features)
 
 
-def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINITY):
+def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINITY, max_contact_distance=INFINITY):
     """`contacts_between` for many pairs in one call, without the GIL.
 
     Parameters
@@ -700,7 +706,10 @@ def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
         Arrays (n, 3) in metres and (n, 4) quaternions; a single row serves all, and rotations may
         be None.
     max_distance : float, default infinity
-        Metres; more distant pairs have ``near`` False and no contacts.
+        Metres; pairs farther apart have ``near`` False and no contacts.
+    max_contact_distance : float, default infinity
+        Metres; contacts farther apart along the normal are left out. A pair that is itself
+        farther apart has none.
 
     Returns
     -------
@@ -716,7 +725,7 @@ def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
     cdef _Side sa = _side(a, poses_a, "a"), sb = _side(b, poses_b, "b")
     cdef Py_ssize_t n = _pairs(sa, sb), i
     cdef int32_t k
-    cdef double limit = limit_of(max_distance)
+    cdef double limit = limit_of(max_distance), cutoff = limit_of(max_contact_distance, "max_contact_distance")
     near = np.zeros(n, dtype=np.bool_)
     normal = np.zeros((n, 3))
     count = np.zeros(n, dtype=np.int32)
@@ -735,7 +744,7 @@ def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
         for i in range(n):
             pa = sa.placed(i)
             pb = sb.placed(i)
-            if shape_contacts(sa.shape(i), &pa, sb.shape(i), &pb, limit, &m, NULL):
+            if shape_contacts(sa.shape(i), &pa, sb.shape(i), &pb, limit, cutoff, &m, NULL):
                 v_near[i] = 1
                 v_count[i] = m.count
                 _store(&v_normal[i, 0], m.normal)
@@ -764,7 +773,7 @@ def _run_kernels(a, b, poses_a, poses_b, int repeat, bint contacts, max_distance
                 pa = sa.placed(i)
                 pb = sb.placed(i)
                 if contacts:
-                    if shape_contacts(sa.shape(i), &pa, sb.shape(i), &pb, limit, &m, NULL):
+                    if shape_contacts(sa.shape(i), &pa, sb.shape(i), &pb, limit, INFINITY, &m, NULL):
                         total += m.distances[0]
                 elif shape_distance(sa.shape(i), &pa, sb.shape(i), &pb, limit, &r):
                     total += r.distance

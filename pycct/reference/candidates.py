@@ -37,6 +37,7 @@ from pycct.reference.vec import (
     box_half,
     box_overlap,
     box_union,
+    dist2,
     dot,
     is_zero,
     lex,
@@ -104,6 +105,8 @@ class Placed:
             # RULES 2: obstacles are analytic.
             self.kind = BOX
             self.half = mul(shape.half_extents, vabs(self.scale))
+        # ... which has no volume: the front and the back of one polygon
+        self.flat = isinstance(shape, ConvexHull) and (shape.dimension < 3 or 0.0 in shape.scale)
         self.two_sided = isinstance(shape, SURFACES) and shape.two_sided
         self.q0 = self.q1 = self.position  # ends of a round shape's axis
         self.radius = 0.0
@@ -138,7 +141,14 @@ class Placed:
             self.bounds = (sub(centre, half), add(centre, half))
         # Margin for the rounding of the transformation to the world.
         self.bounds = box_grow(self.bounds, 1e-9 * span(self.bounds))
-        self.faces = None  # [(Face, its box)], created on first use
+        self.faces = None  # [(Face, its box)], made when first needed
+        if isinstance(shape, ConvexHull) and not self.all_faces():
+            # A segment or a point: a capsule without a radius.
+            self.kind = CAPSULE
+            self.closed = self.flat = False
+            corners = [self.place_point(p) for p in shape._corners]
+            self.q0 = _farthest(corners, corners[0])
+            self.q1 = _farthest(corners, self.q0)
 
     @property
     def recovered_as(self):
@@ -218,6 +228,16 @@ class Placed:
                 yield corners[i], corners[j], corners[k]
         else:
             yield tuple(self.place_point(p) for p in shape.vertices)
+
+
+def _farthest(points, origin):
+    """The point that is farthest from another; of equals the first by its coordinates."""
+    best = points[0]
+    for p in points:
+        d, most = dist2(p, origin), dist2(best, origin)
+        if d > most or (d == most and lex(p, best) < 0):
+            best = p
+    return best
 
 
 def _box_corners(half):
@@ -378,7 +398,7 @@ def group_push(g, p0, p1, radius):
     if item.kind == BOX:
         return push_from_polytope(p0, p1, radius, item.solid_faces())
     if item.closed:
-        return push_from_polytope(p0, p1, radius, g.faces)
+        return push_from_polytope(p0, p1, radius, g.faces, item.flat)
     return push_from_triangles(p0, p1, radius, g.faces, item.two_sided)
 
 

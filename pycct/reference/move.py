@@ -453,6 +453,8 @@ class Move:
             q = capsule_cast(*self.ends(position), p.radius, way, left + p.contact_offset, True, True)
             if Rules.CULL_PARALLEL in p.rules:
                 q = q._replace(culls_parallel=True)
+            if Rules.FIX_SHEET_EDGES in p.rules:
+                q = q._replace(meets_rims=True)
             if Rules.FIX_BACK_FACES in p.rules:
                 q = q._replace(passed=set(), passing=self.passing)
             hit = cast(self.candidates, q, self.recovers(), self.may_meet)
@@ -473,6 +475,8 @@ class Move:
                 self.tell("overlap", sweep_pass, inside, sub(position, inside))
                 collisions += 1
                 break
+            if hit.base.by_rim:
+                self.fix(Rules.FIX_SHEET_EDGES)
             upright, sliding = self.note_hit(hit, sweep_pass, position, way, left)
             was_on_steep = on_steep
             if sweep_pass is Pass.SIDE:
@@ -812,7 +816,9 @@ class Move:
         reach = f_max(STANDING_GAP * p.contact_offset, STANDING_SHARE * p.radius)
         low, high = self.ends(self.s.position)
         groups = gather(self.moving(), capsule_bounds(madd(low, down, reach), high, p.radius), self.mask)
-        hit = cast(groups, capsule_cast(low, high, p.radius, down, reach, True, True), (), self.may_meet)
+        q = capsule_cast(low, high, p.radius, down, reach, True, True)
+        q = q._replace(meets_rims=Rules.FIX_SHEET_EDGES in p.rules)
+        hit = cast(groups, q, (), self.may_meet)
         if hit is None:
             return
         self.fix(Rules.FIX_KEEP_RIDE)
@@ -976,7 +982,9 @@ class Move:
         low, high = self.ends(self.s.position)
         here = capsule_bounds(low, high, p.radius)
         groups = self.look_up(box_union(here, capsule_bounds(madd(low, down, reach), high, p.radius)))
-        hit = cast(groups, capsule_cast(low, high, p.radius, down, reach, True, True), EVERYTHING, self.may_meet)
+        q = capsule_cast(low, high, p.radius, down, reach, True, True)
+        q = q._replace(meets_rims=Rules.FIX_SHEET_EDGES in p.rules)
+        hit = cast(groups, q, EVERYTHING, self.may_meet)
         if hit is None:
             return None
         item, base = hit.group.item, hit.base

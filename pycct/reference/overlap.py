@@ -126,8 +126,11 @@ def polytope_separation(p0, p1, faces):
     return best, direction
 
 
-def push_from_polytope(p0, p1, radius, faces):
-    """Exit from a closed convex surface (box, hull), given by all of its triangles."""
+def push_from_polytope(p0, p1, radius, faces, flat=False):
+    """Out of a closed convex surface (box, hull) given by all of its triangles.
+
+    ``flat``: they are the front and the back of one polygon, whose sides no normal looks out of.
+    """
     if not faces:
         return APART
     # The faces are too far away for an overlap, so the edges need no test.
@@ -137,7 +140,8 @@ def push_from_polytope(p0, p1, radius, faces):
     separation, direction = polytope_separation(p0, p1, faces)
     if separation >= radius:
         return APART
-    if separation <= NO_DIRECTION * radius:
+    # What lies beside a flat shape is separated from it by none of its faces.
+    if separation <= NO_DIRECTION * radius and not flat:
         return _push(direction, radius - separation)
     nearest = None
     for t in faces:

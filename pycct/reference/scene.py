@@ -19,7 +19,7 @@ from pycct.reference.candidates import (
 )
 from pycct.reference.closest import segment_triangle
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Plane, Shape, Sphere
-from pycct.reference.sweep import SweepHit, capsule_cast, triangle_order
+from pycct.reference.sweep import SweepHit, exact_cast, triangle_order
 from pycct.reference.types import ACTOR, PLANE
 from pycct.reference.values import FARTHEST, as_bits, as_not_negative, as_place, as_quat, as_unit, as_vec3, short
 from pycct.reference.vec import add, box_union, length, madd, max_abs, neg, q_rotate, scale, sub
@@ -649,8 +649,8 @@ class Scene:
         d = as_unit(direction, "direction")
         end = capsule_bounds(madd(p0, d, reach), madd(p1, d, reach), radius)
         groups = self._seen(box_union(capsule_bounds(p0, p1, radius), end), mask, filter)
-        # RULES 7.6: the rule about triangles behind the leading sphere is for moves only.
-        hit = cast(groups, capsule_cast(p0, p1, radius, d, reach, False, True), BODIES)
+        # RULES 7.6: the rule of what lies behind the leading sphere is one of moves.
+        hit = cast(groups, exact_cast(p0, p1, radius, d, reach), BODIES)
         if hit is None or not hit.base.overlapping:
             # Solids also count inside, far from their triangles.
             for g in groups:
@@ -661,7 +661,7 @@ class Scene:
                         hit = inside
         if hit is None:
             return None
-        if not hit.base.overlapping and isinstance(hit.group.item.shape, ConvexHull):
+        if not hit.base.overlapping and hit.group.faces and isinstance(hit.group.item.shape, ConvexHull):
             way = hit.base.distance
             hit = _true_contact(hit, madd(p0, d, way), madd(p1, d, way))
         return SceneHit(self, hit, reach)

@@ -58,6 +58,11 @@ TRAILING_SLACK = 0.002
 # Below this distance, closest points define no direction, and the triangle's normal is used (RULES
 # 3).
 SHORTEST_NORMAL = 1e-3
+# ... or, of exact casts, than this share of the radius.
+SHORTEST_SHARE = 1e-3
+# Exact casts touch two triangles at once within these shares of the way and the coordinates: rounding.
+SAME_TIME = 1e-12
+SAME_PLACE = 1e-15
 
 
 class Face(NamedTuple):
@@ -79,6 +84,7 @@ class SweepHit(NamedTuple):
     normal: tuple  # unit, out of the shape; against the direction for an overlap
     point: tuple  # on the surface of the shape
     face: Face | None
+    by_rim: bool = False  # only CapsuleCast.meets_rims makes it a hit
 
 
 class CapsuleCast(NamedTuple):
@@ -98,7 +104,9 @@ class CapsuleCast(NamedTuple):
     # For Rules.FIX_BACK_FACES. Not None: overlaps with one-sided triangles from behind are ignored,
     # and the set records them: "overlap", or "back" for an overlap with a culled triangle.
     passed: set | None = None
-    passing: bool = False  # ignore all overlaps
+    passing: bool = False  # all overlaps are passed over
+    exact: bool = False  # the triangle that is touched first decides, not one that faces more and is touched soon after
+    meets_rims: bool = False  # triangles whose planes are parallel to axis and motion are met by their edges
 
 
 def inside_radius(p0, p1, radius):
@@ -117,6 +125,11 @@ def capsule_cast(p0, p1, radius, direction, limit, trailing_rule, culls):
     parallel = axis2 <= 0.0 or len2(cross(axis, direction)) <= PARALLEL2 * axis2
     inside = inside_radius(p0, p1, radius)
     return CapsuleCast(p0, p1, direction, radius, limit, lead, parallel, trailing_rule, culls, False, inside)
+
+
+def exact_cast(p0, p1, radius, direction, limit):
+    """As queries cast: no rule of moves, what is touched first and nothing else."""
+    return capsule_cast(p0, p1, radius, direction, limit, False, True)._replace(exact=True, meets_rims=True)
 
 
 # --- spheres ------------------------------------------------------------------
@@ -529,6 +542,13 @@ def _behind(q, t, near):
     return dot(t.n, p) - t.d < 0.0
 
 
+def _window(q, first, distance):
+    """How much later than the first triangle, touched at ``first``, one touched at a distance still counts."""
+    if q.exact:
+        return SAME_TIME * (q.radius + first) + SAME_PLACE * f_max(max_abs(q.p0), max_abs(q.p1))
+    return CANDIDATE_WINDOW * f_max(1.0, distance)
+
+
 def cast_triangles(q, faces, two_sided, skip_overlaps):
     """Cast against the triangles of one shape (RULES 3): SweepHit or None.
 
@@ -537,6 +557,7 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
     """
     touched = []  # (distance, facing, face)
     overlapping = False
+    rim = NO_HIT  # when the first triangle is touched that only meets_rims lets be met
     for face in faces:
         t = face
         nd = dot(t.n, q.dir)
@@ -584,31 +605,35 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
                 continue
         if overlapping:
             continue
-        # RULES 2: a triangle whose plane contains motion and axis is not hit.
+        # RULES 2: with motion and axis both in its plane, a triangle is not met at all.
+        along = False
         if abs(nd) <= TIE:
             axis = unit(sub(q.p1, q.p0))
-            if not is_zero(axis) and abs(dot(t.n, axis)) <= TIE:
+            along = not is_zero(axis) and abs(dot(t.n, axis)) <= TIE
+            if along and not q.meets_rims:
                 continue
         time = capsule_triangle_time(q.p0, q.p1, q.radius, q.dir, t, q.limit)
         if time < NO_HIT:
             touched.append((time, abs(nd), face))
+            if along:
+                rim = f_min(rim, time)
     if not touched:
         return None
     first = 0.0
     if not overlapping:
         first = min(distance for distance, _, _ in touched)
-        touched = [c for c in touched if c[0] <= first + CANDIDATE_WINDOW * f_max(1.0, c[0])]
-    # Three rounds, so that the order of the triangles does not matter: most opposed, then nearest,
-    # then the first by its vertices, for twins by its number.
+        touched = [c for c in touched if c[0] <= first + _window(q, first, c[0])]
+    # Three rounds, so that the order of the triangles does not matter: most opposed,
+    # then nearest, then the first by its vertices, of twins by its number.
     best_facing = max(facing for _, facing, _ in touched)
     touched = [c for c in touched if c[1] >= best_facing - TIE]
     best_distance = min(distance for distance, _, _ in touched)
     touched = [c for c in touched if c[0] <= best_distance + TIE]
-    winner = touched[0][2]
-    for _, _, face in touched:
+    _, opposed, winner = touched[0]
+    for _, facing, face in touched:
         order = triangle_order(face, winner)
         if order < 0 or (order == 0 and face.source < winner.source):
-            winner = face
+            opposed, winner = facing, face
     t = flipped(winner) if two_sided and dot(winner.n, q.dir) > 0.0 else winner
     near = segment_triangle(madd(q.p0, q.dir, first), madd(q.p1, q.dir, first), t.a, t.b, t.c, t.n)
     if overlapping:
@@ -616,8 +641,9 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
     # RULES 3, contact normal (SWEEP 7.2 orients it by the capsule's centre and fails).
     out = sub(near.on_a, near.on_b)
     size = sqrt(len2(out))
-    normal = t.n if size < SHORTEST_NORMAL else scale(out, 1.0 / size)
-    return SweepHit(first, False, normal, near.on_b, winner)
+    normal = t.n if size < (SHORTEST_SHARE * q.radius if q.exact else SHORTEST_NORMAL) else scale(out, 1.0 / size)
+    by_rim = rim < NO_HIT and (rim == first or opposed <= TIE)
+    return SweepHit(first, False, normal, near.on_b, winner, by_rim)
 
 
 def _cast_round(q, q0, q1, radius, time, overlapping):

@@ -6,4 +6,4 @@ cdef enum:
     # Raised whenever a struct, an enum or the meaning of a function in the documented headers
     # changes, so that a module compiled with the old headers would go wrong. New functions alone do
     # not raise it.
-    ABI_VERSION = 2
+    ABI_VERSION = 3

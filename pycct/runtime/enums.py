@@ -56,8 +56,11 @@ class Rules(IntFlag):
         R20, R32. With an oblique up direction, rounding can turn a level displacement into a jump.
         With the fix, a rise of less than a millionth of the displacement is no jump.
     FIX_STEEP_CLIMB
-        R20. A character climbs a steep slope of small triangles as a series of steps. With the fix,
-        the step offset counts from the last walkable ground.
+        R20. A steep slope of small triangles is climbed as if each were a step: the step offset is counted
+        from where the character last stood on something walkable.
+    FIX_SHEET_EDGES
+        A character that moves in the plane of a sheet, its axis in the plane as well, is stopped by the
+        sheet's edge. PhysX lets it walk into the sheet, and overlap recovery then lifts it again and again.
     """
 
     PHYSX = 0
@@ -85,7 +88,8 @@ class Rules(IntFlag):
     FIX_KINEMATIC_RECOVERY = 1 << 23
     FIX_ALMOST_LEVEL = 1 << 24
     FIX_STEEP_CLIMB = 1 << 25
-    ROBUST = ((1 << 10) - 1) << 16
+    FIX_SHEET_EDGES = 1 << 26
+    ROBUST = ((1 << 11) - 1) << 16
 
 
 class ClimbingMode(Enum):

@@ -69,7 +69,7 @@ from pycct.geometry.vec cimport (
     v3_scale,
     v3_sub,
 )
-from pycct.world.candidates cimport capsule_bounds, place_point, collider
+from pycct.world.candidates cimport capsule_bounds, collider, hull_ends, hull_has_faces, place_point
 
 from pycct.args import save_format as saves
 from pycct.args.save_format import LARGEST_ID
@@ -469,6 +469,10 @@ cdef class Actor:
             k = p.hull_scale
             if k.x * k.y * k.z < 0.0:
                 p.mirrored = not p.mirrored
+            if not hull_has_faces(p):
+                # A segment or a point: a capsule without a radius, whose bounds are those of the hull.
+                hull_ends(p, &p.a, &p.b)
+                p.kind = SHAPE_CAPSULE
         if s.kind == SHAPE_PLANE:
             p.a = q_rotate(self.rotation_, s.a)
             p.offset = s.height_ + v3_dot(p.a, self.position_)

@@ -90,6 +90,7 @@ cdef struct candidate_group:
     int32_t kind            # group_kind
     int32_t body            # body_kind
     bint closed             # the triangles bound a solid (box, hull)
+    bint flat               # ... which has no volume: the front and the back of one polygon
     bint two_sided
     int32_t first           # range of triangles
     int32_t count
@@ -228,6 +229,9 @@ cdef void candidates_prefetch(const candidates* c) noexcept nogil
 # True if the capsule touches the shape; solids are solid, triangles count from both sides.
 cdef bint group_overlaps(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil
 cdef vec3 place_point(const collider* p, vec3 local) noexcept nogil
+# Whether any triangle of a placed hull has an area; if none has, it is the segment between its ends.
+cdef bint hull_has_faces(const collider* p) noexcept nogil
+cdef void hull_ends(const collider* p, vec3* a, vec3* b) noexcept nogil
 cdef vec3 unplace_point(const collider* p, vec3 world) noexcept nogil
 # A box in the shape's frame around a box in the world.
 cdef aabb local_box(const collider* p, aabb box) noexcept nogil
@@ -240,6 +244,11 @@ cdef bint triangle_data(const collider* p, int32_t tri, int64_t* data) noexcept 
 # The layers of such a triangle; all without a mask.
 cdef uint32_t triangle_mask(const collider* p, int32_t tri) noexcept nogil
 cdef aabb capsule_bounds(vec3 p0, vec3 p1, double radius) noexcept nogil
+
+
+cdef inline bint is_flat_hull(const collider* p) noexcept nogil:
+    """Whether a hull has no volume: its triangles are the front and the back of one polygon."""
+    return p.hull.dimension < 3 or p.hull_scale.x == 0.0 or p.hull_scale.y == 0.0 or p.hull_scale.z == 0.0
 
 
 cdef inline bint group_recovers(const candidate_group* g, int recovers) noexcept nogil:

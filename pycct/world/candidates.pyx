@@ -68,6 +68,7 @@ from pycct.geometry.vec cimport (
     q_rotate,
     v3,
     v3_add,
+    v3_dist2,
     v3_dot,
     v3_is_zero,
     v3_lex,
@@ -447,6 +448,35 @@ cdef inline vec3 _hull_vertex(const collider* p, int32_t i) noexcept nogil:
     return place_point(p, v3_mul(v3_load(p.hull.vertices + 3 * i), p.hull_scale))
 
 
+cdef bint hull_has_faces(const collider* p) noexcept nogil:
+    cdef const int32_t* t
+    cdef int32_t i
+    for i in range(p.hull.n_triangles):
+        t = p.hull.triangles + 3 * i
+        if not v3_is_zero(triangle_normal(_hull_vertex(p, t[0]), _hull_vertex(p, t[1]), _hull_vertex(p, t[2]))):
+            return True
+    return False
+
+
+cdef vec3 _farthest_vertex(const collider* p, vec3 origin) noexcept nogil:
+    """The vertex of a placed hull that is farthest from a point; of equals the first by its coordinates."""
+    cdef vec3 v, best = _hull_vertex(p, 0)
+    cdef double d, best_d = v3_dist2(best, origin)
+    cdef int32_t i
+    for i in range(1, p.hull.n_vertices):
+        v = _hull_vertex(p, i)
+        d = v3_dist2(v, origin)
+        if d > best_d or (d == best_d and v3_lex(v, best) < 0):
+            best = v
+            best_d = d
+    return best
+
+
+cdef void hull_ends(const collider* p, vec3* a, vec3* b) noexcept nogil:
+    a[0] = _farthest_vertex(p, _hull_vertex(p, 0))
+    b[0] = _farthest_vertex(p, a[0])
+
+
 cdef int _add_hull(candidates* c, const collider* p) noexcept nogil:
     cdef int32_t i
     cdef const int32_t* t
@@ -470,7 +500,8 @@ cdef inline candidate_group* _open_group(candidates* c, const collider* p, int32
     g.behavior = p.behavior
     g.body = p.body
     g.kind = GROUP_TRIANGLES
-    g.closed = p.kind == SHAPE_BOX or p.kind == SHAPE_HULL     # a flat hull has two faces back to back
+    g.closed = p.kind == SHAPE_BOX or p.kind == SHAPE_HULL
+    g.flat = p.kind == SHAPE_HULL and is_flat_hull(p)
     g.two_sided = False
     g.first = c.n_tris
     g.count = 0
@@ -686,6 +717,7 @@ cdef int candidates_add_character(candidates* c, const character* who, int32_t i
     g.kind = GROUP_CAPSULE
     g.body = BODY_KINEMATIC
     g.closed = False
+    g.flat = False
     g.two_sided = False
     g.first = c.n_tris
     g.count = 0
@@ -860,7 +892,7 @@ cdef inline bint _finds_again(candidates* c, const capsule_cast* q, double* limi
     if not (0 <= again.tri < c.n_tris and c.filter == NULL and hits_same_face(q, &c.tris[again.tri], again)):
         again.tri = -1
         return False
-    limit[0] = f_min(limit[0], latest_candidate(again.distance))
+    limit[0] = f_min(limit[0], latest_candidate(q, again.distance))
     n[0] = aabb4_in_reach(q, c.tris, c.boxes, c.n_tris, again.tri, limit[0], c.touched + 1)
     if n[0] < 0:
         return False
@@ -960,8 +992,8 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
             hit.base = other
         hit.group = i
         one = &other
-        # Later shapes may still win by a candidate of their own window.
-        limit = f_min(limit, latest_candidate(hit.base.distance))
+        # Later shapes may still beat this one by a candidate of their own window.
+        limit = f_min(limit, latest_candidate(q, hit.base.distance))
     if found:
         c.hints[c.turn] = hit.base.tri
     return found
@@ -982,7 +1014,7 @@ cdef push_out _push_from_box(const candidate_group* g, vec3 p0, vec3 p1, double 
             tris[2 * i + k].c = corner[BOX_FACES[i][2 + k]]
             tris[2 * i + k].n = triangle_normal(tris[2 * i + k].a, tris[2 * i + k].b, tris[2 * i + k].c)
             tris[2 * i + k].d = v3_dot(tris[2 * i + k].n, tris[2 * i + k].a)
-    return push_from_polytope(p0, p1, radius, tris, 12)
+    return push_from_polytope(p0, p1, radius, tris, 12, False)
 
 
 cdef push_out group_push(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil:
@@ -996,7 +1028,7 @@ cdef push_out group_push(candidates* c, const candidate_group* g, vec3 p0, vec3 
     if g.kind == GROUP_BOX:
         return _push_from_box(g, p0, p1, radius)
     if g.closed:
-        return push_from_polytope(p0, p1, radius, c.tris + g.first, g.count)
+        return push_from_polytope(p0, p1, radius, c.tris + g.first, g.count, g.flat)
     r = push_from_triangles(p0, p1, radius, c.tris + g.first, g.count, g.two_sided, c.depths)
     if r.tri >= 0:
         r.tri += g.first

@@ -86,6 +86,13 @@ def climbs_small_triangles(lab):
     return got.top > 1, got.fixes
 
 
+def walks_into_a_sheet(lab):
+    sheet = quad((-1, 0, 0), (1, 0, 0), (1, 0, 2), (-1, 0, 2))
+    w = lab.walker(lab.scene(floor(), sheet), (-3, -0.1, CO), so=0.3)
+    got = w.walk([(0.05, 0, -0.02)] * 60)
+    return got.top > 0.2, got.fixes
+
+
 FAULTS = {
     Rules.FIX_BACK_FACES: held_from_behind,
     Rules.FIX_OVERHANGS: climbs_what_leans_over,
@@ -97,6 +104,7 @@ FAULTS = {
     Rules.FIX_KINEMATIC_RECOVERY: invaded_at_rest,
     Rules.FIX_ALMOST_LEVEL: rises_by_rounding,
     Rules.FIX_STEEP_CLIMB: climbs_small_triangles,
+    Rules.FIX_SHEET_EDGES: walks_into_a_sheet,
 }
 
 

@@ -310,7 +310,7 @@ def by_number(other):
 
 
 def some_rules(rng):
-    return pycct.Rules(rng.getrandbits(13) | rng.getrandbits(10) << 16)
+    return pycct.Rules(rng.getrandbits(13) | rng.getrandbits(11) << 16)
 
 
 def controller_recipe(rng):
@@ -475,7 +475,7 @@ def random_moves(seed, worlds, steps):
 
 
 def test_random_moves():
-    count = random_moves(1, 50, 10)
+    count = random_moves(1, 60, 10)
     # The worlds are such that much happens.
     assert count["moves"] > 400
     assert all(n >= 5 for n in count.values()), count

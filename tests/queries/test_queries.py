@@ -11,7 +11,7 @@ import pycct
 from pycct.queries.shape_pairs import distance_between
 
 MASK = 0b101
-WINDOW = 1e-3  # of RULES 3, among the triangles of one surface
+SAME_TIME = 1e-11  # of the way: triangles of one surface touched this early are touched at once
 
 
 def questions(rng, n, reach=9.0):
@@ -61,7 +61,7 @@ def brute_nearest(placed, shape, q, mask):
             first = min(h[0] for h in own)
             inside = any(h[4] for h in own)
             if round_ and not inside:
-                own = [h for h in own if h[0] <= first + WINDOW * max(1.0, h[0])]
+                own = [h for h in own if h[0] <= first + SAME_TIME * max(1.0, h[0])]
             elif inside:
                 own = [h for h in own if h[4]]
             else:

@@ -21,7 +21,11 @@ EXPECTED = {
     2: {
         100: ("ff95f1f05463c95878c29ff8b72e700c", "e8837032a6b6975b0c0db877679baf7b"),
         500: ("868e63367c7ec91e71198c137c99a01c", "a5db880fd8b0b6dde2d505d31b1e84bc"),
-    }
+    },
+    3: {
+        100: ("dc7fbdaf2df622609920c902d27c7a7a", "1bd3b110a092a52d4fdc862f1f288180"),
+        500: ("2981c880ea39280ad5983e7c8b72614a", "90ebe0d98bb4995dbffd702c432e3a56"),
+    },
 }
 
 ALONE = 160  # characters without collisions
