@@ -1,5 +1,8 @@
 """Sphinx site: ``make docs``. It fetches nothing: no intersphinx, no external fonts or scripts."""
 
+import sys
+from pathlib import Path
+
 import pycct
 
 project = "pycct"
@@ -41,7 +44,17 @@ def without_self(app, what, name, obj, options, signature, returns):
     return None
 
 
+def embed_recordings(app, problem):
+    """Make the recordings that pages of the site embed."""
+    if problem is None and app.builder.format == "html" and hasattr(pycct, "CrowdMember"):
+        sys.path.insert(0, str(Path(app.srcdir)))
+        from embedded_recordings import write_all
+
+        write_all(Path(app.outdir) / "_recordings")
+
+
 def setup(app):
     """Register the hooks."""
     # Runs before numpydoc, which would return a signature first.
     app.connect("autodoc-process-signature", without_self, priority=100)
+    app.connect("build-finished", embed_recordings)

@@ -1,8 +1,8 @@
 """Pictures of scenes and characters: animated glTF, and pages for the browser in one file.
 
-What lives here imports the public modules of pycct, `pycct.record` and NumPy only. `meshes` turns shapes into
-triangles, `tracks` samples a recording, `gltf` and `page` write files. Nothing here listens on a network: a page is a
-file that the browser opens, with everything in it.
+The modules of this folder import the public modules of pycct, `pycct.record` and NumPy only.
+`meshes` turns shapes into triangles, `tracks` samples a recording, `gltf` and `page` write files.
+Nothing here listens on a network: a page is one file that the browser opens.
 
 Examples
 --------

@@ -59,7 +59,8 @@ def to_glb(recording: Recording | Tracks, path: str | os.PathLike[str], fps: flo
 
     Notes
     -----
-    glTF has y up: the root node turns the z axis there. Characters that do not exist at a time have the scale 0.
+    glTF has y up: the root node turns the z axis there. A character that does not exist at a time
+    has the scale 0.
     """
     tracks = recording if isinstance(recording, Tracks) else sample(recording, fps)
     buffer = _Buffer()

@@ -39,7 +39,7 @@ def triangles_of(shape: Shape) -> Triangles:
 
 
 def capsule(radius: float, height: float) -> Triangles:
-    """A capsule around the origin, its axis along z; ``height`` is the distance of the two centres."""
+    """A capsule around the origin along z; ``height`` is the distance between its two centres."""
     angles = np.linspace(-math.pi / 2, math.pi / 2, 2 * _RINGS)
     rings = [(radius * math.cos(a), radius * math.sin(a) + math.copysign(height / 2, a)) for a in angles]
     turn = np.linspace(0.0, 2 * math.pi, _AROUND + 1)

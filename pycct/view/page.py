@@ -29,8 +29,9 @@ def to_html(
 ) -> None:
     """Write a page that shows a recording, with play, pause, step, speed and a timeline.
 
-    The file contains everything it shows and loads nothing, so it opens from a disk and can be embedded. It needs a
-    browser with WebGL 2. A click on a character shows its id, place and speed. Steep triangles are red.
+    The file contains everything it shows and loads nothing, so it opens from a disk and can be
+    embedded. It needs a browser with WebGL 2. A click on a character shows its id, place and speed.
+    Steep triangles are red.
 
     Parameters
     ----------

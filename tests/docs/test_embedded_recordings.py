@@ -1,0 +1,38 @@
+"""The recordings that the site embeds show what docs/recordings.md says."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "embedded_recordings.py"
+pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="docs/ is not here")
+
+
+@pytest.fixture(scope="module")
+def scenes():
+    spec = importlib.util.spec_from_file_location("embedded_recordings", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_robust_comes_nearer_to_the_lintel(scenes):
+    physx, document, robust = scenes.lintel().positions[-1][:, 0]
+    assert physx == document
+    assert round(robust - physx, 2) == 0.14
+
+
+def test_most_of_the_crowd_leaves_the_room(scenes):
+    positions = scenes.room().positions
+    assert positions.shape[1] == 63
+    assert (positions[-1][:, 0] > 5.2).sum() > 50
+
+
+def test_the_site_gets_a_page_of_each(scenes, tmp_path):
+    page = SCRIPT.with_name("recordings.md").read_text()
+    for name in scenes.PAGES:
+        assert f'src="_recordings/{name}.html"' in page
+    scenes.PAGES = {"lintel": scenes.lintel}
+    scenes.write_all(tmp_path / "deep")
+    assert (tmp_path / "deep" / "lintel.html").stat().st_size > 10_000
