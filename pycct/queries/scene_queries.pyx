@@ -1022,7 +1022,7 @@ cdef object _row_numbers(object values, str name, tuple shape, object dtype, obj
 
 
 cdef class Batch:
-    """The arguments of a batch, checked: ``job`` points into arrays and buffers that live as long."""
+    """Checked arguments of a batch; ``job`` points into arrays that live as long as this object."""
 
     cdef batch_job job
     cdef Py_buffer[2] buffers

@@ -42,8 +42,8 @@ cdef bint field_cells(const field_data* f, aabb box, int32_t* i0, int32_t* i1, i
 # Cells of a tile.
 cdef void field_tile(const field_data* f, int32_t tile, int32_t* i0, int32_t* i1, int32_t* j0,
                      int32_t* j1) noexcept nogil
-# The boxes of a tile's cells, as two nodes that are in no tree: lane j of the two rows of four that each has. Lanes
-# without a cell have inverted boxes.
+# The boxes of a tile's cells, as two nodes that are in no tree. Each node holds two rows of four
+# cells. Lanes without a cell have inverted boxes.
 cdef void field_tile_boxes(const field_data* f, int32_t i0, int32_t i1, int32_t j0, int32_t j1,
                            bvh_node* boxes) noexcept nogil
 # A check (bvh_check) for the tree of a field, which owns it.
