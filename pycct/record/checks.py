@@ -21,15 +21,27 @@ _ALL = (1 << 64) - 1
 
 
 class Check(NamedTuple):
-    """Hash of the whole state, and for each crowd (and for all controllers) one array a field."""
+    """What is kept of a state.
+
+    Attributes
+    ----------
+    hash : int
+        Hash of all bits of ids, positions, velocities, flags, and ids of what is stood on.
+    parts : list of tuple of ndarray
+        For each crowd, and for all controllers, one array a field.
+    state : int or None
+        Sum of ``state_hash`` of all: at keyframes only, because it costs more than a move.
+    """
 
     hash: int
     parts: list[tuple[NDArray[Any], ...]]
+    state: int | None
 
 
-def _folded(rows: NDArray[np.float64], shift: int, dtype: str) -> NDArray[Any]:
-    bits = (np.ascontiguousarray(rows).view(np.uint64).reshape(-1, 3) * _MIX).sum(axis=1, dtype=np.uint64)
-    return (bits >> np.uint64(shift)).astype(dtype)
+def _mixed(rows: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """A hash of each row."""
+    mixed: NDArray[np.uint64] = np.ascontiguousarray(rows).view(np.uint64).reshape(-1, 3) @ _MIX
+    return mixed
 
 
 def state_of(heroes: Sequence[CharacterController]) -> tuple[NDArray[Any], ...]:
@@ -44,25 +56,30 @@ def state_of(heroes: Sequence[CharacterController]) -> tuple[NDArray[Any], ...]:
     )
 
 
-def check_of(crowds: Sequence[Crowd], heroes: Sequence[CharacterController]) -> Check:
-    """Compute what is kept of the current state."""
+def check_of(crowds: Sequence[Crowd], heroes: Sequence[CharacterController], whole: bool) -> Check:
+    """Compute what is kept of the current state; ``whole`` also computes the sum of ``state_hash``."""
     total = 0
     parts: list[tuple[NDArray[Any], ...]] = []
-    for crowd in crowds:
-        total += crowd.state_hash()
-        parts.append((crowd.positions, crowd.velocities, crowd.flags, crowd.standing_on))
+    states = [(c.ids, c.positions, c.velocities, c.flags, c.standing_on) for c in crowds]
     if heroes:
-        total += sum(h.state_hash() for h in heroes)
-        parts.append(state_of(heroes))
-    return Check(total & _ALL, [
-        (_folded(p, 48, "<u2"), _folded(v, 56, "|u1"), f.astype("|u1"), (s & 0xFF).astype("|u1"))
-        for p, v, f, s in parts
-    ])
+        states.append((np.array([h.id for h in heroes], np.int64), *state_of(heroes)))  # type: ignore[arg-type]
+    for ids, positions, velocities, flags, standing in states:
+        place, pace = _mixed(positions), _mixed(velocities)
+        rest = standing.view(np.uint64) * np.uint64(256) + flags
+        every = (place + pace * _MIX[0] + rest * _MIX[1]) * (ids.view(np.uint64) * _MIX[2] + np.uint64(1))
+        total += int(every.sum(dtype=np.uint64))
+        parts.append(((place >> np.uint64(48)).astype("<u2"), (pace >> np.uint64(56)).astype("|u1"),
+                      flags.astype("|u1"), (standing & 0xFF).astype("|u1")))
+    state = None
+    if whole:
+        state = (sum(c.state_hash() for c in crowds) + sum(h.state_hash() for h in heroes)) & _ALL
+    return Check(total & _ALL, parts, state)
 
 
 def pack_check(out: bytearray, check: Check) -> None:
     """Append a check."""
     out += struct.pack("<QB", check.hash, len(check.parts))
+    out += b"\x00" if check.state is None else struct.pack("<BQ", 1, check.state)
     for part in check.parts:
         out += struct.pack("<I", len(part[0]))
         for field in part:
@@ -72,8 +89,9 @@ def pack_check(out: bytearray, check: Check) -> None:
 def read_check(reader: Reader) -> Check:
     """Read a check."""
     number, n_parts = reader.number("<Q"), reader.number("<B")
-    parts = []
+    state = reader.number("<Q") if reader.take(1) == b"\x01" else None
+    parts: list[tuple[NDArray[Any], ...]] = []
     for _ in range(n_parts):
         n = reader.number("<I")
         parts.append(tuple(np.frombuffer(reader.take(n * np.dtype(t).itemsize), t) for t in _TYPES))
-    return Check(number, parts)
+    return Check(number, parts, state)

@@ -47,7 +47,8 @@ class Difference(NamedTuple):
     member : int or None
         Id of the first character that differs; None if only the hash of the whole state does.
     field : str
-        ``"position"``, ``"velocity"``, ``"flags"``, ``"standing_on"``, ``"members"`` (their number) or ``"state"``.
+        ``"position"``, ``"velocity"``, ``"flags"``, ``"standing_on"``, ``"members"`` (their number) or ``"state"``:
+        parameters, or the memory of the last move. That is compared at keyframes and at the end.
     """
 
     tick: int
@@ -495,8 +496,8 @@ class Recording:
     def _difference(self, check: Check) -> Difference | None:
         """Compare the state with what was recorded for it."""
         heroes = self.controllers
-        mine = check_of(self.crowds, heroes)
-        if mine.hash == check.hash:
+        mine = check_of(self.crowds, heroes, check.state is not None)
+        if mine.hash == check.hash and mine.state == check.state:
             return None
         tick = max(self.tick - 1, 0)
         ids = [np.array(c.ids) for c in self.crowds] + ([np.array([h.id for h in heroes])] if heroes else [])

@@ -125,7 +125,7 @@ class record:
         self._let_go()
         with self.lock:
             try:
-                self._state(b"E")
+                self._state(b"E", True)
                 self._flush()
                 self.writer.append(DONE, self.tick, self.moves, b"")
             finally:
@@ -177,8 +177,9 @@ class record:
     def _begin(self, movers: set[Any], n: int) -> None:
         """Begin a tick, unless these movers belong to the one that runs."""
         if self.tick == 0 or self.moved & movers:
-            self._state(b"T")
-            if self.since_keyframe + n > MOVES_BETWEEN_KEYFRAMES and not self.editing and self.since_keyframe:
+            key = self.since_keyframe + n > MOVES_BETWEEN_KEYFRAMES and not self.editing and self.since_keyframe > 0
+            self._state(b"T", key or self.tick == 0)
+            if key:
                 self._keyframe_here()
             elif len(self.out) > _BLOCK_BYTES or time.monotonic() - self.written > _BLOCK_SECONDS:
                 self._flush()
@@ -188,10 +189,10 @@ class record:
         self.moves += n
         self.since_keyframe += n
 
-    def _state(self, tag: bytes) -> None:
+    def _state(self, tag: bytes, whole: bool) -> None:
         """Append what is kept of the state before a tick."""
         self.out += tag + b"\x01"
-        pack_check(self.out, check_of(self.crowds, self._alive()))
+        pack_check(self.out, check_of(self.crowds, self._alive(), whole))
 
     def _keyframe_here(self) -> None:
         self._flush()
