@@ -53,7 +53,9 @@ class record:
     Notes
     -----
     ``user_data`` is not recorded. Answers of ``filter`` and ``behavior`` callbacks are, so that a replay needs no
-    callback. While a recording runs, a crowd of the scene cannot be made, nor a proxy: the call raises ValueError.
+    callback. A move that an exception of ``on_hit`` undoes is repeated all the same: `Recording.verify` names it as
+    the first difference. `Crowd.run` is recorded as one tick for each of its moves, without keyframes between them.
+    While a recording runs, a crowd of the scene cannot be made, nor a proxy: the call raises ValueError.
 
     Examples
     --------

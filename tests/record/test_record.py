@@ -4,6 +4,7 @@ import io
 import random
 import struct
 import zlib
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -119,6 +120,28 @@ def test_a_run_is_as_many_ticks(tmp_path):
     recording = replay(tmp_path / "r")
     assert recording.ticks == 21 and recording.verify() is None
     assert scene.journal is None and crowd.journal is None
+
+
+def test_no_keyframe_is_farther_away_than_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder, "MOVES_BETWEEN_KEYFRAMES", 100)
+    busy_crowd(tmp_path / "r", ticks=30, n=24)
+    moves = [b.moves for b in replay(tmp_path / "r").index if b.kind in (blocks.KEYFRAME, blocks.DONE)]
+    assert len(moves) > 7 and max(b - a for a, b in pairwise(moves)) <= 100
+
+
+def test_a_refused_move_is_refused_again(tmp_path):
+    scene = Scene()
+    hero = CharacterController(scene, (1e6, 0, 0))
+    with record(tmp_path / "r", scene, hero):
+        for way in ((1, 0, 0), (9e11, 0, 0), (9e11, 0, 0), (1, 0, 0)):
+            try:
+                hero.move(way, DT)
+            except ValueError as problem:
+                refused = str(problem)
+    assert "beyond" in refused
+    with replay(tmp_path / "r") as recording:
+        assert recording.ticks == 4 and recording.verify() is None
+        assert recording.controllers[0].save() == hero.save()
 
 
 def test_a_difference_is_named(tmp_path):
