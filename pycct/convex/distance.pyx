@@ -219,9 +219,11 @@ cdef void _from_simplex(const polytope* a, const polytope* b, const simplex* s, 
 
 
 cdef void _sharpen(const polytope* a, const polytope* b, vec3 v, core_pair* out) noexcept nogil:
-    """Distance and direction; a face gives the direction more digits than two near points do.
+    """Distance and direction.
 
-    What has two faces is flat: that one counts which faces the other shape."""
+    A face defines the direction with more digits than two near points. A shape with two faces is flat,
+    and the face towards the other shape counts.
+    """
     cdef double m = sqrt(v3_len2(v))
     cdef vec3 n
     out.distance = m

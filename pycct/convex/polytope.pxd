@@ -173,8 +173,8 @@ cdef inline void edge_sides(const polytope* p, int32_t e, int32_t* left, int32_t
         right[0] = p.h.edge_faces[2 * e + 1]
 
 
-# The face whose normal is nearest to the direction, among all / among those at the given
-# feature. Ties, within 1e-9: boxes y, then z, then x; else the lower number. -1 when there are none.
+# The face whose normal is nearest to the direction, among all / among those at the given feature.
+# Ties, within 1e-9: boxes y, then z, then x; else the lower number. -1 without faces.
 cdef int32_t best_face(const polytope* p, vec3 direction) noexcept nogil
 cdef int32_t best_face_at(const polytope* p, vec3 direction, int32_t feature) noexcept nogil
 # Feature code (with indices of the polytope) of the smallest feature with the given 1 to 3

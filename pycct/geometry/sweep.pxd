@@ -59,15 +59,15 @@ cdef struct capsule_cast:
     vec3 axis           # from p0 to p1
     double radius
     double limit        # longest distance of interest
-    double slack        # what rounding may add to a distance from a plane
-    double size         # largest coordinate where it begins
-    bint trailing_rule  # ignore what lies behind the leading sphere (moves yes, queries no; RULES 3)
-    bint exact          # the triangle that is touched first decides, not one that faces more and is touched soon after
+    double slack        # largest rounding error of a distance from a plane
+    double size         # largest coordinate at the start
+    bint trailing_rule  # ignore triangles behind the leading sphere (moves yes, queries no; RULES 3)
+    bint exact          # the first triangle wins, not a more opposed one a little later (queries)
     bint meets_rims     # triangles whose planes are parallel to axis and motion are met by their edges
-    bint culls          # ignore triangles whose normal goes along with the motion
-    bint culls_parallel     # ... or is at right angles to it (RULES 9 row 8)
-    bint passing        # with ``passed``: all overlaps are passed over
-    int32_t hint        # cast_triangles: look at this one first, -1: none. Changes speed, never a result
+    bint culls          # ignore triangles whose normal points along the motion
+    bint culls_parallel     # also those perpendicular to the motion (RULES 9 row 8)
+    bint passing        # with ``passed``: ignore all overlaps
+    int32_t hint        # cast_triangles: first triangle to test, -1: none. Changes speed, never a result
     # Not NULL: overlaps with one-sided triangles from behind are passed over, and
     # passed_bits tell what was.
     int* passed

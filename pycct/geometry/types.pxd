@@ -47,11 +47,11 @@ cdef struct triangle:
 
 # Result of a sweep.
 cdef struct sweep_hit:
-    double distance     # along the unit direction; 0 when overlapping
-    bint overlapping    # already closer than the radius at the start
-    vec3 normal         # unit, out of what was hit; minus the direction when overlapping
-    vec3 point          # on what was hit
-    int32_t tri         # index in the array that was swept against, -1: none
+    double distance     # along the unit direction; 0 if overlapping
+    bint overlapping    # closer than the radius at the start
+    vec3 normal         # unit, out of the shape; minus the direction if overlapping
+    vec3 point          # on the surface of the shape
+    int32_t tri         # index in the array of triangles, -1: none
     bint by_rim         # only capsule_cast.meets_rims makes it a hit; of triangles only
 
 

@@ -83,7 +83,7 @@ cdef int pose_of(object value, str name, pose* out) except -1:
 
 
 cdef double limit_of(object value, str name="max_distance") except? -1.0:
-    """A distance that may be any number but NaN; infinity means no limit."""
+    """Return a distance: any number but NaN; infinity means no limit."""
     if type(value) is float and value == INFINITY:
         return INFINITY
     try:
@@ -444,7 +444,7 @@ def _manifold_from(normal, points, distances):
 
 
 def contacts_between(a, b, pose_a=None, pose_b=None, max_distance=INFINITY, max_contact_distance=INFINITY):
-    """Contacts between two convex shapes: up to 32 points with one normal.
+    """Return the contacts of two convex shapes: up to 32 points with one normal.
 
     Parameters
     ----------
@@ -453,7 +453,7 @@ def contacts_between(a, b, pose_a=None, pose_b=None, max_distance=INFINITY, max_
     pose_a, pose_b : (position, rotation), optional
         Their poses: metres and a quaternion (x, y, z, w). The default is the origin.
     max_distance : float, default infinity
-        Metres; a pair farther apart gives None.
+        Metres; a more distant pair returns None.
     max_contact_distance : float, default infinity
         Metres; contacts farther apart along the normal are left out. A pair that is itself
         farther apart gives None.
@@ -499,7 +499,7 @@ def contacts_between(a, b, pose_a=None, pose_b=None, max_distance=INFINITY, max_
 
 
 def capsule_contacts(capsule, pose_capsule, shapes, poses, max_distance=0.0, max_contact_distance=INFINITY):
-    """Manifolds of one capsule with every shape that it touches.
+    """Return manifolds of one capsule with every shape that it touches.
 
     Parameters
     ----------
@@ -512,7 +512,7 @@ def capsule_contacts(capsule, pose_capsule, shapes, poses, max_distance=0.0, max
     poses : sequence of (position, rotation)
         One for each of them.
     max_distance : float, default 0
-        Metres; shapes no farther than this count as touched (a controller's contact offset).
+        Metres; shapes up to this distance count as touched (a controller's contact offset).
     max_contact_distance : float, default infinity
         Metres; contacts farther apart along the normal are left out. A pair that is itself
         farther apart is not touched.
@@ -706,7 +706,7 @@ def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
         Arrays (n, 3) in metres and (n, 4) quaternions; a single row serves all, and rotations may
         be None.
     max_distance : float, default infinity
-        Metres; pairs farther apart have ``near`` False and no contacts.
+        Metres; more distant pairs have ``near`` False and no contacts.
     max_contact_distance : float, default infinity
         Metres; contacts farther apart along the normal are left out. A pair that is itself
         farther apart has none.

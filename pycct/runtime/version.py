@@ -2,5 +2,5 @@
 
 __version__ = "0.1.0.dev0"
 
-# Raised whenever the same input may give other bits than before; saves carry it.
+# Goes up whenever the same input may return other bits than before. Saves contain it.
 RESULTS_VERSION = 3
