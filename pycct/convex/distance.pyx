@@ -20,7 +20,8 @@ cdef double TOUCHING = 1e-10
 # Share of the scale. An axis must be better by this to replace an earlier one: faces before edges,
 # A before B, and equal faces always in the same order.
 cdef double TIE = 1e-10
-# Of the size: poses of equal shapes that differ by less are ordered by what differs by more, if anything does.
+# Of the size: poses of equal shapes that differ by less are ordered by what differs by more, if
+# anything does.
 cdef double SAME_POSE = 1e-9
 cdef int MAX_ITERATIONS = 100
 cdef enum:
@@ -221,8 +222,8 @@ cdef void _from_simplex(const polytope* a, const polytope* b, const simplex* s, 
 cdef void _sharpen(const polytope* a, const polytope* b, vec3 v, core_pair* out) noexcept nogil:
     """Distance and direction.
 
-    A face defines the direction with more digits than two near points. A shape with two faces is flat,
-    and the face towards the other shape counts.
+    A face defines the direction with more digits than two near points. A shape with two faces is
+    flat, and the face towards the other shape counts.
     """
     cdef double m = sqrt(v3_len2(v))
     cdef vec3 n
@@ -453,7 +454,9 @@ cdef inline int32_t _box_edge(int32_t vertex, int axis) noexcept nogil:
 
 
 cdef inline double _apart_along(double along, double tie) noexcept nogil:
-    """How far apart two centres are along an axis, towards its positive side where rounding decides the side."""
+    """How far apart two centres are along an axis, towards its positive side where rounding decides
+    the side.
+    """
     return along if along >= -tie else -along
 
 
@@ -606,7 +609,8 @@ cdef void _witnesses(const polytope* a, const polytope* b, const best_axis* axis
             out.feature_b = FEATURE_VERTEX | k
             out.on_b = vertex_at(b, k)
             out.on_a = v3_madd(out.on_b, best.n, -best.depth)
-            # Another axis may be as good as the face's but for a tie; then the corner lies beside the face.
+            # Another axis may be as good as the face's but for a tie; then the corner lies beside
+            # the face.
             if _over_face(a, best.face_a, out.on_a, 1e-9 * scale):
                 return
     else:
@@ -778,7 +782,8 @@ cdef bint swapped_order(const convex_shape* a, const pose* pa, const convex_shap
         c = v3_lex(a.c, b.c)
     if c == 0 and a.hull != b.hull:
         c = _compare_hulls(a, b)
-    # Of the same shape twice the poses decide: by what rounding cannot change, as long as anything is left of that.
+    # Of the same shape twice the poses decide: by what rounding cannot change, as long as anything
+    # is left of that.
     if c == 0:
         c = _clear_order(pa.position, pb.position, SAME_POSE * _size_of(a))
     if c == 0:

@@ -19,13 +19,13 @@ cdef struct manifold:
     double[MAX_CONTACTS] distances      # along the normal, < 0: penetrating
 
 
-# Contacts of the polytopes in their common frame; core as core_distance gave it, the distance no larger than cutoff.
-# Contacts farther apart than cutoff are left out.
+# Contacts of the polytopes in their common frame; core as core_distance gave it, the distance no
+# larger than cutoff. Contacts farther apart than cutoff are left out.
 cdef void build_manifold(const polytope* a, const polytope* b, const core_pair* core, double cutoff,
                          manifold* out) noexcept nogil
 # Locations move from B to A, the normal turns.
 cdef void flip_manifold(manifold* m) noexcept nogil
-# The whole, in world space: False when farther apart than max_distance or cutoff (nothing set). `nearest`
-# may be NULL.
+# The whole, in world space: False when farther apart than max_distance or cutoff (nothing set).
+# `nearest` may be NULL.
 cdef bint shape_contacts(const convex_shape* a, const pose* pa, const convex_shape* b, const pose* pb,
                          double max_distance, double cutoff, manifold* out, distance_result* nearest) noexcept nogil

@@ -12,7 +12,8 @@ from pycct.geometry.vec cimport (
 # A factor this much smaller than the largest one is zero: the reciprocals that carry the
 # normals would leave the range of float64.
 cdef double FLATTENED = 1e-100
-# Faces whose cosines with a direction differ by less look along it alike: the order of faces decides, not rounding.
+# Faces whose cosines with a direction differ by less look along it alike: the order of faces
+# decides, not rounding.
 cdef double ALIKE = 1e-9
 
 # The unit cube. Vertex number: bit 0, 1, 2 set when x, y, z is positive. Faces: +X, +Y, +Z,

@@ -17,8 +17,8 @@ cdef struct push_out:
 cdef push_out push_from_sphere(vec3 p0, vec3 p1, double radius, vec3 centre, double other) noexcept nogil
 cdef push_out push_from_capsule(vec3 p0, vec3 p1, double radius, vec3 q0, vec3 q1, double other) noexcept nogil
 cdef push_out push_from_plane(vec3 p0, vec3 p1, double radius, vec3 normal, double offset) noexcept nogil
-# A closed convex surface (box, hull) given by all of its triangles, outward normals. ``flat``: they are the front and
-# the back of one polygon, whose sides no normal looks out of.
+# A closed convex surface (box, hull) given by all of its triangles, outward normals. ``flat``: they
+# are the front and the back of one polygon, whose sides no normal looks out of.
 cdef push_out push_from_polytope(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n,
                                  bint flat) noexcept nogil
 # Open triangles (mesh): up to four successive pushes, added up (RULES 7.5); across an edge

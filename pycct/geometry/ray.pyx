@@ -117,7 +117,8 @@ cdef double ray_box(vec3 origin, vec3 dir, vec3 half, vec3* normal, bint* inside
     if inside[0]:
         return 0.0
     for i in range(3):
-        # A ray that lies in a face meets the faces beside it, as it meets the triangles of a mesh at their edges.
+        # A ray that lies in a face meets the faces beside it, as it meets the triangles of a mesh
+        # at their edges.
         if d[i] == 0.0:
             if fabs(o[i]) > h[i]:
                 return NO_HIT

@@ -586,7 +586,8 @@ cdef double TRAILING_SLACK = 0.002
 cdef double SHORTEST_NORMAL = 1e-3
 # ... or, of exact casts, than this share of the radius.
 cdef double SHORTEST_SHARE = 1e-3
-# Exact casts touch two triangles at once within these shares of the way and the coordinates: rounding.
+# Exact casts touch two triangles at once within these shares of the way and the coordinates:
+# rounding.
 cdef double SAME_TIME = 1e-12
 cdef double SAME_PLACE = 1e-15
 
@@ -745,7 +746,9 @@ cdef inline bint _comes_first(const triangle* tris, const int32_t* source, int32
 
 cdef int32_t _winner(const capsule_cast* q, const triangle* tris, const int32_t* source, toi_candidate* touched,
                      int32_t count, double first) noexcept nogil:
-    """Which of the candidates it is (RULES 3); in three rounds, so that their order does not matter."""
+    """Which of the candidates it is (RULES 3); in three rounds, so that their order does not
+    matter.
+    """
     cdef double best_facing = -1.0, best_distance = NO_HIT
     cdef int32_t i, winner = -1
     for i in range(count):

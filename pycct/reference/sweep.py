@@ -60,7 +60,8 @@ TRAILING_SLACK = 0.002
 SHORTEST_NORMAL = 1e-3
 # ... or, of exact casts, than this share of the radius.
 SHORTEST_SHARE = 1e-3
-# Exact casts touch two triangles at once within these shares of the way and the coordinates: rounding.
+# Exact casts touch two triangles at once within these shares of the way and the coordinates:
+# rounding.
 SAME_TIME = 1e-12
 SAME_PLACE = 1e-15
 
@@ -543,7 +544,7 @@ def _behind(q, t, near):
 
 
 def _window(q, first, distance):
-    """How much later than the first triangle, touched at ``first``, one touched at a distance still counts."""
+    """Largest delay of a candidate after the first triangle, which is touched at ``first``."""
     if q.exact:
         return SAME_TIME * (q.radius + first) + SAME_PLACE * f_max(max_abs(q.p0), max_abs(q.p1))
     return CANDIDATE_WINDOW * f_max(1.0, distance)

@@ -56,11 +56,11 @@ class Rules(IntFlag):
         R20, R32. With an oblique up direction, rounding can turn a level displacement into a jump.
         With the fix, a rise of less than a millionth of the displacement is no jump.
     FIX_STEEP_CLIMB
-        R20. A steep slope of small triangles is climbed as if each were a step: the step offset is counted
-        from where the character last stood on something walkable.
+        R20. A character climbs a steep slope of small triangles as a series of steps. With the fix,
+        the step offset counts from the last walkable ground.
     FIX_SHEET_EDGES
-        A character that moves in the plane of a sheet, its axis in the plane as well, is stopped by the
-        sheet's edge. PhysX lets it walk into the sheet, and overlap recovery then lifts it again and again.
+        If motion and axis of a character are in the plane of a sheet, PhysX lets it walk into the
+        sheet, and recovery lifts it again and again. With the fix, the edge of the sheet stops it.
     """
 
     PHYSX = 0

@@ -470,7 +470,8 @@ cdef class Actor:
             if k.x * k.y * k.z < 0.0:
                 p.mirrored = not p.mirrored
             if not hull_has_faces(p):
-                # A segment or a point: a capsule without a radius, whose bounds are those of the hull.
+                # A segment or a point: a capsule without a radius, whose bounds are those of the
+                # hull.
                 hull_ends(p, &p.a, &p.b)
                 p.kind = SHAPE_CAPSULE
         if s.kind == SHAPE_PLANE:

@@ -229,7 +229,8 @@ cdef void candidates_prefetch(const candidates* c) noexcept nogil
 # True if the capsule touches the shape; solids are solid, triangles count from both sides.
 cdef bint group_overlaps(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil
 cdef vec3 place_point(const collider* p, vec3 local) noexcept nogil
-# Whether any triangle of a placed hull has an area; if none has, it is the segment between its ends.
+# Whether any triangle of a placed hull has an area; if none has, it is the segment between its
+# ends.
 cdef bint hull_has_faces(const collider* p) noexcept nogil
 cdef void hull_ends(const collider* p, vec3* a, vec3* b) noexcept nogil
 cdef vec3 unplace_point(const collider* p, vec3 world) noexcept nogil
