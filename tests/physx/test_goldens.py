@@ -38,4 +38,6 @@ def test_query(name, golden_rows):
         assert row["depths"] > 50
         assert row["depths_wrong"] == 0, row
     # Few answers may need a proof, else the judge would no longer be PhysX.
-    assert row["proved"] <= 0.015 * (row["sweeps"] + row["overlaps"] + row["penetrations"]), row
+    # Of a mesh PhysX names the most opposed triangle within a thousandth of the way, pycct the first one.
+    share = 0.03 if name == "query_mesh" else 0.015
+    assert row["proved"] <= share * (row["sweeps"] + row["overlaps"] + row["penetrations"]), row
