@@ -95,7 +95,7 @@ lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/cython-lint pycct tests
 	$(VENV)/bin/mypy
-	$(VENV)/bin/stubtest pycct --allowlist tools/stubtest-allowlist.txt
+	$(VENV)/bin/stubtest pycct --mypy-config-file pyproject.toml --allowlist tools/stubtest-allowlist.txt
 
 docs: $(VENV)/.docs
 	$(VENV)/bin/sphinx-build -W --keep-going -q -b html docs $(DOCS_OUT)/html
