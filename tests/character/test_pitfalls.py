@@ -196,7 +196,7 @@ def test_no_more_than_ten_iterations(monkeypatch):
 # --- MOVE 15.3, SWEEP B.7: the sensor comes after the SIDE pass
 
 
-SENSOR_START = "        # SENSOR (MOVE 6.2.5 as RULES 6 has it): only looks; it may set the side normal.\n"
+SENSOR_START = "        # SENSOR (MOVE 6.2.5 as RULES 6 has it): only tests; it may set the side normal."
 SENSOR_END = "        # DOWN pass (MOVE 6.2.6): takes back the step"
 SIDE_START = "        # UP pass (MOVE 6.2.3), not in the walk experiment.\n"
 
