@@ -999,7 +999,8 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
         if fabs(nd) <= TIE:
             axis = v3_unit(v3_sub(q.p1, q.p0))
             along = not v3_is_zero(axis) and fabs(v3_dot(t.n, axis)) <= TIE
-            if along and not q.meets_rims:
+            # A capsule that only touches the plane slides along it.
+            if along and (not q.meets_rims or fabs(low) >= _inside(q.p0, q.p1, q.radius) - TIE * v3_len(q.axis)):
                 continue
         if count > 0 and _passes_by(q.p0, q.axis, q.radius, q.dir, t):
             continue

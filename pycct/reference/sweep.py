@@ -21,6 +21,7 @@ from pycct.reference.vec import (
     f_min,
     is_zero,
     len2,
+    length,
     lex,
     madd,
     max_abs,
@@ -611,7 +612,8 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
         if abs(nd) <= TIE:
             axis = unit(sub(q.p1, q.p0))
             along = not is_zero(axis) and abs(dot(t.n, axis)) <= TIE
-            if along and not q.meets_rims:
+            # A capsule that only touches the plane slides along it.
+            if along and (not q.meets_rims or abs(low) >= q.inside - TIE * length(sub(q.p1, q.p0))):
                 continue
         time = capsule_triangle_time(q.p0, q.p1, q.radius, q.dir, t, q.limit)
         if time < NO_HIT:
