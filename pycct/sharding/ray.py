@@ -119,8 +119,9 @@ class ShardedCrowd:
             low, high = at.min(0), at.max(0) + 1
             high[0] = max(high[0], low[0] + count)
             cells = strips((int(low[0]), int(low[1])), (int(high[0]), int(high[1])), count)
-        if Owners(cells).count != count:
-            raise ValueError(f"cells must name {count} shards, not {Owners(cells).count}")
+        self._owners = Owners(cells)
+        if self._owners.count != count:
+            raise ValueError(f"cells must name {count} shards, not {self._owners.count}")
         self._cells, self._cut, self._count = cells, cut, count
         self._options = {"max_motion": max_motion, "max_radius": max_radius}
         Shard(Scene.load(self._path), cut, cells, 0, **self._options)
@@ -260,7 +261,7 @@ class ShardedCrowd:
 
     def _rows_of(self, k: int, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.int64]:
         """Rays whose boxes touch a cell of shard k; shapes are in every shard, so that one is enough for those."""
-        owners = Owners(self._cells)
+        owners = self._owners
         a, b = self._cut.cells_of(low) - owners.low, self._cut.cells_of(high) - owners.low
         a, b = np.clip(a, 0, np.array(owners.table.shape) - 1), np.clip(b, 0, np.array(owners.table.shape) - 1)
         total = np.zeros((owners.table.shape[0] + 1, owners.table.shape[1] + 1), np.int64)
