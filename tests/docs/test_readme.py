@@ -5,6 +5,7 @@ from pathlib import Path
 
 import golden_table
 import pytest
+import stable_recordings
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 AGREEMENT = README.parent / "docs" / "physx_agreement.md"
@@ -50,6 +51,18 @@ def test_the_totals_are_those_of_the_table():
     readme = README.read_text()
     n_queries = f"{sum(int(cell) for row in queries for cell in row[2:5]):,}"
     assert f"{moves} recorded moves" in readme and f"{n_queries} recorded queries" in readme
+
+
+def test_the_table_of_stable_moves_names_every_recording_and_its_totals():
+    text = AGREEMENT.read_text()
+    part = text[text.index("<!-- stable table -->") : text.index("<!-- end of stable table -->")]
+    rows = [row.split("|") for row in part.splitlines() if row.count("%") == 2]
+    assert sorted(row[1].split()[0] for row in rows) == stable_recordings.names()
+    moves, stable = (f"{sum(int(row[column]) for row in rows):,}" for column in (2, 4))
+    good = sum(float(row[5].strip(" %")) >= 99.5 for row in rows)
+    text, readme = (" ".join(t.split()) for t in (text, README.read_text()))
+    assert f"{len(rows)} recordings contain {moves} moves, of which {stable} are stable. {good} recordings" in text
+    assert f"{len(rows)} more recordings contain {moves} moves; {good} of them agree" in readme
 
 
 def test_the_speed_table_is_marked():
