@@ -17,8 +17,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
-import goldens  # noqa: E402
-import stable_recordings  # noqa: E402
+import goldens
+import stable_recordings
 
 # Moves of one recording.
 MOST = 200
@@ -67,8 +67,11 @@ def part_of(record, tracks, first, last):
         scene["animation"] = [dict(e, step=e["step"] - first) for e in scene["animation"] if first <= e["step"] < last]
     if "events" in scene:
         assert first == 0
-        events = [e for e in scene["events"] if e["step"] < last and e.get("controller", indices[0]) in indices]
-        scene["events"] = [dict(e, controller=indices.index(e["controller"])) if "controller" in e else e for e in events]
+        events = [dict(e) for e in scene["events"] if e["step"] < last and e.get("controller", indices[0]) in indices]
+        for event in events:
+            if "controller" in event:
+                event["controller"] = indices.index(event["controller"])
+        scene["events"] = events
     near = stable_recordings.limit_of(scene["name"])
     trajectories = []
     for k, index in enumerate(tracks):

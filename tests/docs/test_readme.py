@@ -61,7 +61,7 @@ def test_the_table_of_stable_moves_names_every_recording_and_its_totals():
     moves, stable = (f"{sum(int(row[column]) for row in rows):,}" for column in (2, 4))
     good = sum(float(row[5].strip(" %")) >= 99.5 for row in rows)
     text, readme = (" ".join(t.split()) for t in (text, README.read_text()))
-    assert f"{len(rows)} recordings contain {moves} moves, of which {stable} are stable. {good} recordings" in text
+    assert f"{len(rows)} recordings contain {moves} moves, and {stable} moves are stable. {good} recordings" in text
     assert f"{len(rows)} more recordings contain {moves} moves; {good} of them agree" in readme
 
 
