@@ -25,6 +25,7 @@ Plain Python twin
     `pycct.reference`.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pycct._pure import PURE
@@ -33,18 +34,20 @@ from pycct.crowd.records import GroundArrays
 from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct.runtime.version import RESULTS_VERSION, __version__
 
-if TYPE_CHECKING or not PURE:
+if TYPE_CHECKING:
     from pycct import kernels as kernels
     from pycct import toolbox as toolbox
+    from pycct.cube_world.controller import SweepSlideController, step_many
+    from pycct.cube_world.cubes import CubeWorld
+    from pycct.levels import LevelReport, load_heightfield, load_level, load_scene
+
+if TYPE_CHECKING or not PURE:
     from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement, separate
     from pycct.character.parameters import Contacts
     from pycct.convex.hull import HullTables
     from pycct.convex.outline import expanding_polygon
     from pycct.crowd.crowd import Crowd, CrowdMember
     from pycct.crowd.move_many import move_many, restore_many, save_many
-    from pycct.cube_world.controller import SweepSlideController, step_many
-    from pycct.cube_world.cubes import CubeWorld
-    from pycct.levels import LevelReport, load_heightfield, load_level, load_scene
     from pycct.queries.scene_queries import ClosestArrays, ClosestPoints, HitArrays, Penetration, SceneHit, TouchArrays
     from pycct.queries.shape_pairs import (
         Contact,
@@ -190,6 +193,18 @@ _COMPILED = {
     "load_scene",
     "step_many",
 }
+# A third of the time of an import, for names that most programs do not use: loaded on first use.
+_LAZY = {
+    "CubeWorld": "pycct.cube_world.cubes",
+    "LevelReport": "pycct.levels",
+    "SweepSlideController": "pycct.cube_world.controller",
+    "kernels": "pycct.kernels",
+    "load_heightfield": "pycct.levels",
+    "load_level": "pycct.levels",
+    "load_scene": "pycct.levels",
+    "step_many": "pycct.cube_world.controller",
+    "toolbox": "pycct.toolbox",
+}
 if PURE:
     __all__[:] = [name for name in __all__ if name not in _COMPILED]
 
@@ -198,6 +213,14 @@ if PURE:
 if not TYPE_CHECKING:
 
     def __getattr__(name):
+        if name in _LAZY and not PURE:
+            module = import_module(_LAZY[name])
+            value = module if _LAZY[name] == f"pycct.{name}" else getattr(module, name)
+            globals()[name] = value
+            return value
         if name in _COMPILED:
             raise AttributeError(f"pycct.{name} needs the compiled modules; this is the plain Python reference")
         raise AttributeError(f"module 'pycct' has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

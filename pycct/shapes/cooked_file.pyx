@@ -12,7 +12,6 @@ import errno
 import json
 import mmap
 import os
-import secrets
 import stat
 import struct
 import zlib
@@ -96,7 +95,7 @@ cdef int write_cooked(object path, list records, int64_t next_id, dict user_data
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if os.path.exists(target) and not os.path.isfile(target):
         raise ValueError(f"path must name a regular file: {path}")
-    temporary = os.path.join(os.path.dirname(target), f".pycct-{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(os.path.dirname(target), f".pycct-{os.urandom(8).hex()}.tmp")
     try:
         file = open(temporary, "xb")
     except OSError as error:
