@@ -20,6 +20,7 @@ COMMANDS = {
     "walk": ("pycct.cli.walk", "walk a character over a level file; print why it stopped"),
     "replay": ("pycct.cli.replay", "replay, verify, explain and shrink a recording"),
     "view": ("pycct.cli.view", "show a recording or a level in the browser"),
+    "play": ("pycct.cli.play", "walk through a level in the browser, and try parameters"),
     "raycast": ("pycct.cli.raycast", "cast a ray into a level file"),
     "net": ("pycct.cli.net", "simulate a server, its players and the network"),
     "shards": ("pycct.cli.shards", "run one world in several processes and compare the hashes"),

@@ -37,11 +37,13 @@ def positive(text: str) -> float:
     return value
 
 
-def add_level(parser: argparse.ArgumentParser, several: bool = False) -> None:
-    """Add the options for reading one or several levels."""
+def add_level(parser: argparse.ArgumentParser, several: bool = False, optional: str | None = None) -> None:
+    """Add the options for reading one or several levels; ``optional`` names the default."""
     kinds = "an .obj, .ply, .stl, .gltf or .glb file"
     if several:
         parser.add_argument("levels", type=Path, metavar="LEVEL", nargs="+", help=f"{kinds}, or a cooked scene")
+    elif optional is not None:
+        parser.add_argument("level", type=Path, metavar="LEVEL", nargs="?", help=f"{kinds}; default: {optional}")
     else:
         parser.add_argument("level", type=Path, metavar="LEVEL", help=kinds)
     parser.add_argument("--up", choices=list(AXES), help="the file's axis that points up; default: y for glTF, else z")
@@ -59,3 +61,12 @@ def read_level(args: argparse.Namespace, path: Path | None = None) -> tuple[Mesh
     except (OSError, ValueError, ImportError) as e:
         print(f"pycct: {e}", file=sys.stderr)
         return None
+
+
+def add_server(parser: argparse.ArgumentParser) -> None:
+    """Add the options for serving a page."""
+    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS",
+                        help="address to listen on; default: %(default)s, for browsers of this machine only")
+    parser.add_argument("--port", type=int, default=8080, metavar="N",
+                        help="first port to try; default: %(default)s")
+    parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")

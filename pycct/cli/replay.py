@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pycct.record import replay, shrink
+from pycct.record import Recording, replay, shrink
 
 __all__ = ["add_parser", "run"]
 
@@ -31,7 +31,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
                         help="test that --shrink writes; default: %(default)s")
     parser.add_argument("--glb", type=Path, metavar="OUT", help="write an animated glTF")
     parser.add_argument("--html", type=Path, metavar="OUT", help="write a page for the browser")
-    parser.add_argument("--view", action="store_true", help="open that page")
+    parser.add_argument("--view", action="store_true", help="show it in the browser, with a timeline")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="default: %(default)s")
 
 
@@ -72,22 +72,30 @@ def run(args: argparse.Namespace) -> int:
                 print(recording.explain(tick, id))
             except KeyError as problem:
                 raise ValueError(problem.args[0]) from None
-        if args.glb is not None or args.html is not None or args.view:
-            from pycct.view import sample, to_glb, to_html, view
+        _write(args, recording)
+        if args.view:
+            from pycct.view import view
 
-            tracks = sample(recording)
-            if args.glb is not None:
-                to_glb(tracks, args.glb)
-                print(f"written: {args.glb}")
-            if args.html is not None:
-                to_html(tracks, args.html, title=args.file.name)
-                print(f"written: {args.html}")
-            if args.view:
-                print(f"written: {view(tracks)}")
+            view(recording).wait()
     if args.shrink is not None:
         case = shrink(args.file, _function(args.shrink), args.out)
         print(f"{args.out}: {len(case.ticks)} ticks, {len(case.members)} characters, {len(case.actors)} actors")
     return code
+
+
+def _write(args: argparse.Namespace, recording: Recording) -> None:
+    """Write pictures."""
+    if args.glb is None and args.html is None:
+        return
+    from pycct.view import sample, to_glb, to_html
+
+    tracks = sample(recording)
+    if args.glb is not None:
+        to_glb(tracks, args.glb)
+        print(f"written: {args.glb}")
+    if args.html is not None:
+        to_html(tracks, args.html, title=args.file.name)
+        print(f"written: {args.html}")
 
 
 def _function(name: str) -> Any:

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 from pycct import Scene
-from pycct.cli.options import add_level, read_level
+from pycct.cli.options import add_level, add_server, read_level
 from pycct.levels import FORMATS
-from pycct.record import replay
-from pycct.view import view
+from pycct.record import Recording, replay
+from pycct.view import to_html, view
 
 __all__ = ["add_parser", "run"]
 
@@ -20,50 +20,54 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "view",
         help="show a recording or a level in the browser",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Writes a page with everything in it and opens it. Nothing listens on the network.",
+        description="Serves a page (needs viser: pip install 'pycct[view]') until it is interrupted.\n"
+        "With --out, writes a page with everything in it instead, which needs no server.",
         epilog="examples:\n  python -m pycct view walk.pycctrec\n  python -m pycct view town.glb --up y\n"
         "  python -m pycct view walk.pycctrec --out walk.html",
     )
     add_level(parser)
-    parser.add_argument("--out", type=Path, metavar="FILE", help="page to write instead of opening one")
+    add_server(parser)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="page to write instead")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the page, and open it.
+    """Serve or write the page.
 
     Parameters
     ----------
     args : argparse.Namespace
-        ``level``, ``up``, ``scale``, ``two_sided``, ``nodes``, ``out``.
+        ``level``, ``up``, ``scale``, ``two_sided``, ``nodes``, ``host``, ``port``, ``no_browser``, ``out``.
 
     Returns
     -------
     int
-        0, or 1 when the file cannot be read.
+        0, or 1 when the file cannot be read or the page cannot be served.
     """
-    path = args.level
     try:
-        if path.suffix.lower().lstrip(".") in FORMATS or path.is_dir():
-            level = read_level(args, path)
-            if level is None:
-                return 1
-            what = Scene()
-            what.add(level[0])
-            page = view(what, open_browser=args.out is None)
+        what = _read(args)
+        if what is None:
+            return 1
+        if args.out is not None:
+            to_html(what, args.out, title=args.level.name)
+            print(f"written: {args.out}")
         else:
-            with path.open("rb") as file:
-                recorded = file.read(8) == b"pycctrec"
-            if recorded:
-                with replay(path) as recording:
-                    page = view(recording, open_browser=args.out is None)
-            else:
-                page = view(Scene.load(path), open_browser=args.out is None)
-    except OSError as problem:
+            view(what, host=args.host, port=args.port, open_browser=not args.no_browser).wait()
+    except (OSError, ImportError) as problem:
         print(f"pycct: {problem}", file=sys.stderr)
         return 1
-    if args.out is not None:
-        args.out.write_bytes(page.read_bytes())
-        page.unlink()
-        page = args.out
-    print(f"written: {page}")
     return 0
+
+
+def _read(args: argparse.Namespace) -> Recording | Scene | None:
+    """Return what the file contains; None after an error on stderr."""
+    path = args.level
+    if path.suffix.lower().lstrip(".") in FORMATS or path.is_dir():
+        level = read_level(args, path)
+        if level is None:
+            return None
+        scene = Scene()
+        scene.add(level[0])
+        return scene
+    with path.open("rb") as file:
+        recorded = file.read(8) == b"pycctrec"
+    return replay(path) if recorded else Scene.load(path)

@@ -17,7 +17,7 @@ from pycct.record.checks import FIELDS, Check, check_of, read_check, state_of
 from pycct.record.recorder import STRUCTURE
 from pycct.record.values import DAMAGED, Reader, Reference, load_cooked
 
-__all__ = ["CROWD_SETTINGS", "Call", "Difference", "Recording", "replay"]
+__all__ = ["CROWD_SETTINGS", "Call", "Difference", "Recording", "as_controller", "replay"]
 
 _SCENE_CALLS = {"add", "add_obstacle", "remove", "move_actors", "shift_origin"}
 _ACTOR_CALLS = {"move_to"}
@@ -112,6 +112,7 @@ class Recording:
             if [b.kind for b in self.index[:2]] != [SCENE, KEYFRAME]:
                 raise ValueError("the recording is damaged: it does not begin with a scene and a keyframe")
             self.threads = 1
+            self.record_hits = False
             self.scene = Scene()
             self.crowds: list[Crowd] = []
             self.heroes: dict[int, CharacterController] = {}
@@ -397,7 +398,7 @@ class Recording:
         answers = arguments.pop("answers", {})
         if isinstance(target, Crowd):
             if name == "move":
-                target.move(threads=self.threads, **arguments)
+                target.move(threads=self.threads, record_hits=self.record_hits, **arguments)
             elif name in _CROWD_CALLS:
                 getattr(target, name)(**arguments)
             else:
@@ -471,7 +472,8 @@ class Recording:
             active = arguments["active"]
             if active is not None and not active[row]:
                 return None
-            hero = self._as_controller(target, row)
+            hero = as_controller(target, row)
+            self.loaded = None
             found = hero.explain(arguments["displacements"][row], arguments["dt"],
                                  min_distance=arguments["min_distance"])
             found.notes.append("the member is explained as a new controller at its place")
@@ -489,14 +491,6 @@ class Recording:
                                         min_distance=arguments["min_distance"])
         return None
 
-    def _as_controller(self, crowd: Crowd, row: int) -> CharacterController:
-        """A controller in the place of a member, which leaves the crowd."""
-        settings = {name: crowd.get(name).tolist()[row] for name in CROWD_SETTINGS}
-        up, place = crowd.get("up")[row].tolist(), crowd.positions[row].tolist()
-        crowd.remove([row])
-        self.loaded = None
-        return CharacterController(self.scene, position=place, up=up, **settings)
-
     def _difference(self, check: Check) -> Difference | None:
         """Compare the state with what was recorded for it."""
         heroes = self.controllers
@@ -513,6 +507,14 @@ class Recording:
                 member = int(wrong.any(axis=0).argmax())
                 return Difference(tick, int(numbers[member]), FIELDS[int(wrong[:, member].argmax())])
         return Difference(tick, None, "state")
+
+
+def as_controller(crowd: Crowd, row: int) -> CharacterController:
+    """A new controller in the place of a member, which leaves the crowd."""
+    settings = {name: crowd.get(name).tolist()[row] for name in CROWD_SETTINGS}
+    up, place = crowd.get("up")[row].tolist(), crowd.positions[row].tolist()
+    crowd.remove([row])
+    return CharacterController(crowd.scene, position=place, up=up, **settings)
 
 
 def _calls(reader: Reader, last: dict[int, NDArray[np.float64]], strict: bool = True) -> Iterator[Call]:

@@ -1,8 +1,9 @@
 """Pictures of scenes and characters: animated glTF, and pages for the browser in one file.
 
-The modules of this folder import the public modules of pycct, `pycct.record` and NumPy only.
-`meshes` turns shapes into triangles, `tracks` samples a recording, `gltf` and `page` write files.
-Nothing here listens on a network: a page is one file that the browser opens.
+The modules of this folder import the public modules of pycct, `pycct.record` and NumPy; live views
+also viser. `meshes` turns shapes into triangles, `tracks` samples a recording, `gltf` and `page`
+write files. `stage` serves a page, `live` shows recordings and running programs on it, and `play`
+walks through a level. The server listens on the loopback interface unless told otherwise.
 
 Examples
 --------
@@ -16,7 +17,9 @@ Examples
 from __future__ import annotations
 
 from pycct.view.gltf import to_glb
-from pycct.view.page import to_html, view
+from pycct.view.live import Viewer, view
+from pycct.view.page import open_page, to_html
+from pycct.view.play import Game
 from pycct.view.tracks import Tracks, sample
 
-__all__ = ["Tracks", "sample", "to_glb", "to_html", "view"]
+__all__ = ["Game", "Tracks", "Viewer", "open_page", "sample", "to_glb", "to_html", "view"]

@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pycct import Crowd, Scene
+from pycct import Scene
 from pycct.record import Recording
 from pycct.view.gltf import COLOURS
 from pycct.view.meshes import capsule, triangles_of
-from pycct.view.tracks import Mover, Tracks, level_of, sample
+from pycct.view.tracks import Mover, Tracks, characters_of, level_of, moving_of, sample, slope_limit_of
 
-__all__ = ["to_html", "view"]
+__all__ = ["open_page", "still", "to_html"]
 
 _LEVEL, _STEEP, _MOVING = (0.80, 0.77, 0.70), (0.81, 0.56, 0.52), (0.55, 0.62, 0.72)
 
 
 def to_html(
-    recording: Recording | Tracks, path: str | os.PathLike[str], fps: float = 60.0, title: str = "pycct"
+    what: Recording | Tracks | Scene, path: str | os.PathLike[str], fps: float = 60.0, title: str = "pycct"
 ) -> None:
-    """Write a page that shows a recording, with play, pause, step, speed and a timeline.
+    """Write a page that shows a recording with a timeline, or a scene as it is now.
 
     The file contains everything it shows and loads nothing, so it opens from a disk and can be
     embedded. It needs a browser with WebGL 2. A click on a character shows its id, place and speed.
@@ -35,7 +35,7 @@ def to_html(
 
     Parameters
     ----------
-    recording : Recording or Tracks
+    what : Recording, Tracks or Scene
         What to show.
     path : str or path-like
         File to write.
@@ -44,57 +44,42 @@ def to_html(
     title : str
         Title of the page.
     """
-    tracks = recording if isinstance(recording, Tracks) else sample(recording, fps)
+    if isinstance(what, Scene):
+        what = still(what)
+    tracks = what if isinstance(what, Tracks) else sample(what, fps)
     data = json.dumps(_content(tracks, title), separators=(",", ":"))
     template = files("pycct.view").joinpath("page.html").read_text(encoding="utf-8")
     # A title cannot end the script it stands in.
     Path(path).write_text(template.replace("/*DATA*/null", data.replace("<", "\\u003c")), encoding="utf-8")
 
 
-def view(what: Recording | Tracks | Scene, crowd: Crowd | None = None, open_browser: bool = True) -> Path:
-    """Show a recording, or a scene with a crowd as they are now, in the browser.
+def open_page(what: Recording | Tracks | Scene) -> Path:
+    """Write a page to the folder for temporary files, and open it in the browser.
 
     Parameters
     ----------
     what : Recording, Tracks or Scene
-        What to show.
-    crowd : Crowd, optional
-        With a scene: its characters.
-    open_browser : bool
-        Whether to open the page. The page is a file; no server is started.
+        As of `to_html`.
 
     Returns
     -------
     pathlib.Path
-        The page, in the folder for temporary files.
+        The page.
     """
-    if isinstance(what, Scene):
-        what = _still(what, crowd)
-    elif crowd is not None:
-        raise TypeError("crowd is for a scene; a recording has its own")
     number, name = tempfile.mkstemp(prefix="pycct-", suffix=".html")
     os.close(number)
     to_html(what, name)
-    if open_browser:
-        webbrowser.open(Path(name).as_uri())
+    webbrowser.open(Path(name).as_uri())
     return Path(name)
 
 
-def _still(scene: Scene, crowd: Crowd | None) -> Tracks:
-    """A scene and its characters as they are."""
+def still(scene: Scene) -> Tracks:
+    """A scene and its characters as they are: tracks of one tick."""
     movers = [Mover(triangles_of(a.shape) * np.array(a.scale), np.array([a.position]), np.array([a.rotation]))
-              for a in scene.actors if a.body != "static"]
-    heroes = scene.characters
-    ids = [h.id for h in heroes]
-    places = [h.position for h in heroes]
-    radii, heights = [h.radius for h in heroes], [h.height for h in heroes]
-    if crowd is not None:
-        ids += crowd.ids.tolist()
-        places += [tuple(p) for p in crowd.positions.tolist()]
-        radii += crowd.get("radius").tolist()
-        heights += crowd.get("height").tolist()
-    return Tracks(np.zeros(1), level_of(scene), np.array(ids, np.int64), np.array(places, float).reshape(1, -1, 3),
-                  np.array(radii), np.array(heights), movers)
+              for a in moving_of(scene)]
+    now = characters_of(scene.crowds, scene.characters)
+    return Tracks(np.zeros(1), level_of(scene), now.ids, now.positions[None], now.radii, now.heights, movers,
+                  slope_limit_of(scene.crowds, scene.characters))
 
 
 def _packed(array: NDArray[Any]) -> str:

@@ -1,16 +1,18 @@
 """A recording as what a picture needs: the level, and where everything is at each tick."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pycct import Scene
+from pycct import Actor, CharacterController, Crowd, Scene
 from pycct.record import Recording
 from pycct.view.meshes import Triangles, placed, triangles_of
 
-__all__ = ["Mover", "Tracks", "sample"]
+__all__ = ["Mover", "Tracks", "characters_of", "level_of", "moving_of", "sample", "slope_limit_of"]
 
 SLOPE_LIMIT = 0.707
 
@@ -70,10 +72,38 @@ class Tracks:
         return np.abs(normals[:, 2]) < self.slope_limit * np.maximum(length, 1e-300)
 
 
+class Characters(NamedTuple):
+    """All characters at one time, crowds first: (n,), (n, 3), (n,) and (n,)."""
+
+    ids: NDArray[np.int64]
+    positions: NDArray[np.float64]
+    radii: NDArray[np.float64]
+    heights: NDArray[np.float64]
+
+
+def characters_of(crowds: Sequence[Crowd], heroes: Sequence[CharacterController]) -> Characters:
+    """Copy ids, places and sizes of characters."""
+    alone = (np.array([h.id for h in heroes], np.int64), np.array([h.position for h in heroes], float).reshape(-1, 3),
+             np.array([h.radius for h in heroes], float), np.array([h.height for h in heroes], float))
+    parts = [(c.ids, c.positions, c.get("radius"), c.get("height")) for c in crowds]
+    return Characters(*(np.concatenate(column) for column in zip(*parts, alone, strict=True)))
+
+
+def slope_limit_of(crowds: Sequence[Crowd], heroes: Sequence[CharacterController]) -> float:
+    """Slope limit of the first character."""
+    limits = [float(c.get("slope_limit")[0]) for c in crowds if len(c)] + [h.slope_limit for h in heroes]
+    return limits[0] if limits else SLOPE_LIMIT
+
+
 def level_of(scene: Scene) -> Triangles:
     """Triangles of all static actors."""
     parts = [placed(a) for a in scene.actors if a.body == "static"]
     return np.concatenate([np.zeros((0, 3, 3)), *parts])
+
+
+def moving_of(scene: Scene) -> list[Actor]:
+    """Kinematic and dynamic actors, and obstacles."""
+    return [*(a for a in scene.actors if a.body != "static"), *scene.obstacles]
 
 
 def sample(recording: Recording, fps: float = 60.0) -> Tracks:
@@ -104,20 +134,14 @@ def sample(recording: Recording, fps: float = 60.0) -> Tracks:
         ids, positions = recording.members()
         fresh = [id for id in ids.tolist() if id not in places]
         if fresh:
-            for crowd in recording.crowds:
-                radius, height = crowd.get("radius"), crowd.get("height")
-                limit = float(crowd.get("slope_limit")[0]) if len(crowd) else limit
-                sizes.update((int(i), (float(radius[k]), float(height[k]))) for k, i in enumerate(crowd.ids))
-            for hero in recording.controllers:
-                sizes[hero.id] = (hero.radius, hero.height)
-                limit = hero.slope_limit
+            now = characters_of(recording.crowds, recording.controllers)
+            limit = slope_limit_of(recording.crowds, recording.controllers)
+            sizes.update(zip(now.ids.tolist(), zip(now.radii.tolist(), now.heights.tolist(), strict=True), strict=True))
             for id in fresh:
                 places[id] = np.full((n_ticks, 3), np.nan)
         for id, place in zip(ids.tolist(), positions, strict=True):
             places[id][tick] = place
-        for actor in recording.scene.actors:
-            if actor.body == "static":
-                continue
+        for actor in moving_of(recording.scene):
             mover = moving.get(actor.id)
             if mover is None:
                 mover = moving[actor.id] = Mover(triangles_of(actor.shape) * np.array(actor.scale),

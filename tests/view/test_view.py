@@ -2,39 +2,23 @@
 
 import json
 import math
-import shutil
 import struct
 
 import numpy as np
 import pytest
 
-from pycct import Behavior, Box, Capsule, ConvexHull, Crowd, Heightfield, Mesh, Plane, Scene, Sphere, Triangle
+from pycct import Box, Capsule, CharacterController, ConvexHull, Crowd, Heightfield, Plane, Scene, Sphere, Triangle
 from pycct.cli.main import main
-from pycct.record import record, replay
-from pycct.view import sample, to_glb, to_html, view
+from pycct.record import replay
+from pycct.view import open_page, sample, to_glb, to_html
 from pycct.view.meshes import capsule, triangles_of
+from pycct.view.page import still
 
 DT = 1 / 60
 
 
 def volume(triangles):
     return float(np.einsum("ij,ij->i", triangles[:, 0], np.cross(triangles[:, 1], triangles[:, 2])).sum() / 6)
-
-
-@pytest.fixture
-def recorded(tmp_path):
-    scene = Scene()
-    scene.add(Mesh([(-9, -9, 0), (9, -9, 0), (9, 9, 0), (-9, 9, 0)], [(0, 1, 2), (0, 2, 3)]))
-    scene.add(Box((0.2, 5, 1)), (3, 0, 1))
-    lift = scene.add(Box((1, 1, 0.1)), (-3, 0, 0.1), body="kinematic", behavior=Behavior.CAN_RIDE)
-    crowd = Crowd(scene, [(0, 0, 0.91), (0, 3, 0.91), (-3, 0, 1.11)])
-    with record(tmp_path / "r", scene, crowd):
-        for tick in range(30):
-            lift.move_to((-3, 0, 0.1 + 0.02 * tick))
-            if tick == 10:
-                crowd.add([(5, 5, 0.91)], radius=0.2)
-            crowd.move(np.tile((0.05, 0.0, -0.01), (len(crowd), 1)), DT)
-    return tmp_path / "r"
 
 
 def test_shapes_become_closed_meshes_of_their_size():
@@ -94,27 +78,26 @@ def test_a_title_cannot_leave_the_script(recorded, tmp_path):
     assert (tmp_path / "a.html").read_text().count("</script>") == 1
 
 
-def test_a_scene_with_a_crowd_is_shown_as_it_is():
+def test_a_page_of_a_scene_shows_it_as_it_is(tmp_path):
     scene = Scene()
     scene.add(Plane((0, 0, 1)))
-    page = view(scene, Crowd(scene, [(0, 0, 0.91)]), open_browser=False)
-    assert '"ticks":1' in page.read_text()
+    scene.add_obstacle(Box((1, 1, 1)), (5, 5, 1))
+    characters = [CharacterController(scene, position=(3, 0, 0.91)), Crowd(scene, [(0, 0, 0.91)])]
+    to_html(scene, tmp_path / "a.html")
+    text = (tmp_path / "a.html").read_text()
+    assert '"ticks":1' in text
+    tracks = still(scene)
+    assert tracks.ids.tolist() == [characters[1].ids[0], characters[0].id]
+    assert tracks.positions.tolist() == [[[0, 0, 0.91], [3, 0, 0.91]]]
+    assert [m.positions.tolist() for m in tracks.movers] == [[[5, 5, 1]]]
+
+
+def test_open_page_opens_a_file(recorded, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    page = open_page(replay(recorded))
+    assert opened == [page.as_uri()]
     page.unlink()
-    with pytest.raises(TypeError, match="crowd is for a scene"):
-        view(object(), Crowd(scene, [(0, 0, 5)]), open_browser=False)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    path = shutil.which("chromium")
-    if path is None:
-        pytest.skip("chromium is not installed")
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=path, args=[
-            "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"])
-        yield found
-        found.close()
 
 
 def test_a_page_works_in_a_browser(recorded, tmp_path, browser):

@@ -12,7 +12,7 @@ import numpy as np
 
 from pycct.cli.demo.level import build_level
 from pycct.cli.progress import Progress
-from pycct.view import Tracks, to_glb, view
+from pycct.view import Tracks, open_page, to_glb
 
 if TYPE_CHECKING:
     from pycct.cli.demo.walkers import TourSummary
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
             written.insert(0, args.out / "paths.png")
             draw(level, walked, written[0])
     if args.view:
-        written.append(view(tracks))
+        written.append(open_page(tracks))
     print("written: " + ", ".join(str(path) for path in written))
     return 0
 
