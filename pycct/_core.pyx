@@ -1889,7 +1889,7 @@ def separate(controllers, dt):
         Characters to separate. Only pairs that collide (``collide``, layers and masks) count, and
         the other one of a pair need not be among them. Call the function after all have moved.
     dt : float
-        Duration of a step, seconds, >= 0; no share of a push is faster than 4 m/s.
+        Duration of a step, seconds, >= 0; each of two parts by at most 2 m/s.
 
     Notes
     -----

@@ -20,6 +20,7 @@ from pycct.geometry.aabb4 cimport aabb4_slack
 from pycct.geometry.types cimport STATUS_OK
 from pycct.geometry.vec cimport aabb, v3, v3_dot, v3_max_abs, v3_scale, vec3
 from pycct.world.candidates cimport (
+    GROUP_PLANE,
     candidate_group,
     candidates,
     collider,
@@ -105,6 +106,6 @@ cdef inline void set_ground(ground_contact* ground, const candidates* c, const w
     ground.triangle = c.source[hit.base.tri] if hit.base.tri >= 0 else -1
     ground.data = 0
     ground.has_data = triangle_data(item, ground.triangle, &ground.data)
-    ground.has_face = hit.base.tri >= 0
+    ground.has_face = hit.base.tri >= 0 or g.kind == GROUP_PLANE
     ground.face_normal = face
     ground.distance = hit.base.distance

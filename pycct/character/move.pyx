@@ -94,7 +94,7 @@ from pycct.geometry.sweep cimport (
     capsule_cast_set,
     capsule_triangle_time,
 )
-from pycct.geometry.tolerances cimport ALMOST_ZERO, COORDINATE_ROUNDING, MOTION_SHARE
+from pycct.geometry.tolerances cimport ALMOST_ZERO, COORDINATE_ROUNDING, MOTION_SHARE, is_below_limit
 from pycct.geometry.types cimport (
     BODY_DYNAMIC,
     BODY_STATIC,
@@ -133,6 +133,7 @@ from pycct.geometry.vec cimport (
 )
 from pycct.world.candidates cimport (
     ASK_BEHAVIOR,
+    GROUP_PLANE,
     OWNER_ACTOR,
     OWNER_OBSTACLE,
     book_answer,
@@ -183,6 +184,9 @@ cdef double STRAIGHT2 = 1.0 - 2e-8
 cdef double KNOWN2 = 1e-10
 # A contact normal that rises more than this turns a motion upwards.
 cdef double ALMOST_LEVEL = 1e-9
+# Top of a plane, metres: higher than any step. A finite number, because states are saved (RULES_2
+# 1).
+cdef double ENDLESS = 1e100
 # Number of parts of the step offset in FIX_LOWER_STEP.
 cdef int STEP_PARTS = 8
 # Largest number of cached triangles and shapes of a short move.
@@ -238,7 +242,7 @@ cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side, bi
 cdef inline bint _too_steep(const controller_params* p, vec3 normal) noexcept nogil:
     """A normal that faces down is not too steep (RULES 6, 9 row 4)."""
     cdef double c = v3_dot(normal, p.up)
-    return c < p.slope_limit and (c >= 0.0 or p.rules & RULE_STEEP_FACING_DOWN)
+    return is_below_limit(c, p.slope_limit) and (c >= 0.0 or p.rules & RULE_STEEP_FACING_DOWN)
 
 
 cdef bint _steep_aside(move_job* m) noexcept nogil:
@@ -248,7 +252,7 @@ cdef bint _steep_aside(move_job* m) noexcept nogil:
             return True
         if v3_dot(m.s.side_normal, m.p.up) < 0.0 and has_fix(m, FIX_OVERHANGS):
             return True
-    if m.moving_aside and v3_dot(m.aside_normal, m.p.up) < m.p.slope_limit:
+    if m.moving_aside and is_below_limit(v3_dot(m.aside_normal, m.p.up), m.p.slope_limit):
         return has_fix(m, FIX_MOVING_SLOPES)
     return False
 
@@ -274,7 +278,7 @@ cdef void _count_steep_climb(move_job* m, double gained, bint jumps) noexcept no
     """FIX_STEEP_CLIMB: the climb of the last moves without walkable ground."""
     cdef controller_state* s = m.s
     cdef double c = v3_dot(s.ground.face_normal, m.p.up)
-    if jumps or (s.ground.touching and not (s.ground.has_face and 0.0 <= c < m.p.slope_limit)):
+    if jumps or (s.ground.touching and not (s.ground.has_face and c >= 0.0 and is_below_limit(c, m.p.slope_limit))):
         s.marks &= ~<uint32_t>CLIMBS_STEEP
         s.steep_climb = 0.0
     elif s.ground.touching or s.marks & CLIMBS_STEEP:
@@ -580,6 +584,17 @@ cdef inline void _stand_on(move_job* m, const world_hit* hit, const candidate_gr
             m.moving_below = True
             m.below_normal = face
             m.below_max = f_max(v3_dot(t.a, up), f_max(v3_dot(t.b, up), v3_dot(t.c, up)))
+        elif g.kind == GROUP_PLANE:
+            # RULES_2 1: a plane is one face without an end.
+            if g.body == BODY_STATIC:
+                s.marks |= VALIDATE_TRIANGLE_DOWN
+                s.down_normal = face
+                s.touched_min = -ENDLESS
+                s.touched_max = ENDLESS
+            else:
+                m.moving_below = True
+                m.below_normal = face
+                m.below_max = ENDLESS
     elif g.owner == OWNER_OBSTACLE:
         s.marks |= TOUCH_OBSTACLE
         s.touched_obstacle = g.id
@@ -603,7 +618,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     cdef candidates* near = &m.cache.near
     cdef vec3 position = s.position, target, way, normal, p0, p1
     cdef double length, asked
-    cdef bint moved = False, upright, sliding, struck
+    cdef bint moved = False, upright, sliding, struck, faced
     cdef bint on_steep = False, was_on_steep    # a too steep triangle deflected this motion
     cdef int passed
     cdef capsule_cast cast
@@ -695,17 +710,18 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             sliding = (behavior & CAN_SLIDE) != 0
             _stand_on(m, &hit, g, item, t, face)
         elif sweep_pass == PASS_SIDE or sweep_pass == PASS_SENSOR:
-            if g.owner == OWNER_ACTOR and g.body == BODY_STATIC and t != NULL:
+            faced = t != NULL or g.kind == GROUP_PLANE
+            if g.owner == OWNER_ACTOR and g.body == BODY_STATIC and faced:
                 s.marks |= VALIDATE_TRIANGLE_SIDE
                 s.side_normal = face
                 if m.p.prevent_vertical_sliding and v3_dot(face, m.p.up) < 0.0:
                     upright = True
-            elif g.owner == OWNER_ACTOR and t != NULL:
+            elif g.owner == OWNER_ACTOR and faced:
                 m.moving_aside = True
                 m.aside_normal = face
             if sweep_pass == PASS_SIDE:
                 h = v3_dot(face, m.p.up)
-                on_steep = t != NULL and g.owner == OWNER_ACTOR and h < m.p.slope_limit
+                on_steep = faced and g.owner == OWNER_ACTOR and is_below_limit(h, m.p.slope_limit)
                 if m.p.rules & FIX_LOWER_STEP and m.lifted > 0.0 and not m.lintel:
                     m.lintel = _is_lintel(m, &cast, &hit)
         if not m.world.silent or m.world.trace != NULL:

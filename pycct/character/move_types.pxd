@@ -115,7 +115,7 @@ cdef struct ground_contact:
     int32_t triangle            # in the order of the user's triangles, -1: none
     bint has_data
     int64_t data
-    bint has_face               # a triangle's normal decides whether it is walkable
+    bint has_face               # a face's normal decides whether it is walkable
     vec3 face_normal
     double distance             # gap between the capsule and it, m
 

@@ -17,7 +17,7 @@ from pycct.geometry.vec cimport vec3
 
 # A shorter dt would make the velocity overflow, seconds.
 cdef double SHORTEST
-# Largest speed of a separation, m/s (RULES 8).
+# Largest speed of two characters that are separated, m/s (RULES 8, RULES_2 2).
 cdef double SEPARATION_SPEED
 # A smaller gap to the ground is rounding, metres.
 cdef double SMALLEST_GAP

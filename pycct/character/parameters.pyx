@@ -24,6 +24,7 @@ from pycct.character.move_types cimport (
     NON_WALKABLE_PREVENT_CLIMBING,
 )
 from pycct.shapes.primitives cimport Box, Capsule, Shape, Sphere, Triangle
+from pycct.geometry.tolerances cimport is_below_limit
 from pycct.geometry.types cimport SHAPE_BOX, SHAPE_CAPSULE, SHAPE_SPHERE, triangle
 from pycct.geometry.vec cimport f_max, v3_add, v3_dot, v3_finite, v3_len, v3_madd, v3_max_abs, v3_scale, v3_sub
 from pycct.world.candidates cimport (
@@ -372,7 +373,7 @@ cdef character character_of(const controller_params* p, vec3 position, int64_t i
 
 
 cdef bint is_walkable(const controller_params* p, const ground_contact* g) noexcept nogil:
-    return v3_dot(g.face_normal, p.up) >= p.slope_limit
+    return not is_below_limit(v3_dot(g.face_normal, p.up), p.slope_limit)
 
 
 cdef double gap_to_close(const controller_params* p, const ground_contact* found) noexcept nogil:

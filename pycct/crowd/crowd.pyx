@@ -1521,7 +1521,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         Parameters
         ----------
         dt : float
-            Duration of a step, seconds, >= 0; no share of a push is faster than 4 m/s.
+            Duration of a step, seconds, >= 0; each of two parts by at most 2 m/s.
         """
         cdef crowd_step s
         cdef double time = as_not_negative(dt, "dt")

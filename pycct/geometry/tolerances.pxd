@@ -17,6 +17,7 @@ cdef extern from * nogil:
     #define PYCCT_EPSILON_DISTANCE 1e-6
     #define PYCCT_ALMOST_ZERO 1e-6
     #define PYCCT_MOTION_SHARE 1e-6
+    #define PYCCT_SLOPE_ROUNDING 1e-6
     #endif
     """
     # Depths of overlaps that differ by no more are equal, metres; a geometric key decides (RULES
@@ -35,3 +36,10 @@ cdef extern from * nogil:
     const double ALMOST_ZERO "PYCCT_ALMOST_ZERO"
     # A gain or loss of motion below this share of the displacement is rounding.
     const double MOTION_SHARE "PYCCT_MOTION_SHARE"
+    # A cosine below the slope limit by no more is at the limit, which is walkable (RULES_2 8).
+    const double SLOPE_ROUNDING "PYCCT_SLOPE_ROUNDING"
+
+
+cdef inline bint is_below_limit(double c, double slope_limit) noexcept nogil:
+    """Whether the cosine of a slope is below the slope limit (RULES_2 8)."""
+    return c < slope_limit - SLOPE_ROUNDING

@@ -59,8 +59,15 @@ from pycct.reference.vec import (
 SURFACES = (Mesh, Heightfield)
 # Depths this close count as equal (RULES 7.5).
 TIE = 1e-9
+# A cosine below the slope limit by no more is at the limit, which is walkable (RULES_2 8).
+SLOPE_ROUNDING = 1e-6
 # Corners of a box's faces, counter-clockwise from outside; bit 0 is +x, bit 1 +y, bit 2 +z.
 BOX_FACES = ((0, 4, 6, 2), (1, 3, 7, 5), (0, 1, 5, 4), (2, 6, 7, 3), (0, 2, 3, 1), (4, 5, 7, 6))
+
+
+def below_limit(c, slope_limit):
+    """Whether the cosine of a slope is below the slope limit (RULES_2 8)."""
+    return c < slope_limit - SLOPE_ROUNDING
 
 
 def capsule_bounds(p0, p1, radius):
@@ -302,7 +309,7 @@ def _near_faces(item, box, mask, walls):
             rise = -rise
             n = scale(t.n, -1.0)
             t = Face(t.a, t.c, t.b, n, dot(n, t.a), t.source)
-        if 0.0 <= rise < walls.slope_limit:
+        if rise >= 0.0 and below_limit(rise, walls.slope_limit):
             near += _walls_of(t.a, t.b, t.c, box, walls)
         elif box_overlap(bounds, box):
             near.append(t)

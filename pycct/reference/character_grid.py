@@ -56,5 +56,5 @@ def separation(this, others, up, limit):
             away = across(up)
             if this.id > c.id:
                 away = neg(away)
-        total = madd(total, away, f_min(0.5 * overlap, limit))
+        total = madd(total, away, 0.5 * f_min(overlap, limit))
     return total

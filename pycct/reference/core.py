@@ -8,6 +8,7 @@ from math import sqrt
 
 from pycct.args import save_format as saves
 from pycct.character.explanation import Event, Explanation
+from pycct.reference.candidates import below_limit
 from pycct.reference.character_grid import Character, separation
 from pycct.reference.move import EPSILON_DISTANCE, GroundContact, Memory, Move, MoveStats, Params, decompose
 from pycct.reference.scene import Scene
@@ -48,7 +49,7 @@ logger.addHandler(logging.NullHandler())
 # Shares of the axis for the bottom and the top of the capsule (SWEEP 6.3).
 BOTTOM_REGION = 0.1
 TOP_REGION = 0.9
-# Largest speed of a separation, m/s (RULES 8).
+# Largest speed of two characters that are separated, m/s (RULES 8, RULES_2 2).
 SEPARATION_SPEED = 4.0
 # Consecutive moves without the desired side motion after which a character is stuck (MOVE 14.7).
 STUCK_MOVES = 10
@@ -146,7 +147,7 @@ class Ground(_Met):
         self.face_normal = contact.face_normal
         self.point = contact.point
         self.distance = contact.distance
-        self.walkable = dot(contact.face_normal, params.up) >= params.slope_limit
+        self.walkable = not below_limit(dot(contact.face_normal, params.up), params.slope_limit)
 
     def __repr__(self):
         return f"<Ground: {self.other!r}, triangle {self.triangle}, normal {self.normal}, walkable {self.walkable}>"
@@ -427,7 +428,7 @@ def separate(controllers, dt):
         Characters to separate. Only pairs that collide (``collide``, layers and masks) count, and
         the other one of a pair need not be among them. Call the function after all have moved.
     dt : float
-        Duration of a step, seconds, >= 0; no share of a push is faster than 4 m/s.
+        Duration of a step, seconds, >= 0; each of two parts by at most 2 m/s.
 
     Notes
     -----

@@ -10,6 +10,7 @@ import numpy as np
 
 from pycct.args import save_format as saves
 from pycct.crowd.records import GROUND, HITS, STATS, ground_arrays
+from pycct.reference.candidates import below_limit
 from pycct.reference.core import (
     CONVERT,
     SEPARATION_SPEED,
@@ -533,7 +534,7 @@ class Crowd:
             row["distance"] = c.distance
             up = hero._params.up
             n = c.face_normal
-            row["walkable"] = n[0] * up[0] + n[1] * up[1] + n[2] * up[2] >= hero.slope_limit
+            row["walkable"] = not below_limit(n[0] * up[0] + n[1] * up[1] + n[2] * up[2], hero.slope_limit)
         return ground_arrays(rows)
 
     def _below(self, reach):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pycct.reference.candidates import (
     Group,
     WallRule,
+    below_limit,
     capsule_bounds,
     cast,
     deepest,
@@ -22,7 +23,7 @@ from pycct.reference.candidates import (
 from pycct.reference.closest import point_segment_parameter
 from pycct.reference.response import collision_response
 from pycct.reference.sweep import capsule_cast, capsule_triangle_time
-from pycct.reference.types import ACTOR, OBSTACLE, USER_GEOMETRY
+from pycct.reference.types import ACTOR, OBSTACLE, PLANE, USER_GEOMETRY
 from pycct.reference.vec import (
     ZERO,
     add,
@@ -70,6 +71,9 @@ EPSILON_DISTANCE = 1e-6
 SHARE = 1e-6
 # Rounding of a component, as a share of a vector's length.
 ROUNDING = 1e-15
+# Top of a plane, metres: higher than any step. A finite number, because states are saved (RULES_2
+# 1).
+ENDLESS = 1e100
 # Number of parts of the step offset in FIX_LOWER_STEP.
 STEP_PARTS = 8
 # Largest gap that FIX_KEEP_RIDE counts as standing: this many contact offsets, but at least this
@@ -118,7 +122,7 @@ class GroundContact:
     triangle: int | None  # in the order of the user's triangles
     data: int | None  # the user's data of that triangle
     has_face: bool
-    face_normal: tuple  # a triangle's normal decides whether it is walkable
+    face_normal: tuple  # a face's normal decides whether it is walkable
     distance: float  # gap between the capsule and it
 
 
@@ -209,7 +213,7 @@ def cached_volume(temporal, side, up):
 def too_steep(p, normal):
     """A normal that faces down is not too steep (RULES 6); by MOVE 10.1 it is (RULES 9 row 4)."""
     c = dot(normal, p.up)
-    return c < p.slope_limit and (c >= 0.0 or Rules.STEEP_FACING_DOWN in p.rules)
+    return below_limit(c, p.slope_limit) and (c >= 0.0 or Rules.STEEP_FACING_DOWN in p.rules)
 
 
 def facing(hit, way):
@@ -220,11 +224,27 @@ def facing(hit, way):
     return scale(face.n, -1.0) if hit.group.item.two_sided and dot(face.n, way) > 0.0 else face.n
 
 
+def has_face(hit):
+    """Whether a face was hit: a triangle, or a plane (RULES_2 1)."""
+    return hit.base.face is not None or hit.group.item.kind == PLANE
+
+
+def face_heights(hit, up):
+    """Lowest and highest point of the face that was hit, along up."""
+    face = hit.base.face
+    if face is None:
+        # RULES_2 1: a plane is one face without an end.
+        return -ENDLESS, ENDLESS
+    heights = [dot(v, up) for v in (face.a, face.b, face.c)]
+    return min(heights), max(heights)
+
+
 def ground_contact(item, point, normal, face, face_normal, distance):
     """Return the ground."""
     triangle = face.source if face is not None and face.source >= 0 else None
     data = item.data_of(triangle)
-    return GroundContact(normal, point, item.owner, item.id, triangle, data, face is not None, face_normal, distance)
+    faced = face is not None or item.kind == PLANE
+    return GroundContact(normal, point, item.owner, item.id, triangle, data, faced, face_normal, distance)
 
 
 class HitRecord(NamedTuple):
@@ -514,28 +534,25 @@ class Move:
         base, item, face = hit.base, hit.group.item, hit.base.face
         triangle = face.source if face is not None and face.source >= 0 else None
         face_normal = facing(hit, way)
-        static_face = item.owner == ACTOR and item.body == "static" and face is not None
+        static_face = item.owner == ACTOR and item.body == "static" and has_face(hit)
         upright = sliding = False
         if sweep_pass is Pass.DOWN:
             sliding = self.behavior_of(item) & Behavior.CAN_SLIDE != 0
             self.note_below(item, base.point)
             if static_face:
-                heights = [dot(v, p.up) for v in (face.a, face.b, face.c)]
+                low, high = face_heights(hit, p.up)
                 self.set(
-                    validate_triangle_down=True,
-                    down_normal=face_normal,
-                    touched_min=min(heights),
-                    touched_max=max(heights),
+                    validate_triangle_down=True, down_normal=face_normal, touched_min=low, touched_max=high
                 )
-            elif item.owner == ACTOR and face is not None:
-                self.moving_below = (face_normal, max(dot(v, p.up) for v in (face.a, face.b, face.c)))
+            elif item.owner == ACTOR and has_face(hit):
+                self.moving_below = (face_normal, face_heights(hit, p.up)[1])
             gap = f_min(base.distance, p.contact_offset)
             self.set(ground=ground_contact(item, base.point, base.normal, face, face_normal, gap))
         elif sweep_pass is Pass.SIDE or sweep_pass is Pass.SENSOR:
             if static_face:
                 self.set(validate_triangle_side=True, side_normal=face_normal)
                 upright = p.prevent_vertical_sliding and dot(face_normal, p.up) < 0.0
-            elif item.owner == ACTOR and face is not None:
+            elif item.owner == ACTOR and has_face(hit):
                 self.moving_aside = face_normal
         axis = madd(position, way, base.distance)
         record = HitRecord(
@@ -573,9 +590,9 @@ class Move:
     # --- fixes: what they look at ---------------------------------------------
 
     def is_steep_hit(self, hit, way):
-        """Whether the hit triangle of an actor is too steep to walk on, on any body."""
+        """Whether the hit face of an actor is too steep to walk on, on any body."""
         rise = dot(facing(hit, way), self.p.up)
-        return hit.base.face is not None and hit.group.item.owner == ACTOR and rise < self.p.slope_limit
+        return has_face(hit) and hit.group.item.owner == ACTOR and below_limit(rise, self.p.slope_limit)
 
     def is_lintel(self, q, hit):
         """Whether a capsule without the lift of the UP pass would miss the hit of the SIDE pass."""
@@ -597,7 +614,7 @@ class Move:
                 return True
             if dot(self.s.side_normal, p.up) < 0.0 and self.fix(Rules.FIX_OVERHANGS):
                 return True
-        if self.moving_aside is not None and dot(self.moving_aside, p.up) < p.slope_limit:
+        if self.moving_aside is not None and below_limit(dot(self.moving_aside, p.up), p.slope_limit):
             return self.fix(Rules.FIX_MOVING_SLOPES)
         return False
 
@@ -628,7 +645,8 @@ class Move:
         ground = self.s.ground
         steep = False
         if ground is not None:
-            steep = ground.has_face and 0.0 <= dot(ground.face_normal, self.p.up) < self.p.slope_limit
+            c = dot(ground.face_normal, self.p.up)
+            steep = ground.has_face and c >= 0.0 and below_limit(c, self.p.slope_limit)
         if jumps or (ground is not None and not steep):
             self.set(climbs_steep=False, steep_climb=0.0)
         elif ground is not None or self.s.climbs_steep:

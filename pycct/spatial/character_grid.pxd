@@ -57,8 +57,8 @@ cdef int grid_copy(neighbour_grid* to, const neighbour_grid* g) noexcept nogil
 # writes at most ``room`` of them and returns their number.
 cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* self, character* out,
                           int32_t room) noexcept nogil
-# Half of the horizontal separation of a character from all overlapping others; each share is at
-# most ``limit`` long (RULES 8).
+# Half of the horizontal separation of a character from all overlapping others; two of them
+# separate by at most ``limit`` together (RULES 8, RULES_2 2).
 cdef vec3 separation(const character* self, const character* others, int32_t n, vec3 up, double limit) noexcept nogil
 cdef bint characters_meet(const character* a, const character* b) noexcept nogil
 

@@ -251,7 +251,7 @@ cdef vec3 separation(const character* self, const character* others, int32_t n, 
             away = v3_across(up)
             if self.id > c.id:
                 away = v3_neg(away)
-        share = f_min(0.5 * overlap, limit)
+        share = 0.5 * f_min(overlap, limit)
         total = v3_madd(total, away, share)
     return total
 

@@ -42,6 +42,7 @@ from pycct.geometry.sweep cimport (
     triangles_in_reach,
 )
 from pycct.runtime.prefetch cimport prefetch
+from pycct.geometry.tolerances cimport is_below_limit
 from pycct.geometry.types cimport (
     BODY_KINEMATIC,
     SHAPE_BOX,
@@ -357,13 +358,13 @@ cdef inline void _add_surface(candidates* c, const triangle* t, bint two_sided, 
     if walls != NULL and walls.height > 0.0:
         rise = v3_dot(t.n, walls.up)
         if two_sided and rise < 0.0:
-            if -rise < walls.slope_limit:
+            if is_below_limit(-rise, walls.slope_limit):
                 _store_walls(c, t.a, t.c, t.b, box, walls)
                 return
             if _near(t.a, t.b, t.c, box):
                 _store(c, t.a, t.c, t.b, v3_scale(t.n, -1.0), source)
             return
-        if 0.0 <= rise < walls.slope_limit:
+        if rise >= 0.0 and is_below_limit(rise, walls.slope_limit):
             _store_walls(c, t.a, t.b, t.c, box, walls)
             return
         if not _near(t.a, t.b, t.c, box):

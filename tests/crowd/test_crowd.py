@@ -408,11 +408,11 @@ def test_overlapping_characters_part_by_half_the_overlap_each():
     apart = crowd.positions[1] - crowd.positions[0]
     assert apart[0] == pytest.approx(0.8, abs=1e-9)
     assert crowd.positions[0, 0] == pytest.approx(-0.05, abs=1e-9)
-    # No faster than 4 m/s.
+    # No faster than 2 m/s each.
     slow = Crowd(scene, [(10, 0, 0.92), (10.4, 0, 0.92)], collide=True, contact_offset=0.02)
     slow.move(still, 0.01)
     slow.move(still, 0.01)
-    assert slow.positions[0, 0] == pytest.approx(10 - 0.04, abs=1e-9)
+    assert slow.positions[0, 0] == pytest.approx(10 - 0.02, abs=1e-9)
     # Who does not move piles nothing up.
     lazy = Crowd(scene, [(20, 0, 0.92), (20.7, 0, 0.92)], collide=True, contact_offset=0.02)
     for _ in range(5):

@@ -23,8 +23,8 @@ EXPECTED = {
         500: ("868e63367c7ec91e71198c137c99a01c", "a5db880fd8b0b6dde2d505d31b1e84bc"),
     },
     3: {
-        100: ("dc7fbdaf2df622609920c902d27c7a7a", "1bd3b110a092a52d4fdc862f1f288180"),
-        500: ("2981c880ea39280ad5983e7c8b72614a", "90ebe0d98bb4995dbffd702c432e3a56"),
+        100: ("9f17d78eead1894df04c92fbc00ac797", "98ed6f550bbf44e6b1a477e6be5d0f69"),
+        500: ("c232aec6e53d535a7ee66bb4be0986dd", "d6d82bfe82d00da7da579dd3607a0909"),
     },
 }
 
