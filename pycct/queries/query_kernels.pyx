@@ -20,7 +20,7 @@ from pycct.geometry.aabb4 cimport lowest_bit
 from pycct.geometry.closest cimport point_segment, triangle_normal
 from pycct.convex.distance cimport core_distance, core_pair
 from pycct.shapes.heightfield_cells cimport FIELD_TILE, field_tile, field_tile_boxes
-from pycct.geometry.overlap cimport push_from_polytope, push_out
+from pycct.geometry.overlap cimport overlaps_triangles, push_from_polytope, push_out
 from pycct.convex.polytope_cast cimport cast_body_of, cast_polytopes
 from pycct.convex.polytope cimport (
     convex_shape,
@@ -982,13 +982,69 @@ cdef push_out _polytope_from_surface(const query_shape* q, query_scratch* s, con
     return best
 
 
-cdef bint _polytope_touches(const query_shape* q, query_scratch* s, const candidates* c) noexcept nogil:
+cdef inline bint _triangle_touched(const query_shape* q, query_scratch* s, const triangle* t) noexcept nogil:
     cdef core_pair pair
+    if q.kind == ASK_ROUND:
+        return overlaps_triangles(q.p0, q.p1, q.radius, t, 1)
+    _load_triangle(&s.work.other, t, q.position)
+    core_distance(&s.work.body, &s.work.other, 0.0, &pair)
+    return not pair.beyond and pair.distance < 0.0
+
+
+cdef bint _mesh_touched(const query_view* v, const query_shape* q, query_scratch* s, const collider* p) noexcept nogil:
+    """Whether the shape touches any triangle of a mesh; the search ends at the first one."""
+    cdef bvh_walk w
+    cdef int32_t first, k
+    cdef uint32_t bits
+    cdef triangle t
+    bvh_walk_near(&w, &p.mesh.tree, local_box(p, q.box), _smallest_scale(p))
+    while bvh_walk_boxes(&w, p.mesh.blocks, 0.0, &first, &bits):
+        while bits:
+            k = first + lowest_bit(bits)
+            bits &= bits - 1
+            if p.mesh.mask != NULL and not p.mesh.mask[p.mesh.source[k]] & v.mask:
+                continue
+            if mesh_triangle(p, k, &t) and _triangle_touched(q, s, &t):
+                return True
+    return False
+
+
+cdef bint _heightfield_touched(const query_view* v, const query_shape* q, query_scratch* s,
+                               const collider* p) noexcept nogil:
+    """Whether the shape touches any triangle of a heightfield; the search ends at the first one."""
+    cdef bvh_walk w
+    cdef bvh_node[2] boxes
+    cdef uint32_t bits
+    cdef int32_t first, count, k, tri, i, m, i0, i1, j0, j1
+    cdef int which, half, lane
+    cdef triangle t
+    bvh_walk_near(&w, &p.field.tree, local_box(p, q.box), _smallest_scale(p))
+    while bvh_walk_next(&w, 0.0, &first, &count):
+        for k in range(first, first + count):
+            field_tile(p.field, p.field.tree.order[k], &i0, &i1, &j0, &j1)
+            field_tile_boxes(p.field, i0, i1, j0, j1, boxes)
+            for half in range(2):
+                bits = bvh_walk_mask(&w, &boxes[half], 0.0)
+                while bits:
+                    lane = lowest_bit(bits)
+                    bits &= bits - 1
+                    i = i0 + 2 * half + lane // FIELD_TILE
+                    m = j0 + lane % FIELD_TILE
+                    if i > i1 or m > j1:
+                        continue
+                    for which in range(2):
+                        tri = 2 * (i * (p.field.columns - 1) + m) + which
+                        if p.field.mask != NULL and not p.field.mask[tri] & v.mask:
+                            continue
+                        if heightfield_triangle(p, i, m, which, &t) and _triangle_touched(q, s, &t):
+                            return True
+    return False
+
+
+cdef bint _polytope_touches(const query_shape* q, query_scratch* s, const candidates* c) noexcept nogil:
     cdef int32_t i
     for i in range(c.n_tris):
-        _load_triangle(&s.work.other, &c.tris[i], q.position)
-        core_distance(&s.work.body, &s.work.other, 0.0, &pair)
-        if not pair.beyond and pair.distance < 0.0:
+        if _triangle_touched(q, s, &c.tris[i]):
             return True
     return False
 
@@ -1022,6 +1078,10 @@ cdef int _touch_item(const query_view* v, const query_shape* q, bint ways_out, q
         core_distance(&s.work.body, &s.work.other, s.work.other.radius, &pair)
         if not pair.beyond and pair.distance - s.work.other.radius < 0.0:
             return _note(s, part, item, pair.n, s.work.other.radius - pair.distance)
+        return STATUS_OK
+    if not ways_out and (p.kind == SHAPE_MESH or p.kind == SHAPE_HEIGHTFIELD):
+        if _mesh_touched(v, q, s, p) if p.kind == SHAPE_MESH else _heightfield_touched(v, q, s, p):
+            return _note(s, part, item, push.dir, push.depth)
         return STATUS_OK
     candidates_cut(c, 0, 0)
     status = candidates_add(c, p, item, part, q.box, NULL)

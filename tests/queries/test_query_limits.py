@@ -395,3 +395,28 @@ def test_hulls_of_the_most_corners_and_faces():
     turned = (0, 0, math.sin(0.01), math.cos(0.01))
     m = pycct.contacts_between(polygon, prism, ((0.01, 0, 1), turned), None)
     assert m.count == 32 and np.abs(m.distances).max() < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_overlap_ends_at_the_first_triangle_and_misses_none(seed):
+    """`overlap` names a mesh or heightfield just where `closest_points` finds an overlap."""
+    rng = np.random.default_rng(seed)
+    scene = pycct.Scene()
+    heights = rng.uniform(-1, 1, (30, 40))
+    field = pycct.Heightfield(heights, (0.5, 0.5), two_sided=True)
+    mesh = field.to_mesh()
+    masks = np.where(rng.random(len(mesh.triangles)) < 0.7, 1, 2).astype(np.uint32)
+    masked = pycct.Mesh(mesh.vertices, mesh.triangles, two_sided=True, triangle_mask=masks)
+    turn = worlds.unit(rng)
+    actors = [scene.add(field), scene.add(mesh, (0, 0, 3)), scene.add(masked, (0, 0, 6), turn, scale=(1, 0.5, 2))]
+    told = []
+    for shape in (pycct.Sphere(0.3), pycct.Capsule(0.2, 1.0), pycct.Box((0.3, 0.1, 0.5)), pycct.Sphere(40.0)):
+        for _ in range(40):
+            place, turned = rng.uniform((-2, -2, -3), (17, 22, 9)), worlds.unit(rng)
+            got = scene.overlap(shape, place, rotation=turned, mask=1)
+            for actor in actors:
+                near = scene.closest_points(shape, place, 0.0, rotation=turned, mask=1,
+                                            filter=lambda other, actor=actor: other is actor)
+                assert (actor in got) == (near is not None and near.distance < 0)
+                told.append(actor in got)
+    assert 100 < sum(told) < len(told) - 100
