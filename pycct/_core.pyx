@@ -1490,7 +1490,7 @@ cdef class CharacterController:
         return from_vec3(self.now.state.position), z_to(self.params.up)
 
     @property
-    def collision_flags(self):
+    def flags(self):
         """Collision flags of the last move (CollisionFlags)."""
         return FLAGS[self.now.state.flags]
 

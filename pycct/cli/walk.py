@@ -87,7 +87,7 @@ def _why_stuck(scene: Scene, hero: CharacterController, heading: Vector, slope: 
     hits = [h for h in hero.hits if h.pass_ in (Pass.SIDE, Pass.SENSOR)]
     hits = [h for h in hits if h.normal[0] * heading[0] + h.normal[1] * heading[1] < -1e-3] or hits
     if not hits:
-        if hero.collision_flags & CollisionFlags.UP:
+        if hero.flags & CollisionFlags.UP:
             return "stopped: a shape above holds it down"
         if hero.state.sliding:
             return f"stopped: the ground is steeper than {slope:g} degrees, and it slides back"

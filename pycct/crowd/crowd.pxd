@@ -31,6 +31,8 @@ cdef class Crowd:
     cdef object flags_          # (n,) uint8
     cdef object costs_          # (n,) STATS, or None
     cdef bint unrecorded        # the last move did not record its hits
+    cdef bint uncounted         # the last move did not record its costs
+    cdef list user_data_        # objects of the program, one a member
     cdef dict shown             # name -> array that moves keep up to date, once it has been requested
     cdef bint has_places        # shown["_places"], for queries of any thread, has been filled in
     cdef dict views             # name -> read-only view of the same array
@@ -49,6 +51,8 @@ cdef class Crowd:
     cdef list rows_for(self, dict parameters, Py_ssize_t n)
     cdef int grow(self, int64_t room) except -1
     cdef int fresh_arrays(self) except -1
+    cdef list own_data(self)
+    cdef list data_of(self, object before)
     cdef object blank(self, str name)
     cdef int refresh(self) except -1
     cdef int refill(self) except -1

@@ -152,7 +152,7 @@ cdef class CrowdMember:
 
     Notes
     -----
-    Thread safety: ``position``, ``velocity``, ``collision_flags`` and ``pose`` raise RuntimeError
+    Thread safety: ``position``, ``velocity``, ``flags`` and ``pose`` raise RuntimeError
     while another thread moves the crowd.
     """
 
@@ -247,11 +247,17 @@ cdef class CrowdMember:
 
     @property
     def user_data(self):
-        """None, so that callbacks can read it from any object; store your own data by id."""
-        return None
+        """Any object of your own: the entry of `Crowd.user_data`. Settable."""
+        cdef int64_t i = self._here()
+        return self.crowd.own_data()[i]
+
+    @user_data.setter
+    def user_data(self, value):
+        cdef int64_t i = self._here()
+        self.crowd.own_data()[i] = value
 
     @property
-    def collision_flags(self):
+    def flags(self):
         """Collision flags of the last move (CollisionFlags)."""
         return CollisionFlags(self.state().flags)
 
@@ -373,6 +379,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         self.known = {}
         self.shown = {}
         self.views = {}
+        self.user_data_ = []
         self.busy = 0
 
     def __dealloc__(self):
@@ -631,19 +638,39 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         cdef int k
         cdef Py_ssize_t n = self.c.n
         self.views.clear()
+        before = self.ids_
         ids = self.ids_ = np.empty(n, np.int64)
         for i in range(n):
             ids[i] = self.c.ids[i]
+        self.own_data()[:] = self.data_of(before)
         self.positions_ = np.empty((n, 3))
         self.flags_ = np.zeros(n, np.uint8)
         self.costs_ = None
-        self.unrecorded = False
+        self.unrecorded = self.uncounted = False
         for k in range(self.n_threads):
             self.threads[k].n_hits = 0
         self.has_places = False
         for name in list(self.shown):
             self.shown[name] = self.blank(name)
         return self.refresh()
+
+    cdef list own_data(self):
+        """Return the list of user data. The program may have changed its length."""
+        cdef list data = self.user_data_
+        cdef Py_ssize_t n = 0 if self.ids_ is None else len(self.ids_)
+        if len(data) > n:
+            del data[n:]
+        elif len(data) < n:
+            data.extend([None] * (n - len(data)))
+        return data
+
+    cdef list data_of(self, object before):
+        """Return the user data of all members; ``before``: ids of the entries of the list."""
+        cdef list data = self.user_data_
+        if before is None or data.count(None) == len(data):
+            return [None] * self.c.n
+        owners = dict(zip(before.tolist(), data))
+        return [owners.get(id) for id in self.ids_.tolist()]
 
     cdef object blank(self, str name):
         columns, kind = SHOWN[name]
@@ -766,6 +793,27 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
     def ids(self):
         """Ids of the characters, (n,) int64, ascending: stable, and never used twice in a scene."""
         return self.view("ids")
+
+    @property
+    def user_data(self):
+        """Objects of your own, a list with one entry for each member. Settable.
+
+        `add` and `insert` append None for new members, and `remove` deletes entries. `save` does
+        not contain the list; pickles and copies do.
+        """
+        return self.own_data()
+
+    @user_data.setter
+    def user_data(self, values):
+        if isinstance(values, (str, bytes)):
+            raise TypeError(f"user_data must be one object for each member, not {type(values).__name__}")
+        try:
+            given = list(values)
+        except TypeError:
+            raise TypeError(f"user_data must be one object for each member, not {type(values).__name__}") from None
+        if len(given) != self.c.n:
+            raise ValueError(f"user_data must have {self.c.n} entries, one a member, got {len(given)}")
+        self.own_data()[:] = given
 
     @property
     def order(self):
@@ -1300,6 +1348,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         for k in range(self.n_threads):
             self.threads[k].n_hits = 0
         self.unrecorded = not s.record_hits
+        self.uncounted = s.costs == NULL and self.c.n > 0
         if far:
             before = <controller_state*>malloc(<size_t>self.c.n * sizeof(controller_state))
             if before == NULL:
@@ -1368,13 +1417,13 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             number. Small crowds use fewer, because waking a thread costs more than their moves.
             Colliding 'sequential' crowds use one.
         record_hits : bool
-            Store collisions for `hits`, which otherwise raises RuntimeError.
+            Store collisions for `hits`, which raises RuntimeError without them.
         out : (n,) array of uint8, optional
             Array for the flags, with any strides. Without it a new array is created.
         min_distance : float
             A motion of this length or less does not start, metres.
         record_stats : bool
-            Store the costs of the moves for `stats`.
+            Store the costs of the moves for `stats`, which raises RuntimeError without them.
 
         Returns
         -------
@@ -1540,10 +1589,12 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         finally:
             self.leave()
 
+    @property
     def hits(self):
         """Collisions of the last move, which needs ``record_hits=True``.
 
-        The array is empty before the first move, and after characters were added or removed.
+        The array is new; it is empty before the first move, and after characters were added or
+        removed.
 
         Returns
         -------
@@ -1580,17 +1631,28 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         finally:
             self.leave()
 
+    @property
     def stats(self):
-        """Costs of the last move with ``record_stats=True``; `add` and `remove` clear them.
+        """Costs of the last move, which needs ``record_stats=True``.
+
+        The array is new; it is zero before the first move, and after characters were added or
+        removed.
 
         Returns
         -------
         (n,) structured array
             iterations, full_updates, partial_updates, triangles_tested, recoveries, fixes (Rules);
             zero for inactive characters.
+
+        Raises
+        ------
+        RuntimeError
+            The last move did not record costs.
         """
         self.enter(True)
         try:
+            if self.uncounted:
+                raise RuntimeError("the last move recorded no costs: pass record_stats=True to it")
             told = np.zeros(self.c.n, STATS)
             if self.costs_ is not None:
                 # As bytes, because NumPy does not copy the gaps between fields.
@@ -1684,7 +1746,8 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         finally:
             self.leave()
 
-    def grounds(self):
+    @property
+    def ground(self):
         """The ground of each character at the end of its last move.
 
         Returns
@@ -2358,16 +2421,25 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
 
     def __reduce__(self):
         home = self.scene if self.worlds is None else self.worlds
-        return _rebuild, (type(self), home, Crowd.save(self)), getattr(self, "__dict__", None) or None
+        # Objects that may refer to the crowd follow after its creation.
+        return _rebuild, (type(self), home, Crowd.save(self)), (list(self.own_data()), getattr(self, "__dict__", None))
+
+    def __setstate__(self, state):
+        data, extra = state
+        Crowd.user_data.__set__(self, data)
+        if extra:
+            self.__dict__.update(extra)
 
     def __copy__(self):
         twin = _rebuild(type(self), self.scene if self.worlds is None else self.worlds, Crowd.save(self))
+        (<Crowd>twin).own_data()[:] = self.own_data()
         getattr(twin, "__dict__", {}).update(getattr(self, "__dict__", {}))
         return twin
 
     def __deepcopy__(self, memo):
         home = copy.deepcopy(self.scene if self.worlds is None else self.worlds, memo)
         twin = memo[id(self)] = _rebuild(type(self), home, Crowd.save(self))
+        (<Crowd>twin).own_data()[:] = copy.deepcopy(self.own_data(), memo)
         if hasattr(self, "__dict__"):
             twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return twin

@@ -51,7 +51,7 @@ def state_of(heroes: Sequence[CharacterController]) -> tuple[NDArray[Any], ...]:
     return (
         np.array([h.position for h in heroes], float).reshape(n, 3),
         np.array([h.velocity for h in heroes], float).reshape(n, 3),
-        np.array([int(h.collision_flags) for h in heroes], np.uint8),
+        np.array([int(h.flags) for h in heroes], np.uint8),
         np.array([-1 if s is None else s.id for s in standing], np.int64),
     )
 

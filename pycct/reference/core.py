@@ -1134,24 +1134,24 @@ class CharacterController:
         return self.position, _z_to(self.up)
 
     @property
-    def collision_flags(self):
+    def flags(self):
         """Collision flags of the last move (CollisionFlags)."""
         return FLAGS[self._memory.flags]
 
     @property
     def hit_sides(self):
         """Whether the last move hit something aside."""
-        return CollisionFlags.SIDES in self.collision_flags
+        return CollisionFlags.SIDES in self.flags
 
     @property
     def hit_up(self):
         """Whether the last move hit something above."""
-        return CollisionFlags.UP in self.collision_flags
+        return CollisionFlags.UP in self.flags
 
     @property
     def hit_down(self):
         """Whether the last move hit something below."""
-        return CollisionFlags.DOWN in self.collision_flags
+        return CollisionFlags.DOWN in self.flags
 
     @property
     def velocity(self):

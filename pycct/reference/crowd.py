@@ -3,6 +3,7 @@
 import inspect
 import operator
 import struct
+from collections.abc import Iterable
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
@@ -245,6 +246,7 @@ class Crowd:
     def _forget_move(self):
         """Forget hits and costs of the last move, which do not match the members any more."""
         self._costs = None
+        self._uncounted = False
         self._hits = []
 
     def _homes_for(self, world, n):
@@ -275,6 +277,7 @@ class Crowd:
         fresh = self._made(hero.position, hero._params, hero._group, home)
         scene._next_id = max(number, hero.id + 1)
         hero.remove()
+        fresh.user_data = hero.user_data
         self.controllers[i] = fresh
         self._flags[i] = 0
 
@@ -373,6 +376,7 @@ class Crowd:
         self._hits = None
         if record_hits:
             self._hits = [hero._hits if moves[k] else [] for k, hero in enumerate(self.controllers)]
+        self._uncounted = not record_stats and len(self) > 0
         if record_stats:
             self._costs = np.zeros(len(self), STATS)
             for k, hero in enumerate(self.controllers):
@@ -427,6 +431,7 @@ class Crowd:
                 path[k] = self.positions
         return path
 
+    @property
     def hits(self):
         """Collisions of the last move, made with ``record_hits=True``: (k,) structured array."""
         if self._hits is None:
@@ -443,8 +448,11 @@ class Crowd:
             row["pass_"], row["dynamic"] = PASSES.index(r.sweep_pass.name), r.dynamic
         return rows
 
+    @property
     def stats(self):
-        """Costs of the last move with ``record_stats=True``: (n,) structured array."""
+        """Costs of the last move, made with ``record_stats=True``: (n,) structured array."""
+        if self._uncounted:
+            raise RuntimeError("the last move recorded no costs: pass record_stats=True to it")
         return np.zeros(len(self), STATS) if self._costs is None else self._costs.copy()
 
     def teleport(self, indices, positions):
@@ -547,7 +555,8 @@ class Crowd:
         _check_threads(threads)
         return self._grounds(self._below(reach), reach)
 
-    def grounds(self):
+    @property
+    def ground(self):
         """The ground of each character at the end of its last move (GroundArrays)."""
         return self._grounds([c._memory.ground for c in self.controllers], 0.0)
 
@@ -691,11 +700,14 @@ class Crowd:
                 raise ValueError(f"data has ids that belong to others of this scene, {id} for example")
         carried = [scene._moving_found(rows) for scene, rows in zip(self._scenes, parts, strict=False)]
         with self._change("restore", data=data):
+            data_of = {hero.id: hero.user_data for hero in self.controllers}
             for hero in self.controllers:
                 hero.remove()
             self.order, self._usual_group = ORDERS[order], group
             self._usual = replace(_usual_of(usual), proxy=-1)
             self.controllers = self._join(found)
+            for hero in self.controllers:
+                hero.user_data = data_of.get(hero.id)
             self._flags = np.array([flags for _, _, _, flags, _, _ in found], np.uint8)
             self._forget_move()
         for scene, rows in zip(self._scenes, carried, strict=False):
@@ -726,6 +738,21 @@ class Crowd:
             self._flags = np.array([flags[hero.id] for hero in self.controllers], np.uint8)
             self._forget_move()
         return np.array([id for id, *_ in found], np.int64)
+
+    @property
+    def user_data(self):
+        """Objects of your own, a list with one entry for each member. Settable."""
+        return _UserData(self.controllers)
+
+    @user_data.setter
+    def user_data(self, values):
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise TypeError(f"user_data must be one object for each member, not {type(values).__name__}")
+        given = list(values)
+        if len(given) != len(self):
+            raise ValueError(f"user_data must have {len(self)} entries, one a member, got {len(given)}")
+        for hero, value in zip(self.controllers, given, strict=True):
+            hero.user_data = value
 
     def _array(self, values, dtype=np.float64):
         array = np.array(values, dtype)
@@ -786,6 +813,19 @@ class Crowd:
 
     def __repr__(self):
         return f"<Crowd of {len(self)}>"
+
+
+class _UserData(list):
+    """User data of the members, which an assignment to an entry changes."""
+
+    def __init__(self, heroes):
+        super().__init__(hero.user_data for hero in heroes)
+        self._heroes = heroes
+
+    def __setitem__(self, index, value):
+        super().__setitem__(index, value)
+        for hero, own in zip(self._heroes, self, strict=False):
+            hero.user_data = own
 
 
 def _usual_of(values):

@@ -278,7 +278,7 @@ def test_a_callback_may_change_and_ask_the_scene(name):
         plain.move(d, DT)
         busy.move(d, DT)
         if name != "filter" and calls[0]:
-            assert busy.position == plain.position and busy.collision_flags == plain.collision_flags
+            assert busy.position == plain.position and busy.flags == plain.flags
         assert all(math.isfinite(c) for c in busy.position)
         busy.move((0, 0, -0.01), DT)
 

@@ -239,7 +239,7 @@ def test_side_pass_slides_up_to_ten_times():
     hero.move((20, 3, 0), 1 / 60)
     sides = passes(hero).count(Pass.SIDE)
     assert 2 <= sides <= 10
-    assert hero.collision_flags & CollisionFlags.SIDES
+    assert hero.flags & CollisionFlags.SIDES
 
 
 def test_down_pass_goes_once():

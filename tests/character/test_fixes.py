@@ -133,7 +133,7 @@ def told(hero):
     g = hero.ground
     return (
         hero.position,
-        int(hero.collision_flags),
+        int(hero.flags),
         hero.velocity,
         hero.grounded,
         None if g is None else (g.normal, g.point, g.triangle, g.actor, g.walkable),

@@ -242,7 +242,7 @@ def test_slides_along_a_wall_with_what_points_along_it(degrees):
     # The gap is kept along the motion, so a slanting one comes nearer, never into the wall.
     assert 1 - RADIUS - OFFSET - 1e-9 <= hero.position[0] < 1 - RADIUS
     assert hero.position[1:] == pytest.approx((0.1 * math.sin(a), REST), abs=1e-9)
-    assert hero.collision_flags == SIDES | DOWN
+    assert hero.flags == SIDES | DOWN
 
 
 @pytest.mark.parametrize("inner", [60, 90, 120])
@@ -354,7 +354,7 @@ def test_a_normal_that_faces_down_is_not_too_steep():
     overhang = quad((1, 5, 0), (1, -5, 0), (-2, -5, 6), (-2, 5, 6))
     hero = hero_in(world(flat(), overhang), climbing_mode="constrained")
     steps(hero, (0.05, 0, -0.02), 60)
-    assert hero.collision_flags & SIDES
+    assert hero.flags & SIDES
     assert not hero.state.sliding
     # It presses the character down a little, within the contact offset.
     assert REST - OFFSET < hero.position[2] <= REST
@@ -397,7 +397,7 @@ def test_round_shapes_are_never_too_steep():
     # RULES 2: they carry no triangle.
     hero = hero_in(world((Sphere(2), (1.7, 0, 0))), z=3, non_walkable_mode="force_sliding")
     steps(hero, (0, 0, -0.2), 30)
-    assert hero.collision_flags == DOWN
+    assert hero.flags == DOWN
     assert hero.ground.normal[2] < LIMIT
     assert not hero.state.sliding
     assert hero.ground.triangle is None
@@ -484,7 +484,7 @@ def test_slides_up_along_a_slanted_ceiling_unless_forbidden():
     for forbidden in (False, True):
         hero = hero_in(world(ceiling_slope(30)), z=0, prevent_vertical_sliding=forbidden)
         hero.move((0, 0, 4), DT)
-        assert hero.collision_flags & UP
+        assert hero.flags & UP
         x[forbidden] = hero.position[0]
     assert x[False] < -0.3
     assert x[True] == 0
@@ -748,7 +748,7 @@ def test_two_sided_floors_and_slopes_have_a_normal_that_faces_the_character(flip
 
     hero = hero_in(world(sided(flat()), sided(slope(60, 1, 9))), climbing_mode="constrained")
     steps(hero, (0.05, 0, -0.02), 20)
-    assert hero.collision_flags & DOWN
+    assert hero.flags & DOWN
     assert hero.ground.walkable and hero.ground.face_normal == pytest.approx((0, 0, 1))
     steps(hero, (0.05, 0, -0.05), 100)
     assert hero.position[2] <= REST + 0.5 + 1e-6

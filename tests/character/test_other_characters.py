@@ -295,7 +295,7 @@ def test_on_heads_one_stands_or_slides_off(slides, by):
         assert upper.position[2] == pytest.approx(REST + HEIGHT + rise + OFFSET, abs=1e-3)
         assert upper.state.on_controller and upper.state.standing_on is lower and upper.grounded
         assert upper.ground.controller is lower and upper.ground.actor is None
-        assert upper.collision_flags == DOWN
+        assert upper.flags == DOWN
         assert upper.probe_ground(0.1).controller is lower
 
 

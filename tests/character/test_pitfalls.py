@@ -356,7 +356,7 @@ def test_the_temporal_box_holds_start_and_end(monkeypatch, toward):
             hero = api.hero(scene, z=0, step_offset=0)
             hero.move([2 * c for c in place], DT)
             half = HALF if toward[2] else RADIUS
-            assert hero.collision_flags
+            assert hero.flags
             assert math.dist(hero.position, (0, 0, 0)) == pytest.approx(far - 1 - half - OFFSET, abs=1e-6)
 
     right = "box = (sub(vmin(centre, end), half), add(vmax(centre, end), half))"

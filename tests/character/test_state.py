@@ -70,7 +70,7 @@ def test_state_before_the_first_move():
     assert (s.standing_on, s.ground_triangle, s.velocity, s.platform_delta) == (None, None, (0, 0, 0), (0, 0, 0))
     assert not (s.on_controller or s.on_obstacle or s.moving_up or s.sliding)
     assert s.overlap == 0 and hero.hits == [] and hero.ground is None and not hero.grounded
-    assert hero.collision_flags == 0 and not (hero.hit_sides or hero.hit_up or hero.hit_down)
+    assert hero.flags == 0 and not (hero.hit_sides or hero.hit_up or hero.hit_down)
     assert hero.explain_last() is None
 
 
@@ -79,7 +79,7 @@ def test_state_of_a_move():
     ground = scene.actors[0]
     hero = hero_in(scene)
     flags = hero.move((0.7, 0.2, -0.05), 0.5)
-    assert flags == SIDES | DOWN == hero.collision_flags and hero.hit_sides and hero.hit_down and not hero.hit_up
+    assert flags == SIDES | DOWN == hero.flags and hero.hit_sides and hero.hit_down and not hero.hit_up
     s = hero.state
     assert s.standing_on is ground and s.ground_triangle in (0, 1)
     assert s.velocity == hero.velocity == pytest.approx((2 * (1 - RADIUS - OFFSET), 0.4, 0), abs=0.02)
@@ -184,7 +184,7 @@ def test_position_and_foot_position():
     assert hero.position == pytest.approx((0, 0, REST)) and hero.state.standing_on is standing
     hero.teleport((0, 0, 5))
     assert hero.position == (0, 0, 5) and hero.state.standing_on is None and not hero.grounded and hero.ground is None
-    assert hero.hits == [] and hero.collision_flags == 0 and hero.velocity == (0, 0, 0) and hero.explain_last() is None
+    assert hero.hits == [] and hero.flags == 0 and hero.velocity == (0, 0, 0) and hero.explain_last() is None
     for bad in ((1, 2), (math.nan, 0, 0), "abc", None, (1e13, 0, 0)):
         for name in ("position", "foot_position"):
             before = hero.save()
@@ -560,7 +560,7 @@ def test_forged_data_with_a_right_checksum_does_no_harm():
             assert hero.save() == before
             continue
         taken += 1
-        hero.state, hero.ground, hero.hits, hero.collision_flags, hero.rules, hero.pose, repr(hero)
+        hero.state, hero.ground, hero.hits, hero.flags, hero.rules, hero.pose, repr(hero)
         for d in ((0, 0, 0), (0.1, 0, -0.1)):
             try:
                 hero.move(d, DT)

@@ -133,7 +133,7 @@ def test_equal_to_single_controllers(collide, order, triangles, keep_triangles):
         for hero, d in zip(heroes, way, strict=True):
             hero.move(d, DT)
         assert crowd.positions.tolist() == [list(h.position) for h in heroes]
-        assert flags.tolist() == [int(h.collision_flags) for h in heroes]
+        assert flags.tolist() == [int(h.flags) for h in heroes]
         met += sum(h.controller is not None for hero in heroes for h in hero.hits)
         rides += sum(hero.state.platform_delta != (0, 0, 0) for hero in heroes)
     assert (met > 50) == collide
@@ -156,7 +156,7 @@ def test_hits_and_stats_are_those_of_single_controllers():
     heroes = heroes_of(scene, starts(n), {}, radius=0.35)
     for way in ways(n, 30):
         crowd.move(way, DT, threads=2, record_hits=True, record_stats=True)
-        hits = crowd.hits()
+        hits = crowd.hits
         expected = []
         for i, (hero, d) in enumerate(zip(heroes, way, strict=True)):
             hero.move(d, DT)
@@ -173,16 +173,16 @@ def test_hits_and_stats_are_those_of_single_controllers():
             assert (row["length"], row["distance"]) == (h.length, h.distance)
             assert pycct.Pass(row["pass_"]) == h.pass_
             assert row["dynamic"] == h.dynamic
-        stats = crowd.stats()
+        stats = crowd.stats
         for name in ("iterations", "recoveries"):
             assert stats[name].tolist() == [getattr(h.stats, name) for h in heroes]
         assert stats["fixes"].tolist() == [int(h.stats.fixes) for h in heroes]
-    assert len(crowd.hits()) and crowd.hits()["has_data"].any()
+    assert len(crowd.hits) and crowd.hits["has_data"].any()
     # Gaps between fields too.
     for _ in range(20):
         junk = np.full((n, stats.itemsize), 0xAB, np.uint8)
         del junk
-        assert crowd.stats().tobytes() == crowd.stats().view(np.uint8).tobytes() == stats.view(np.uint8).tobytes()
+        assert crowd.stats.tobytes() == crowd.stats.view(np.uint8).tobytes() == stats.view(np.uint8).tobytes()
         assert not stats.view(np.uint8).reshape(n, -1)[:, -4:].any()
 
 
@@ -195,29 +195,29 @@ def test_hits_are_refused_unless_the_last_move_recorded_them(module):
 
     def refused(crowd):
         with pytest.raises(RuntimeError, match="record_hits=True"):
-            crowd.hits()
+            crowd.hits
 
-    assert len(crowd.hits()) == 0  # never moved
+    assert len(crowd.hits) == 0  # never moved
     crowd.move(down, DT, record_hits=True)
-    assert len(crowd.hits()) == 2
+    assert len(crowd.hits) == 2
     for unrecorded in (lambda: crowd.move(down, DT), lambda: crowd.run([down], DT)):
         unrecorded()
         refused(crowd)
         crowd.move(down, DT, record_hits=True)
-        assert len(crowd.hits()) == 2
+        assert len(crowd.hits) == 2
     for forgets in (
         lambda: crowd.add([(6, 0, 0.91)]),
         lambda: crowd.remove(2),
         lambda: crowd.restore(crowd.save()),
     ):
         forgets()
-        assert len(crowd.hits()) == 0
+        assert len(crowd.hits) == 0
         crowd.move(np.tile((0, 0, -0.1), (len(crowd), 1)), DT, record_hits=True)
-        assert len(crowd.hits()) == len(crowd)
+        assert len(crowd.hits) == len(crowd)
     # Somewhere else they stand in the way of nobody: none were met, and that is no error.
     crowd.teleport([0, 1], [(0, 0, 9), (3, 0, 9)])
     crowd.move(down, DT, record_hits=True)
-    assert crowd.hits().shape == (0,)
+    assert crowd.hits.shape == (0,)
 
 
 def test_no_hits_are_kept_unless_asked_for():
@@ -225,12 +225,11 @@ def test_no_hits_are_kept_unless_asked_for():
     crowd = Crowd(scene, starts(5))
     for way in ways(5, 15):
         crowd.move(way, DT, record_hits=True)
-    assert len(crowd.hits())
-    assert not len(crowd.stats()["iterations"].nonzero()[0])
+    assert len(crowd.hits)
     crowd.teleport(0, (0, 0, 9))
     crowd.move(np.zeros((5, 3)), DT)
     with pytest.raises(RuntimeError):
-        crowd.hits()
+        crowd.hits
 
 
 def test_questions_are_those_of_single_controllers():
@@ -308,7 +307,7 @@ def test_grounds_tell_of_the_last_move():
     for way in ways(20, 20):
         crowd.move(way, DT)
         hero.move(way[7], DT)
-        grounds = crowd.grounds()
+        grounds = crowd.ground
         assert grounds.hit[7] == hero.grounded
         if hero.grounded:
             assert grounds.distance[7] == hero.ground.distance
@@ -330,7 +329,7 @@ def test_any_number_of_threads(order, collide):
         for k, way in enumerate(ways(n, steps)):
             happen(k, lift, post)
             crowd.move(way, DT, threads=threads, record_hits=True)
-        results.append((told(crowd), columns(crowd.hits()), crowd.save(), crowd.state_hash()))
+        results.append((told(crowd), columns(crowd.hits), crowd.save(), crowd.state_hash()))
     assert results[0] == results[1] == results[2]
 
 
@@ -445,7 +444,7 @@ def test_groups_never_meet(order):
     for way in path:
         crowd.move(np.tile(way, (groups, 1)), DT, threads=2, record_hits=True)
         alone.move(way, DT, record_hits=True)
-        hits = crowd.hits()
+        hits = crowd.hits
         met = hits[hits["controller"] >= 0]
         ids = crowd.ids.tolist()
         assert all(ids.index(c) // n == i // n for i, c in zip(met["index"], met["controller"], strict=True))
@@ -479,7 +478,7 @@ def test_crowds_and_single_controllers_meet():
         assert [c.other for c in hero.contacts()] == [floor, met]
         crowd.move([(2, 0, 0), (0, 0, 0)], DT, record_hits=True)
         assert crowd.positions[0, 0] == pytest.approx(0.0, abs=1e-9)
-        assert hero.id in crowd.hits()["controller"]
+        assert hero.id in crowd.hits["controller"]
         assert crowd.contacts(indices=[0])[0][-1].other is hero
         # Other groups do not meet single controllers.
         crowd.set([0], group=7)
@@ -668,7 +667,7 @@ def test_set_and_resize_do_what_single_controllers_do():
         for hero, d in zip(heroes, way, strict=True):
             hero.move(d, DT)
         assert crowd.positions.tolist() == [list(h.position) for h in heroes]
-        assert crowd.flags.tolist() == [int(h.collision_flags) for h in heroes]
+        assert crowd.flags.tolist() == [int(h.flags) for h in heroes]
 
 
 def test_parameters_that_nobody_has_are_dropped():
@@ -698,8 +697,8 @@ def test_active_masks():
             if on:
                 hero.move(d, DT)
         assert crowd.positions.tolist() == [list(h.position) for h in heroes]
-        assert flags.tolist() == [int(h.collision_flags) if on else 0 for h, on in zip(heroes, active, strict=True)]
-        assert (crowd.stats()["iterations"][~active] == 0).all()
+        assert flags.tolist() == [int(h.flags) if on else 0 for h, on in zip(heroes, active, strict=True)]
+        assert (crowd.stats["iterations"][~active] == 0).all()
     strided = np.zeros((n, 2), bool)
     strided[:, 1] = active
     before = crowd.positions.copy()
@@ -983,7 +982,7 @@ def test_shift_origin():
             twin.move(np.zeros((n, 3)), DT, record_hits=True)
             scene.shift_origin((512, -256, 64))
             np.testing.assert_allclose(
-                crowd.hits()["position"], twin.hits()["position"] - np.array([512, -256, 64]), atol=1e-12
+                crowd.hits["position"], twin.hits["position"] - np.array([512, -256, 64]), atol=1e-12
             )
         crowd.move(way, DT)
         twin.move(way, DT)
@@ -1038,7 +1037,7 @@ def test_a_second_thread_gets_an_error():
             lambda: crowd.add([(0, 0, 0)]),
             lambda: crowd.remove(0),
             lambda: crowd.save(),
-            lambda: crowd.hits(),
+            lambda: crowd.hits,
             lambda: crowd.state_hash(),
         ):
             if done:
@@ -1266,7 +1265,7 @@ def test_a_state_changed_in_place_is_the_one_that_is_copied(collide, triangles, 
         crowds[3].move(way, DT, active, threads, record_hits=k % 2 == 0, record_stats=True)
         for crowd in crowds[1:]:
             assert told(crowd) == told(crowds[0])
-    assert len(crowds[2].hits())
+    assert len(crowds[2].hits)
     assert len({crowd.state_hash() for crowd in crowds}) == 1
     # Going on in one stretch, too.
     path = ways(n, 10, seed=8)
@@ -1302,7 +1301,7 @@ def test_far_out_as_single_controllers(order, record_hits, moving):
             hero.move(tuple(sign * x for x in d), DT)
         assert crowd.positions.tolist() == [list(h.position) for h in heroes]
         assert crowd.velocities.tolist() == [list(h.velocity) for h in heroes]
-        assert flags.tolist() == [int(h.collision_flags) for h in heroes]
+        assert flags.tolist() == [int(h.flags) for h in heroes]
     assert abs(crowd.positions).max() > 9e11
 
 
@@ -1490,7 +1489,7 @@ def test_move_many_is_a_loop(collide, threads, triangles, keep_triangles):
         for i in order:
             heroes[i].move(way[i], DT)
         assert [h.position for h in team] == [h.position for h in heroes]
-        assert flags.tolist() == [int(heroes[i].collision_flags) for i in order]
+        assert flags.tolist() == [int(heroes[i].flags) for i in order]
         assert [h.velocity for h in team] == [h.velocity for h in heroes]
         assert [h.save() for h in team[:5]] == [h.save() for h in heroes[:5]]
         assert [[(x.position, x.normal) for x in h.hits] for h in team] == [
@@ -1498,7 +1497,7 @@ def test_move_many_is_a_loop(collide, threads, triangles, keep_triangles):
         ]
     assert str(team[3].explain_last()).splitlines()[1:] == str(heroes[3].explain_last()).splitlines()[1:]
     assert pycct.move_many(tuple(team), way, DT, out=out, min_distance=1e-3) is out
-    assert out.tolist() == [int(h.collision_flags) for h in team]
+    assert out.tolist() == [int(h.flags) for h in team]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -1758,7 +1757,7 @@ def test_the_reference_moves_alike(order, collide):
         for (_, lift, post), crowd in zip(worlds, crowds, strict=True):
             happen(k, lift, post)
             crowd.move(way, DT, active=active, record_hits=True, record_stats=True)
-            hits.append(crowd.hits())
+            hits.append(crowd.hits)
             if k == 5:
                 crowd.remove([2])
                 crowd.add([(0, 0, 3)], radius=0.2, group=1)
@@ -1777,8 +1776,8 @@ def test_the_reference_moves_alike(order, collide):
         a, b = hits
         assert a.dtype == b.dtype and columns(a) == columns(b)
         for name in ("iterations", "recoveries", "fixes"):
-            assert ours.stats()[name].tolist() == theirs.stats()[name].tolist()
-        for question in (lambda c: c.grounds(), lambda c: c.probe_ground(0.9)):
+            assert ours.stats[name].tolist() == theirs.stats[name].tolist()
+        for question in (lambda c: c.ground, lambda c: c.probe_ground(0.9)):
             for x, y in zip(question(ours), question(theirs), strict=True):
                 assert x.tolist() == y.tolist()
         assert ours.can_resize(1.4).tolist() == theirs.can_resize(1.4).tolist()

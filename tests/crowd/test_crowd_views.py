@@ -1,6 +1,8 @@
 """Crowds as others see them: questions of a scene, contacts, members, and arrays that somebody holds."""
 
+import copy
 import gc
+import pickle
 import threading
 import time
 
@@ -8,10 +10,11 @@ import numpy as np
 import pytest
 
 import pycct
-from pycct import CharacterController, Crowd, CrowdMember, Scene
+from pycct import CharacterController, Crowd, CrowdMember, Scene, reference
 
 DT = 1 / 60
 DOWN = (0, 0, -1)
+both = pytest.mark.parametrize("module", [pycct, reference], ids=["compiled", "reference"])
 
 
 def starts(n, seed=1, span=8.0):
@@ -274,7 +277,7 @@ def test_state_of_a_member_is_refused_while_its_crowd_moves():
     member = busy.crowd.member(busy.crowd.ids[17])
     assert member.position == tuple(busy.at[17])
     number = member.id
-    refused = dict.fromkeys(("position", "velocity", "collision_flags", "pose"), 0)
+    refused = dict.fromkeys(("position", "velocity", "flags", "pose"), 0)
     shape = member.shape
     with busy("at_a_stretch"):
         end = time.monotonic() + 20
@@ -410,7 +413,7 @@ def test_arrays_stay_right_whatever_happens(held):
     states = [crowd.member(k) for k in crowd.ids]
     assert crowd.positions.tolist() == [list(m.position) for m in states]
     assert crowd.velocities.tolist() == [list(m.velocity) for m in states]
-    assert crowd.flags.tolist() == [int(m.collision_flags) for m in states]
+    assert crowd.flags.tolist() == [int(m.flags) for m in states]
     foot = crowd.positions[:, 2] - 0.5 * crowd.get("height") - crowd.get("radius") - crowd.get("contact_offset")
     np.testing.assert_allclose(crowd.foot_positions[:, 2], foot, rtol=0, atol=1e-12)
     same_as_singles(crowd)
@@ -469,3 +472,68 @@ def test_a_callback_may_ask_whatever_it_meets_for_its_data():
     for _ in range(30):
         hero.move((0.05, 0, -0.01), 1 / 60)
     assert set(seen) == {"floor", None} and len(crowd) == 1
+
+
+@both
+def test_user_data_is_a_list_that_members_read_and_write(module):
+    scene = module.Scene()
+    crowd = module.Crowd(scene, [(0, 0, 1), (3, 0, 1), (6, 0, 1)])
+    _, second, third = crowd.ids.tolist()
+    assert crowd.user_data == [None] * 3 and isinstance(crowd.user_data, list)
+    crowd.user_data = ["a", "b", "c"]
+    crowd.user_data[1] = "B"
+    crowd.member(third).user_data = "C"
+    assert crowd.user_data == ["a", "B", "C"] and crowd.member(second).user_data == "B"
+    crowd.remove(0)
+    crowd.add([(9, 0, 1)])
+    assert crowd.user_data == ["B", "C", None]
+    # Members keep their own across bytes; members that come back have none.
+    saved = crowd.save()
+    data = crowd.extract(second)
+    assert crowd.user_data == ["C", None]
+    crowd.insert(data)
+    assert crowd.user_data == [None, "C", None]
+    crowd.restore(saved)
+    assert crowd.user_data == [None, "C", None]
+    for wrong, error in ((["x"], ValueError), ("abc", TypeError), (3, TypeError)):
+        with pytest.raises(error, match="user_data"):
+            crowd.user_data = wrong
+    assert crowd.user_data == [None, "C", None]
+
+
+def test_a_list_of_user_data_of_another_length_is_mended():
+    crowd = pycct.Crowd(pycct.Scene(), np.zeros((3, 3)))
+    crowd.user_data.clear()
+    assert crowd.member(crowd.ids[2]).user_data is None and crowd.user_data == [None] * 3
+    crowd.user_data.extend("abcd")
+    crowd.remove(1)
+    assert crowd.user_data == [None] * 2
+
+
+def test_pickles_and_copies_of_a_crowd_have_its_user_data():
+    crowd = pycct.Crowd(pycct.Scene(), np.zeros((2, 3)))
+    crowd.user_data[:] = [["x"], crowd]
+    again = pickle.loads(pickle.dumps(crowd))
+    assert again.user_data == [["x"], again]
+    deep = copy.deepcopy(crowd)
+    assert deep.user_data == [["x"], deep] and deep.user_data[0] is not crowd.user_data[0]
+    assert copy.copy(crowd).user_data == [["x"], crowd]
+
+
+@both
+def test_stats_are_refused_unless_the_last_move_recorded_them(module):
+    scene = module.Scene()
+    scene.add(module.Plane((0, 0, 1)))
+    crowd = module.Crowd(scene, [(0, 0, 0.91), (3, 0, 0.91)])
+    down = np.tile((0, 0, -0.1), (2, 1))
+    assert not crowd.stats["iterations"].any()  # never moved
+    crowd.move(down, 0.1, record_stats=True)
+    assert crowd.stats["iterations"].all()
+    for unrecorded in (lambda: crowd.move(down, 0.1, record_hits=True), lambda: crowd.run([down], 0.1)):
+        unrecorded()
+        with pytest.raises(RuntimeError, match="record_stats=True"):
+            crowd.stats
+        crowd.move(down, 0.1, record_stats=True)
+        assert crowd.stats["iterations"].all()
+    crowd.add([(6, 0, 0.91)])
+    assert not crowd.stats["iterations"].any()

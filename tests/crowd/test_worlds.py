@@ -135,7 +135,7 @@ def test_run_hits_ground_contacts_and_room_know_the_world():
     path = crowd.run(np.tile((0.02, 0, -0.02), (50, 3, 1)), DT)
     assert path[-1, :, 0].round(1).tolist() == [1.0, 0.3, 1.0]
     crowd.move([(0.02, 0, -0.02)] * 3, DT, record_hits=True)
-    sides = crowd.hits()[np.abs(crowd.hits()["normal"][:, 0]) > 0.9]
+    sides = crowd.hits[np.abs(crowd.hits["normal"][:, 0]) > 0.9]
     assert sides["index"].tolist() == [1] * len(sides)
     assert len(sides) > 0
     assert crowd.can_resize(1.9).tolist() == [True, True, False]

@@ -26,7 +26,7 @@ scene.add(pycct.Box((1, 1, 0.2)), position=(1.5, 0, 0))
 hero = pycct.CharacterController(scene, position=(0, 0, 1))
 for _ in range(20):
     hero.move((0.07, 0.01, -0.05), 1 / 60)
-print(hero.position, int(hero.collision_flags))
+print(hero.position, int(hero.flags))
 """
 
 

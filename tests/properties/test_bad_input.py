@@ -86,7 +86,7 @@ def seen(hero):
     names = (
         "position foot_position velocity radius height up step_offset contact_offset slope_limit climbing_mode "
         "non_walkable_mode rules overlap_recovery prevent_vertical_sliding invisible_wall_height max_jump_height "
-        "layer mask collision_flags grounded user_data"
+        "layer mask flags grounded user_data"
     )
     hits = [(h.position, h.normal, h.triangle, h.actor.id) for h in hero.hits]
     state = hero.state

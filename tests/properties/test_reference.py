@@ -57,7 +57,7 @@ def seen(hero):
     """All that a user can see of a controller after a move, as values that compare exactly."""
     return {
         "position": hero.position,
-        "flags": int(hero.collision_flags),
+        "flags": int(hero.flags),
         "velocity": hero.velocity,
         "foot_position": hero.foot_position,
         "hits": [told_of_hit(h) for h in hero.hits],
@@ -548,7 +548,7 @@ def test_crowd_is_a_loop(order, collide):
                 hero.move(way, 1 / 60)
         met += sum(h.controller is not None for hero in heroes for h in hero.hits)
         assert [tuple(p) for p in crowd.positions.tolist()] == [hero.position for hero in heroes]
-        assert flags.tolist() == [int(hero.collision_flags) for hero in heroes]
+        assert flags.tolist() == [int(hero.flags) for hero in heroes]
         assert crowd.grounded.tolist() == [hero.grounded for hero in heroes]
     assert (met > 0) == collide
 

@@ -769,11 +769,11 @@ def test_r37_nan_and_almost_nothing(lab):
         w.walk([(0.05 * math.cos(lean), 0, -0.05 * math.sin(lean))] * 20)
         got = w.walk([(0.05 if k % 2 == 0 else 1e-9, 1e-12, 0.07 - 0.0027 * k) for k in range(60)], 0.0)
         assert np.isfinite(got.feet).all()
-        before = w.hero.position, w.hero.velocity, w.hero.collision_flags, w.hero.grounded
+        before = w.hero.position, w.hero.velocity, w.hero.flags, w.hero.grounded
         for bad in (math.nan, math.inf, -math.inf):
             with pytest.raises(ValueError):
                 w.hero.move((bad, 0, 0), 1 / 60)
-        assert before == (w.hero.position, w.hero.velocity, w.hero.collision_flags, w.hero.grounded)
+        assert before == (w.hero.position, w.hero.velocity, w.hero.flags, w.hero.grounded)
         x = w.foot[0]
         w.move((-0.05, 0, 0))
         assert abs(x - w.foot[0] - 0.05) < 1e-6

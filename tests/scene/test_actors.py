@@ -211,7 +211,7 @@ def test_all_bodies_are_solid(body):
     post(scene, 3, body=body)
     hero = hero_in(scene)
     assert stops_at(hero) == pytest.approx(3 - RADIUS - OFFSET, abs=1e-6)
-    assert hero.collision_flags == CollisionFlags.SIDES | CollisionFlags.DOWN
+    assert hero.flags == CollisionFlags.SIDES | CollisionFlags.DOWN
     assert hero.state.standing_on is scene.actors[0]
 
 

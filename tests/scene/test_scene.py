@@ -363,7 +363,7 @@ def test_the_hint_changes_the_work_not_the_result():
                 extra = scene.add(pycct.Box((0.1, 0.1, 0.1)), (99, 99, 99))
                 scene.remove(extra)
             hero.move(tuple(step), 1 / 60)
-            track.append((hero.position, int(hero.collision_flags), [h.triangle for h in hero.hits]))
+            track.append((hero.position, int(hero.flags), [h.triangle for h in hero.hits]))
             tested += hero.stats.triangles_tested
         tracks.append(track)
         work.append(tested)

@@ -35,7 +35,7 @@ def walk(scene, rng, moves=25):
         hero = pycct.CharacterController(scene, position=rng.uniform(-4, 4, 3), step_offset=0.4)
         for _ in range(moves):
             hero.move(rng.normal(size=3) * 0.1, 1 / 60)
-            states.append((hero.position, hero.velocity, hero.collision_flags, hero.stats.iterations,
+            states.append((hero.position, hero.velocity, hero.flags, hero.stats.iterations,
                            [(h.triangle, h.position, h.normal) for h in hero.hits]))
         hero.remove()
     return states

@@ -174,7 +174,7 @@ def told(hero):
     """All observable values of a character, except ids, which depend on the order of adding."""
     s, g = hero.state, hero.ground
     yield number_bytes(*hero.position, *hero.velocity, *s.platform_delta, s.overlap, s.contact_point_height)
-    yield bytes([int(hero.collision_flags), s.sliding, s.moving_up, s.on_obstacle, s.on_controller, g is not None])
+    yield bytes([int(hero.flags), s.sliding, s.moving_up, s.on_obstacle, s.on_controller, g is not None])
     if g is not None:
         yield number_bytes(*g.normal, *g.point, *g.face_normal, g.distance)
     for h in hero.hits:

@@ -80,7 +80,7 @@ def seen(hero):
     return (
         hero.save(),
         hero.position,
-        hero.collision_flags,
+        hero.flags,
         hero.velocity,
         told_of_hits(hero),
         ground and (ground.normal, ground.point, ground.distance, ground.walkable, ground.triangle),
