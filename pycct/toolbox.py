@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pycct import kernels
 from pycct.geometry.array_loops import triangle_normals
+from pycct.geometry.trigonometry import arc, cosine, sine
 from pycct.kernels import BoxAt, CapsuleAt, PlaneAt, SphereAt, TriangleAt
 from pycct.runtime.enums import Region
 
@@ -23,6 +24,7 @@ __all__ = [
     "WINDOW_EPSILON",
     "Region",
     "Transform",
+    "arc",
     "axis_parameter",
     "capsule_axis",
     "capsule_bounds",
@@ -38,6 +40,7 @@ __all__ = [
     "classify_parameter",
     "classify_region",
     "closest_on_segment",
+    "cosine",
     "filter_by_window",
     "is_facing",
     "is_normal",
@@ -53,6 +56,7 @@ __all__ = [
     "point_in_triangle",
     "same_distance",
     "scale_depth",
+    "sine",
     "sweep_contact_point",
     "swept_bounds",
     "triangle_normal",

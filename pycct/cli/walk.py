@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from pycct import Capsule, CharacterController, CollisionFlags, Mesh, Pass, Scene
 from pycct.cli.options import add_level, positive, read_level, takes_negative_numbers, vector
+from pycct.toolbox import cosine
 
 __all__ = ["Walk", "add_parser", "run", "walk"]
 
@@ -157,7 +158,7 @@ def walk(
     scene = Scene()
     scene.add(mesh)
     floor = mesh.bounds[0][2]
-    limit = math.cos(math.radians(min(slope, 89.9)))
+    limit = cosine(math.radians(min(slope, 89.9)))
     hero = CharacterController(
         scene, position=(0.0, 0.0, 0.0), radius=radius, height=height, step_offset=step_offset, slope_limit=limit,
         rules=rules,

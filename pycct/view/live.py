@@ -32,7 +32,7 @@ def _hits(crowds: list[Crowd], heroes: list[CharacterController], id: int) -> ND
     """Positions and normals of the hits of a character's last move, (n, 2, 3)."""
     for crowd in crowds:
         try:
-            hits = crowd.hits()
+            hits = crowd.hits
         except RuntimeError:
             # Its last move did not record them.
             continue
@@ -56,7 +56,7 @@ def _words(scene: Scene, id: int) -> str:
         ground = None if number < 0 else scene.actor(number) or scene.character(number)
     x, y, z = who.position
     speed = float(np.linalg.norm(who.velocity))
-    return (f"character {id}\nat ({x:.3f}, {y:.3f}, {z:.3f}) m, {speed:.2f} m/s\n{who.collision_flags!r}\n"
+    return (f"character {id}\nat ({x:.3f}, {y:.3f}, {z:.3f}) m, {speed:.2f} m/s\n{who.flags!r}\n"
             f"stands on {ground}\nradius {who.radius:g} m, height {who.height:g} m")
 
 

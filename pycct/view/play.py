@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pycct import CharacterController, Scene
+from pycct.toolbox import cosine
 from pycct.view.page import still
 from pycct.view.stage import Stage
 from pycct.view.tracks import moving_of
@@ -67,7 +68,7 @@ class Game:
         self.scene = scene
         self.start = (float(start[0]), float(start[1]), float(start[2]))
         self.settings: dict[str, Any] = {attribute: value for _, attribute, *_, value in _SLIDERS}
-        self.settings["slope_limit"] = math.cos(math.radians(self.settings["slope_limit"]))
+        self.settings["slope_limit"] = cosine(math.radians(self.settings["slope_limit"]))
         self.settings["rules"] = "physx"
         self.character = CharacterController(scene, **self.settings)
         self.character.foot_position = self.start
@@ -180,7 +181,7 @@ class Game:
         """Set a parameter; the feet stay where they are."""
         hero = self.character
         if attribute == "slope_limit":
-            value = math.cos(math.radians(value))
+            value = cosine(math.radians(value))
         feet = hero.foot_position
         crouching = self.crouching and attribute == "height"
         setattr(hero, attribute, value * CROUCHED if crouching else value)
