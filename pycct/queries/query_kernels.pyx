@@ -1,12 +1,11 @@
 # cython: language_level=3
 """Queries of a scene. See the header."""
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, fabs, sqrt
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc, realloc
 
 from pycct.spatial.bvh cimport (
     bvh_ray,
-    bvh_ray_of,
     bvh_walk,
     bvh_node,
     bvh_walk_boxes,
@@ -14,10 +13,19 @@ from pycct.spatial.bvh cimport (
     bvh_walk_near,
     bvh_walk_next,
     bvh_walk_ray,
+    bvh_walk_ray_start,
     bvh_walk_start,
 )
 from pycct.geometry.aabb4 cimport lowest_bit
-from pycct.geometry.closest cimport point_segment, triangle_normal
+from pycct.geometry.closest cimport (
+    closest_pair,
+    point_segment,
+    point_segment_parameter,
+    segment_segment,
+    segment_triangle,
+    triangle_normal,
+    within_ends,
+)
 from pycct.convex.distance cimport core_distance, core_pair
 from pycct.shapes.heightfield_cells cimport FIELD_TILE, field_tile, field_tile_boxes
 from pycct.geometry.overlap cimport overlaps_triangles, push_from_polytope, push_out
@@ -79,9 +87,12 @@ from pycct.geometry.vec cimport (
     v3,
     v3_abs,
     v3_add,
+    v3_cross,
+    v3_dist2,
     v3_dot,
     v3_is_zero,
     v3_len,
+    v3_lerp,
     v3_lex,
     v3_madd,
     v3_max,
@@ -118,6 +129,10 @@ cdef enum:
 # Most pushes of one exit from a surface, and depths that count as equal (RULES 7.5).
 cdef int SURFACE_PUSHES = 4
 cdef double TIE = 1e-9
+# Share of their size below which two axes count as crossing, as in distances of convex shapes.
+cdef double CROSSING = 1e-10
+# Distance below which two points define a direction worse than the face that one of them is on, m.
+cdef double FACE_NEAR = 1e-3
 
 
 cdef void query_init(query_scratch* s) noexcept nogil:
@@ -476,12 +491,12 @@ cdef void _ray_at_mesh(cast_job* j, const collider* p) noexcept nogil:
     cdef query_hit h
     cdef double x
     cdef bint back
-    cdef vec3 motion = _local_motion(p, j.dir)
-    bvh_walk_start(&w, &p.mesh.tree, local_box(p, j.q.box), motion)
     # Places in the world round to shares of their distance from its origin.
     x = 1e-15 * (v3_max_abs(p.position) + v3_max_abs(j.q.p0))
-    r = bvh_ray_of(&p.mesh.tree, unplace_point(p, j.q.p0), motion, x if p.plain else x / _smallest_scale(p),
-                   not p.mesh.two_sided)
+    if not p.plain:
+        x /= _smallest_scale(p)
+    bvh_walk_ray_start(&w, &r, &p.mesh.tree, unplace_point(p, j.q.p0), _local_motion(p, j.dir), x,
+                       not p.mesh.two_sided)
     while bvh_walk_ray(&w, &r, p.mesh.blocks, j.limit, &first, &bits):
         while bits:
             k = first + lowest_bit(bits)
@@ -1152,6 +1167,10 @@ cdef struct near_job:
     query_hit* best
     int32_t part
     int32_t item
+    bint has_body       # s.work.body is the query shape
+    bint is_point       # sphere
+    vec3 p0             # round: ends of the axis, relative to the position
+    vec3 p1
 
 
 cdef void _near_loaded(near_job* j, const triangle* t, int32_t tri) noexcept nogil:
@@ -1176,9 +1195,124 @@ cdef void _near_loaded(near_job* j, const triangle* t, int32_t tri) noexcept nog
     j.limit = f_min(j.limit, j.best.distance)
 
 
-cdef inline void _near_triangle(near_job* j, const triangle* t, int32_t tri) noexcept nogil:
+cdef inline bint _is_over(vec3 x, vec3 a, vec3 b, vec3 c, vec3 n) noexcept nogil:
+    """Whether the projection of x along n is inside the triangle."""
+    return (v3_dot(v3_cross(v3_sub(b, a), v3_sub(x, a)), n) >= 0.0
+            and v3_dot(v3_cross(v3_sub(c, b), v3_sub(x, b)), n) >= 0.0
+            and v3_dot(v3_cross(v3_sub(a, c), v3_sub(x, c)), n) >= 0.0
+            and within_ends(x, a, b, c))
+
+
+cdef inline closest_pair _point_to_triangle(vec3 p, vec3 a, vec3 b, vec3 c, vec3 n, double h) noexcept nogil:
+    """segment_triangle for a segment that is a point, at height h above the plane."""
+    cdef closest_pair best
+    cdef vec3 x
+    cdef double d2
+    best.s = best.t = 0.0
+    best.on_a = p
+    if _is_over(p, a, b, c, n):
+        best.on_b = v3_madd(p, n, -h)
+        best.dist2 = v3_dist2(p, best.on_b)
+        return best
+    best.on_b = v3_lerp(a, b, point_segment_parameter(p, a, b))
+    best.dist2 = v3_dist2(p, best.on_b)
+    x = v3_lerp(b, c, point_segment_parameter(p, b, c))
+    d2 = v3_dist2(p, x)
+    if d2 < best.dist2:
+        best.on_b = x
+        best.dist2 = d2
+    x = v3_lerp(c, a, point_segment_parameter(p, c, a))
+    d2 = v3_dist2(p, x)
+    if d2 < best.dist2:
+        best.on_b = x
+        best.dist2 = d2
+    return best
+
+
+cdef inline void _near_pair(near_job* j, const closest_pair* near, double d, double other, vec3 n,
+                            const triangle* t, int32_t tri) noexcept nogil:
+    """Closest points of two axes, relative to the shape's position, as a result."""
+    cdef query_hit h
+    cdef double radius = j.q.radius
+    h.distance = d - radius - other
+    if h.distance > j.limit:
+        return
+    h.part = j.part
+    h.item = j.item
+    h.overlapping = h.distance < 0.0
+    h.normal = n
+    h.own_point = v3_add(v3_madd(near.on_a, n, -radius), j.q.position)
+    h.point = v3_add(v3_madd(near.on_b, n, other), j.q.position)
+    _offer(j.v, j.best, &h, n, t, tri)
+    j.limit = f_min(j.limit, j.best.distance)
+
+
+cdef inline double _touching_size(const near_job* j, vec3 a) noexcept nogil:
+    """Axes nearer than this count as crossing; their exits are those of polytopes."""
+    return CROSSING * (v3_max_abs(j.p0) + v3_max_abs(j.p1) + v3_max_abs(a))
+
+
+cdef void _near_round_triangle(near_job* j, const triangle* t, int32_t tri) noexcept nogil:
+    """Round shape and triangle in closed form."""
+    cdef vec3 a = v3_sub(t.a, j.q.position), b, c, n = t.n
+    cdef double h0 = v3_dot(n, v3_sub(j.p0, a)), h1 = h0, low = fabs(h0), d
+    cdef closest_pair near
+    if not j.is_point:
+        h1 = v3_dot(n, v3_sub(j.p1, a))
+        low = f_min(low, fabs(h1)) if (h0 > 0.0) == (h1 > 0.0) else 0.0
+    # The plane is farther than the limit, by more than rounding.
+    if low - j.q.radius > j.limit + 1e-9 * (fabs(j.limit) + j.q.radius + v3_max_abs(a)):
+        return
+    b = v3_sub(t.b, j.q.position)
+    c = v3_sub(t.c, j.q.position)
+    if j.is_point:
+        near = _point_to_triangle(j.p0, a, b, c, n, h0)
+    else:
+        near = segment_triangle(j.p0, j.p1, a, b, c, n)
+    d = sqrt(near.dist2)
+    if d <= _touching_size(j, a):
+        _near_triangle(j, t, tri)
+        return
+    if d - j.q.radius > j.limit:
+        return
+    # Close to a face, its normal has more digits than the difference of two points.
+    low = v3_dot(n, v3_sub(near.on_a, near.on_b))
+    if d < FACE_NEAR and fabs(low) > d * (1.0 - 1e-12):
+        n = n if low > 0.0 else v3_neg(n)
+    else:
+        n = v3_scale(v3_sub(near.on_a, near.on_b), 1.0 / d)
+    _near_pair(j, &near, d, 0.0, n, t, tri)
+
+
+cdef bint _near_round(near_job* j, const collider* p) noexcept nogil:
+    """Two round shapes in closed form; False: their axes cross."""
+    cdef vec3 a = v3_sub(p.a, j.q.position), b = v3_sub(p.b, j.q.position)
+    cdef closest_pair near = segment_segment(j.p0, j.p1, a, b)
+    cdef double d = sqrt(near.dist2)
+    if d <= _touching_size(j, a):
+        return False
+    _near_pair(j, &near, d, p.radius, v3_scale(v3_sub(near.on_a, near.on_b), 1.0 / d), NULL, -1)
+    return True
+
+
+cdef void _need_body(near_job* j) noexcept nogil:
+    """Load the query shape as a polytope; those that are none are loaded once they need it."""
+    if not j.has_body:
+        polytope_load(&j.s.work.body, j.q.shape, q_matrix(j.q.rotation), v3(0.0, 0.0, 0.0), True)
+        j.has_body = True
+
+
+cdef void _near_triangle(near_job* j, const triangle* t, int32_t tri) noexcept nogil:
+    _need_body(j)
     _load_triangle(&j.s.work.other, t, j.q.position)
     _near_loaded(j, t, tri)
+
+
+cdef inline void _near_face(near_job* j, const triangle* t, int32_t tri) noexcept nogil:
+    if j.q.kind == ASK_ROUND:
+        _near_round_triangle(j, t, tri)
+    else:
+        _near_triangle(j, t, tri)
 
 
 cdef void _near_item(near_job* j, const collider* p) noexcept nogil:
@@ -1208,6 +1342,7 @@ cdef void _near_item(near_job* j, const collider* p) noexcept nogil:
         j.limit = f_min(j.limit, j.best.distance)
         return
     if p.kind == SHAPE_PLANE:
+        _need_body(j)
         point = v3_add(vertex_at(body, support(body, v3_neg(p.a))), j.q.position)
         low = v3_dot(p.a, point) - p.offset - body.radius
         if low > j.limit:
@@ -1233,7 +1368,7 @@ cdef void _near_item(near_job* j, const collider* p) noexcept nogil:
                 if p.mesh.mask != NULL and not p.mesh.mask[tri] & j.v.mask:
                     continue
                 if mesh_triangle(p, k, &t):
-                    _near_triangle(j, &t, tri)
+                    _near_face(j, &t, tri)
         return
     if p.kind == SHAPE_HEIGHTFIELD:
         bvh_walk_near(&w, &p.field.tree, local_box(p, j.q.box), _smallest_scale(p))
@@ -1255,13 +1390,16 @@ cdef void _near_item(near_job* j, const collider* p) noexcept nogil:
                             if p.field.mask != NULL and not p.field.mask[tri] & j.v.mask:
                                 continue
                             if heightfield_triangle(p, i, m, which, &t):
-                                _near_triangle(j, &t, tri)
+                                _near_face(j, &t, tri)
         return
     if p.kind == SHAPE_TRIANGLE:
         t = _own_triangle(p)
         if not v3_is_zero(t.n):
-            _near_triangle(j, &t, -1)
+            _near_face(j, &t, -1)
         return
+    if j.q.kind == ASK_ROUND and (p.kind == SHAPE_SPHERE or p.kind == SHAPE_CAPSULE) and _near_round(j, p):
+        return
+    _need_body(j)
     _load_item(&j.s.work.other, p, j.q.position)
     _near_loaded(j, NULL, -1)
 
@@ -1275,8 +1413,12 @@ cdef int query_closest(const query_view* v, const query_shape* q, double max_dis
     _no_hit(hit)
     if _need_work(s) != STATUS_OK:
         return STATUS_NO_MEMORY
+    j.has_body = q.kind != ASK_ROUND
+    j.is_point = False
     if q.kind == ASK_ROUND:
-        polytope_load(&s.work.body, q.shape, q_matrix(q.rotation), v3(0.0, 0.0, 0.0), True)
+        j.is_point = q.shape.kind == SHAPE_SPHERE
+        j.p0 = q_rotate(q.rotation, q.shape.a)
+        j.p1 = q_rotate(q.rotation, q.shape.b)
     j.v = v
     j.q = q
     j.s = s

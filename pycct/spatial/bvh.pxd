@@ -136,9 +136,10 @@ cdef bint bvh_walk_next(bvh_walk* w, double limit, int32_t* first, int32_t* coun
 # Leaves by their distance from the box: ``limit`` of bvh_walk_next is then a distance, in units of
 # which the tree's frame has ``factor`` (at least) each.
 cdef void bvh_walk_near(bvh_walk* w, const bvh* tree, aabb box, double factor) noexcept nogil
-# A ray for `bvh_walk_ray`; ``slack``: by how much the world's triangles may be off, in units of the
-# tree's frame.
-cdef bvh_ray bvh_ray_of(const bvh* tree, vec3 origin, vec3 dir, double slack, bint front_only) noexcept nogil
+# A walk with a ray, for `bvh_walk_ray`; ``slack``: by how much the world's triangles may be off, in
+# units of the tree's frame.
+cdef void bvh_walk_ray_start(bvh_walk* w, bvh_ray* r, const bvh* tree, vec3 origin, vec3 dir, double slack,
+                             bint front_only) noexcept nogil
 # The next triangles that the ray, or the moving box, may meet by ``limit``: place ``first`` + i for
 # each bit i.
 cdef bint bvh_walk_ray(bvh_walk* w, const bvh_ray* r, const bvh_block* blocks, double limit, int32_t* first,

@@ -846,25 +846,50 @@ cdef uint32_t bvh_walk_mask(const bvh_walk* w, const bvh_node* node, double limi
     return w8_mask(<const w8_walk*>w, <const w8_node*>node, limit)
 
 
-cdef bvh_ray bvh_ray_of(const bvh* tree, vec3 origin, vec3 dir, double slack, bint front_only) noexcept nogil:
-    cdef bvh_ray r
+cdef void bvh_walk_ray_start(bvh_walk* w, bvh_ray* r, const bvh* tree, vec3 origin, vec3 dir, double slack,
+                             bint front_only) noexcept nogil:
     cdef vec3 m = v3_abs(dir)
+    # Twice, for the rounding of the origin in the tree's frame and of the boxes.
+    cdef double margin = MARGIN * f_max(v3_max_abs(origin), tree.span), grown = 2.0 * margin, one
+    cdef double[3] o
     cdef double[3] d
+    cdef int k, kx, ky, kz
+    o[0], o[1], o[2] = origin.x, origin.y, origin.z
     d[0], d[1], d[2] = dir.x, dir.y, dir.z
-    r.origin[0], r.origin[1], r.origin[2] = origin.x, origin.y, origin.z
-    r.margin = MARGIN * f_max(v3_max_abs(origin), tree.span) + slack
-    r.kz = 0 if m.x >= m.y and m.x >= m.z else (1 if m.y >= m.z else 2)
-    r.kx = (r.kz + 1) % 3
-    r.ky = (r.kz + 2) % 3
+    w.nodes = tree.nodes
+    w.check = tree.check
+    w.owner = tree.owner
+    w.n_nodes = w.left = tree.n_nodes
+    w.n_items = tree.n_items
+    w.run = w.run_end = 0
+    w.factor = 1.0
+    w.near = False
+    w.entries[0].node = 0
+    w.entries[0].count = 0
+    w.entries[0].when = 0.0
+    w.top = 1 if tree.n_nodes > 0 else 0
+    for k in range(3):
+        one = _inverse(d[k])
+        w.inverse[k] = <float>one
+        w.negative[k] = one < 0.0
+        w.enter[k] = w8_up(o[k] + grown)
+        w.leave[k] = w8_down(o[k] - grown)
+        if one < 0.0:
+            w.enter[k], w.leave[k] = w.leave[k], w.enter[k]
+        r.origin[k] = o[k]
+    r.margin = margin + slack
+    kz = 0 if m.x >= m.y and m.x >= m.z else (1 if m.y >= m.z else 2)
+    kx = kz + 1 if kz < 2 else 0
+    ky = 3 - kx - kz
     # Seen along the ray, corners keep their sense of rotation.
-    if d[r.kz] < 0.0:
-        r.kx, r.ky = r.ky, r.kx
-    r.forward = -1.0 if d[r.kz] < 0.0 else 1.0
-    r.reach = fabs(d[r.kz])
-    r.sx = <float>(d[r.kx] / d[r.kz])
-    r.sy = <float>(d[r.ky] / d[r.kz])
+    r.kx = ky if d[kz] < 0.0 else kx
+    r.ky = kx if d[kz] < 0.0 else ky
+    r.kz = kz
+    r.forward = -1.0 if d[kz] < 0.0 else 1.0
+    r.reach = fabs(d[kz])
+    r.sx = <float>(d[r.kx] / d[kz])
+    r.sy = <float>(d[r.ky] / d[kz])
     r.front_only = front_only
-    return r
 
 
 # ---------------------------------------------------------------- trees that change

@@ -35,20 +35,64 @@ W8_INLINE W8_TARGET unsigned W8_F(close)(const w8_walk *w, const w8_node *n, flo
     return W8_F(le)(sum, W8_F(set)(limit));
 }
 
-/* The next leaf: its places, all of them inside the tree. ``limit`` as float32 (squared for near walks). */
-W8_INLINE W8_TARGET int W8_F(leaf)(w8_walk *w, float limit, int32_t *first, int32_t *last, int checked, int near) {
+/* What a walk reads in every node, in registers: the planes where the box enters and leaves. */
+typedef struct {
+    W8_V enter[3], leave[3], inverse[3];
+    int from[3], to[3];         /* the near and the far plane of each axis, in floats from the node */
+} W8_F(slabs);
+
+W8_INLINE W8_TARGET void W8_F(slabs_of)(W8_F(slabs) *s, const w8_walk *w) {
+    int k;
+    for (k = 0; k < 3; k++) {
+        s->enter[k] = W8_F(set)(w->enter[k]);
+        s->leave[k] = W8_F(set)(w->leave[k]);
+        s->inverse[k] = W8_F(set)(w->inverse[k]);
+        s->from[k] = W8_LANES * (w->negative[k] ? 3 + k : k);
+        s->to[k] = W8_LANES * (w->negative[k] ? k : 3 + k);
+    }
+}
+
+/* `touched` with the numbers of the walk in registers. */
+W8_INLINE W8_TARGET unsigned W8_F(touched_by)(const W8_F(slabs) *s, const w8_node *n, float limit, float *when) {
+    const float *planes = (const float *)n;
+    W8_V enter = W8_F(set)(0.0f), leave = W8_F(set)(limit);
+    int k;
+    for (k = 0; k < 3; k++) {
+        enter = W8_F(max)(enter, W8_F(mul)(W8_F(sub)(W8_F(load)(planes + s->from[k]), s->enter[k]), s->inverse[k]));
+        leave = W8_F(min)(leave, W8_F(mul)(W8_F(sub)(W8_F(load)(planes + s->to[k]), s->leave[k]), s->inverse[k]));
+    }
+    W8_F(store)(when, enter);
+    return W8_F(le)(enter, W8_F(mul)(leave, W8_F(set)(W8_LOOSE)));
+}
+
+/* The next leaf: its places, all of them inside the tree. ``limit`` as float32 (squared for near walks);
+   ``blocks``: those of the leaves, which are fetched early, or NULL. */
+W8_INLINE W8_TARGET int W8_F(leaf)(w8_walk *w, float limit, int32_t *first, int32_t *last, const w8_block *blocks,
+                                   int checked, int near) {
     float when[W8_LANES];
+    W8_F(slabs) slabs;
+    if (!near)
+        W8_F(slabs_of)(&slabs, w);
     while (w->top > 0) {
         w8_entry e = w->entries[--w->top];
         if (e.when > limit)
             continue;
         while (e.count == 0) {
             const w8_node *n = w->nodes + e.node;
-            unsigned mask = near ? W8_F(close)(w, n, limit, when) : W8_F(touched)(w, n, limit, when);
-            int base = w->top, i, k;
+            unsigned mask = near ? W8_F(close)(w, n, limit, when) : W8_F(touched_by)(&slabs, n, limit, when);
+            int base = w->top, top = base, i, k;
             int32_t parent = e.node;
             if (checked && --w->left < 0)
                 return 0;
+            e.count = -1;
+            if (!checked && mask && !(mask & (mask - 1))) {
+                /* An only child needs no stack. */
+                i = w8_lowest(mask);
+                e.when = when[i];
+                e.node = n->child[i];
+                e.count = n->count[i];
+                continue;
+            }
             while (mask) {
                 w8_entry c;
                 i = w8_lowest(mask);
@@ -60,23 +104,25 @@ W8_INLINE W8_TARGET int W8_F(leaf)(w8_walk *w, float limit, int32_t *first, int3
                     continue;
                 if (c.count == 0)
                     W8_FETCH(w->nodes + c.node);
+                else if (blocks)
+                    W8_FETCH(blocks + c.node / W8_LANES);
                 if (checked) {
                     /* Children are numbered after their parents: no way leads in a circle. */
-                    if (w->top == W8_STACK)
+                    if (top == W8_STACK)
                         return 0;
                     if (c.count == 0 ? !(parent < c.node && c.node < w->n_nodes)
                                      : !(0 <= c.node && c.node < w->n_items && c.count <= w->n_items - c.node))
                         continue;
                 }
                 /* The nearest on top. */
-                for (k = w->top; k > base && w->entries[k - 1].when < c.when; k--)
+                for (k = top; k > base && w->entries[k - 1].when < c.when; k--)
                     w->entries[k] = w->entries[k - 1];
                 w->entries[k] = c;
-                w->top++;
+                top++;
             }
-            e.count = -1;
-            if (w->top > base)
-                e = w->entries[--w->top];
+            if (top > base)
+                e = w->entries[--top];
+            w->top = top;
         }
         if (e.count > 0) {
             *first = e.node;
@@ -88,19 +134,27 @@ W8_INLINE W8_TARGET int W8_F(leaf)(w8_walk *w, float limit, int32_t *first, int3
 }
 
 /* The next leaf, or what is left of one. */
-W8_INLINE W8_TARGET int W8_F(run)(w8_walk *w, float limit) {
+W8_INLINE W8_TARGET int W8_F(run)(w8_walk *w, float limit, const w8_block *blocks) {
     if (w->run < w->run_end)
         return 1;
     if (w->check)
-        return w->near ? W8_F(leaf)(w, limit, &w->run, &w->run_end, 1, 1)
-                       : W8_F(leaf)(w, limit, &w->run, &w->run_end, 1, 0);
-    return w->near ? W8_F(leaf)(w, limit, &w->run, &w->run_end, 0, 1)
-                   : W8_F(leaf)(w, limit, &w->run, &w->run_end, 0, 0);
+        return w->near ? W8_F(leaf)(w, limit, &w->run, &w->run_end, NULL, 1, 1)
+                       : W8_F(leaf)(w, limit, &w->run, &w->run_end, NULL, 1, 0);
+    return w->near ? W8_F(leaf)(w, limit, &w->run, &w->run_end, blocks, 0, 1)
+                   : W8_F(leaf)(w, limit, &w->run, &w->run_end, blocks, 0, 0);
+}
+
+/* The same for a ray. */
+W8_INLINE W8_TARGET int W8_F(run_ray)(w8_walk *w, float limit, const w8_block *blocks) {
+    if (w->run < w->run_end)
+        return 1;
+    return w->check ? W8_F(leaf)(w, limit, &w->run, &w->run_end, NULL, 1, 0)
+                    : W8_F(leaf)(w, limit, &w->run, &w->run_end, blocks, 0, 0);
 }
 
 static W8_TARGET int W8_F(walk_next)(w8_walk *w, double limit, int32_t *first, int32_t *count) {
     float bound = w->near ? w8_up2(limit / w->factor) : w8_up(limit);
-    while (W8_F(run)(w, bound)) {
+    while (W8_F(run)(w, bound, NULL)) {
         if (!w->check) {
             *first = w->run;
             *count = w->run_end - w->run;
@@ -189,7 +243,7 @@ W8_INLINE W8_TARGET unsigned W8_F(ray)(const w8_ray *r, const w8_block *b, doubl
 static W8_TARGET int W8_F(walk_ray)(w8_walk *w, const w8_ray *ray, const w8_block *blocks, double limit, int32_t *first,
                                     uint32_t *bits) {
     float bound = w8_up(limit);
-    while (W8_F(run)(w, bound)) {
+    while (W8_F(run_ray)(w, bound, blocks)) {
         unsigned lanes = W8_F(lanes)(w, first);
         lanes &= W8_F(ray)(ray, blocks + *first / W8_LANES, limit);
         *bits = W8_F(checked)(w, *first, lanes);
@@ -229,7 +283,7 @@ W8_INLINE W8_TARGET unsigned W8_F(boxes)(const w8_walk *w, const w8_block *b, do
 
 static W8_TARGET int W8_F(walk_box)(w8_walk *w, const w8_block *blocks, double limit, int32_t *first, uint32_t *bits) {
     float bound = w->near ? w8_up2(limit / w->factor) : w8_up(limit);
-    while (W8_F(run)(w, bound)) {
+    while (W8_F(run)(w, bound, blocks)) {
         unsigned lanes = W8_F(lanes)(w, first);
         lanes &= W8_F(boxes)(w, blocks + *first / W8_LANES, limit);
         *bits = W8_F(checked)(w, *first, lanes);

@@ -169,3 +169,33 @@ def test_what_is_refused_changes_nothing(scene):
         with pytest.raises(ValueError, match=match):
             scene.raycast_many(origins, directions, lengths, out=good)
     assert (good["distance"] == 5.0).all() and not good["hit"].any()
+
+
+def test_rows_that_are_answered_in_another_order_give_the_same_bits():
+    """Large batches of scattered rows are answered by their places: each row is that of a small batch."""
+    rng = np.random.default_rng(11)
+    scene = worlds.scene_of(worlds.placings(rng, copies=2))
+    n = 5000
+    origins = rng.uniform(-8, 8, (n, 3))
+    aims = rng.normal(size=(n, 3))
+    masks = rng.integers(1, 4, n).astype(np.uint32)
+    exclude = rng.integers(-1, 9, n)
+    for threads in (1, 2):
+        for name, ask in (
+            ("ray", lambda k, **o: scene.raycast_many(origins[k], aims[k], 9.0, mask=masks[k],
+                                                      exclude=exclude[k], **o)),
+            ("sweep", lambda k, **o: scene.sweep_many(pycct.Sphere(0.2), origins[k], aims[k], 9.0, mask=masks[k], **o)),
+            ("closest", lambda k, **o: scene.closest_points_many(pycct.Capsule(0.2, 0.5), origins[k], 9.0, **o)),
+        ):
+            whole = ask(slice(None), threads=threads)
+            parts = [ask(slice(k, k + 1000)) for k in range(0, n, 1000)]
+            for field, column in zip(whole._fields, whole, strict=True):
+                want = np.concatenate([getattr(part, field) for part in parts])
+                assert column.tobytes() == want.tobytes(), (name, field)
+    # All in one place, in two places, and along a line.
+    for places in (np.zeros((n, 3)), np.where(rng.random((n, 1)) < 0.5, 0.0, 1e-200),
+                   np.outer(rng.permutation(n), (1e-3, 0, 0))):
+        places = np.broadcast_to(places, (n, 3))
+        whole = scene.raycast_many(places, aims, 9.0)
+        parts = [scene.raycast_many(places[k : k + 1000], aims[k : k + 1000], 9.0) for k in range(0, n, 1000)]
+        assert whole.distance.tobytes() == np.concatenate([part.distance for part in parts]).tobytes()

@@ -420,3 +420,33 @@ def test_an_overlap_ends_at_the_first_triangle_and_misses_none(seed):
                 assert (actor in got) == (near is not None and near.distance < 0)
                 told.append(actor in got)
     assert 100 < sum(told) < len(told) - 100
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_round_shapes_are_as_near_to_triangles_as_the_general_case_says(seed):
+    """Closed forms of spheres and capsules beside `distance_between`, at all distances and in contact."""
+    rng = np.random.default_rng(seed)
+    near, far = 0, 0
+    for shape in (pycct.Sphere(0.3), pycct.Capsule(0.2, 0.8), pycct.Capsule(0.05, 3.0)):
+        for _ in range(150):
+            size = 10.0 ** rng.uniform(-2, 1)
+            corners = rng.normal(size=(3, 3)) * size
+            place, turn = rng.normal(size=3) * rng.choice([0.1, 0.5, 2.0, 8.0]), worlds.unit(rng)
+            for other in (pycct.Mesh(corners, [(0, 1, 2)]), pycct.Sphere(size), pycct.Capsule(size, 0.7 * size)):
+                scene = pycct.Scene()
+                scene.add(other)
+                solid = pycct.Triangle(*corners) if isinstance(other, pycct.Mesh) else other
+                got = scene.closest_points(shape, place, rotation=turn)
+                want = distance_between(shape, solid, (place, turn), None)
+                assert got.distance == pytest.approx(want.distance, abs=1e-9)
+                near += got.distance < 0
+                far += got.distance > 0
+                gap = np.subtract(got.point, got.position)
+                assert np.abs(gap - got.distance * np.asarray(got.normal)).max() < 1e-9 * (1 + abs(got.distance))
+                if want.distance > 1e-6:
+                    assert np.dot(got.normal, want.normal) > 1 - 1e-6
+                # As far as it is, and no farther.
+                if got.distance > 0:
+                    assert scene.closest_points(shape, place, got.distance, rotation=turn) is not None
+                    assert scene.closest_points(shape, place, got.distance * (1 - 1e-9), rotation=turn) is None
+    assert near > 100 and far > 100
