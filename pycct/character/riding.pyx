@@ -32,6 +32,7 @@ from pycct.geometry.vec cimport (
 from pycct.world.candidates cimport (
     ASK_BEHAVIOR,
     ASK_FILTER,
+    GROUP_BOX,
     OWNER_ACTOR,
     OWNER_OBSTACLE,
     book_answer,
@@ -43,6 +44,8 @@ from pycct.world.candidates cimport (
     candidates_gather,
     capsule_bounds,
     collider,
+    group_order,
+    group_overlaps,
     place_point,
     unplace_point,
     world_hit,
@@ -85,35 +88,95 @@ cdef bint _still_there(move_job* m, const collider* item) noexcept nogil:
     return value != 0
 
 
-cdef const collider* _look_below(move_job* m) noexcept nogil:
-    """The moving body below the centre, within half the height (RULES 7.2)."""
+cdef bint _ray_below(move_job* m, const capsule_cast* ray, int32_t owner, world_hit* hit) noexcept nogil:
+    """The first moving thing of an owner that a ray meets; hit.group is its place in scratch.around.
+
+    May set m.status.
+    """
     cdef candidates* c = &m.scratch.around
-    cdef controller_state* s = m.s
-    cdef vec3 down = v3_scale(m.p.up, -1.0)
-    cdef double reach = 0.5 * m.p.height + m.p.radius
-    cdef capsule_cast ray
-    cdef world_hit hit
-    cdef const collider* item
+    cdef const candidate_group* g
+    cdef uint32_t value
+    cdef int32_t i, n = 0
     candidates_cut(c, 0, 0)
     m.status = candidates_gather(c, m.world.moving, 1,
-                                 capsule_bounds(s.position, v3_madd(s.position, down, reach), 0.0), m.world.mask, NULL)
+                                 capsule_bounds(ray.p0, v3_madd(ray.p0, ray.dir, ray.limit), 0.0), m.world.mask, NULL)
     if m.status != STATUS_OK:
-        return NULL
+        return False
     if m.p.proxy >= 0:
         drop_proxy(c, 0, m.p.proxy)
-    ray = capsule_cast_of(s.position, s.position, 0.0, down, reach, False, True)
-    if not candidates_cast(c, &ray, 0xF, &hit):
-        if m.scratch.book.needs_answer:
-            m.status = STATUS_NEED_ANSWER
-        return NULL
-    item = &m.world.moving.items[c.groups[hit.group].item]
-    s.touched_point = hit.base.point
-    s.touched_local = unplace_point(item, hit.base.point)
+    # Obstacles have no triangles, so that those of the others stay where they are.
+    for i in range(c.n_groups):
+        if c.groups[i].owner == owner:
+            c.groups[n] = c.groups[i]
+            n += 1
+    c.n_groups = n
+    if owner == OWNER_OBSTACLE:
+        candidates_cut(c, n, 0)
+    # Solids are solid: the centre may be inside.
+    hit.group = -1
+    for i in range(n):
+        g = &c.groups[i]
+        if (g.closed or g.kind == GROUP_BOX) and group_overlaps(c, g, ray.p0, ray.p0, 0.0):
+            if m.world.filters:
+                if not book_answer(&m.scratch.book, ASK_FILTER, g.owner, g.id, &value):
+                    m.status = STATUS_NEED_ANSWER
+                    return False
+                if value == 0:
+                    continue
+            if hit.group < 0 or group_order(c, g, -1, &c.groups[hit.group], -1) < 0:
+                hit.group = i
+    if hit.group >= 0:
+        hit.base.distance = 0.0
+        hit.base.point = ray.p0
+        return True
+    if candidates_cast(c, ray, 0xF, hit):
+        return True
+    if m.scratch.book.needs_answer:
+        m.status = STATUS_NEED_ANSWER
+    return False
+
+
+cdef capsule_cast _ray_of(const move_job* m) noexcept nogil:
+    """The ray from the centre down to the bottom of the capsule (RULES 7.2)."""
+    return capsule_cast_of(m.s.position, m.s.position, 0.0, v3_scale(m.p.up, -1.0), 0.5 * m.p.height + m.p.radius,
+                           False, True)
+
+
+cdef const collider* _remember(move_job* m, const world_hit* hit) noexcept nogil:
+    """Remember the moving thing that the ray met (RULES 7.2), and return it."""
+    cdef const collider* item = &m.world.moving.items[m.scratch.around.groups[hit.group].item]
+    m.s.touched_point = hit.base.point
+    m.s.touched_local = unplace_point(item, hit.base.point)
     if item.obstacle:
-        s.touched_obstacle = item.id
+        m.s.touched_obstacle = item.id
     else:
-        s.touched_actor = item.id
+        m.s.touched_actor = item.id
     return item
+
+
+cdef const collider* _look_below(move_job* m, double* distance) noexcept nogil:
+    """The moving body below the centre, within half the height (RULES 7.2), and its distance."""
+    cdef capsule_cast ray = _ray_of(m)
+    cdef world_hit hit
+    # RULES_2 6: a shape comes before an obstacle.
+    if not _ray_below(m, &ray, OWNER_ACTOR, &hit) and (
+            m.status != STATUS_OK or not _ray_below(m, &ray, OWNER_OBSTACLE, &hit)):
+        return NULL
+    distance[0] = hit.base.distance
+    return _remember(m, &hit)
+
+
+cdef bint _changes_obstacle(move_job* m, int64_t id) noexcept nogil:
+    """Whether another obstacle is nearest below, after the remembered one has moved (RULES_2 11).
+
+    May set m.status.
+    """
+    cdef capsule_cast ray = _ray_of(m)
+    cdef world_hit hit
+    if not _ray_below(m, &ray, OWNER_OBSTACLE, &hit) or m.scratch.around.groups[hit.group].id == id:
+        return False
+    _remember(m, &hit)
+    return True
 
 
 cdef vec3 ride(move_job* m, vec3 displacement) noexcept nogil:
@@ -121,6 +184,8 @@ cdef vec3 ride(move_job* m, vec3 displacement) noexcept nogil:
     cdef controller_state* s = m.s
     cdef const collider* item = NULL
     cdef vec3 now, delta, along
+    cdef double distance = 0.0
+    cdef bint looked = False
     cdef uint32_t behavior
     s.platform_delta = v3(0.0, 0.0, 0.0)
     m.standing_on_moving = False
@@ -141,25 +206,32 @@ cdef vec3 ride(move_job* m, vec3 displacement) noexcept nogil:
             s.touched_obstacle = -1
             item = NULL
     if item == NULL and m.world.moving.n > 0:
-        item = _look_below(m)
+        looked = True
+        item = _look_below(m, &distance)
         if m.status != STATUS_OK:
             return displacement
     if item == NULL or item.body == BODY_STATIC:
         return displacement
     m.carried = True
+    now = place_point(item, s.touched_local)
+    delta = v3_sub(now, s.touched_point)
+    if (item.obstacle and not looked and v3_max_abs(delta) > ALMOST_ZERO and not m.p.rules & RULE_RIDE_WHOLE
+            and (_changes_obstacle(m, item.id) or m.status != STATUS_OK)):
+        return displacement
     behavior = item.behavior
     if m.world.asks_behavior and not book_answer(
             &m.scratch.book, ASK_BEHAVIOR, OWNER_OBSTACLE if item.obstacle else OWNER_ACTOR, item.id, &behavior):
         m.status = STATUS_NEED_ANSWER
         return displacement
-    now = place_point(item, s.touched_local)
-    delta = v3_sub(now, s.touched_point)
     s.touched_point = now
     if m.p.rules & RULE_RIDE_WHOLE:
         s.position = v3_add(s.position, delta)
         s.platform_delta = delta
         m.standing_on_moving = v3_max_abs(delta) > ALMOST_ZERO
         return displacement
+    if looked:
+        # RULES_2 6: the feet go up to what the ray met.
+        delta = v3_scale(m.p.up, 0.5 * m.p.height + m.p.radius - distance)
     if behavior & USER_DEFINED_RIDE or v3_max_abs(delta) <= ALMOST_ZERO:
         return displacement
     m.standing_on_moving = True

@@ -581,6 +581,9 @@ cdef double TIE = 1e-9
 # Distance behind the leading sphere's surface up to which triangles count if the axis is parallel
 # to the motion (RULES 3).
 cdef double TRAILING_SLACK = 0.002
+# Distance from the path of the leading sphere beyond which such a motion ignores a triangle
+# (RULES_2 7).
+cdef double LEAD_SLACK = 1e-4
 # Below this distance, closest points define no direction, and the triangle's normal is used (RULES
 # 3).
 cdef double SHORTEST_NORMAL = 1e-3
@@ -723,6 +726,20 @@ cdef inline bint _behind(const capsule_cast* q, const triangle* t, const closest
     """Whether the nearest point of the capsule, or else its centre, is behind the triangle."""
     cdef vec3 p = near.on_a if near.dist2 > 0.0 else v3_scale(v3_add(q.p0, q.p1), 0.5)
     return v3_dot(t.n, p) - t.d < 0.0
+
+
+cdef bint _is_far_from_lead(const capsule_cast* q, const triangle* t) noexcept nogil:
+    """Whether a triangle is beyond the reach of the leading sphere, in a motion along the axis.
+
+    RULES_2 7 compares the sphere around its corners with the path of the leading sphere. Only
+    overlaps with the rest of the capsule are that far.
+    """
+    cdef vec3 centre = v3_scale(v3_add(t.a, v3_add(t.b, t.c)), 1.0 / 3.0)
+    cdef vec3 way = v3_sub(centre, q.p0 if v3_dot(q.p0, q.dir) >= v3_dot(q.p1, q.dir) else q.p1)
+    cdef double corner2
+    way = v3_madd(way, q.dir, -f_min(f_max(v3_dot(way, q.dir), 0.0), q.limit))
+    corner2 = f_max(v3_len2(v3_sub(t.a, centre)), f_max(v3_len2(v3_sub(t.b, centre)), v3_len2(v3_sub(t.c, centre))))
+    return sqrt(v3_len2(way)) - q.radius - LEAD_SLACK > sqrt(corner2)
 
 
 cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided,
@@ -923,7 +940,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
     cdef toi_candidate swap
     cdef closest_pair near
     cdef vec3 axis
-    cdef bint overlapping = False, along
+    cdef bint overlapping = False, left_out = False, along
     cdef bint parallel = _is_parallel(q.axis, q.dir)
     cdef double ahead = q.slack + SURELY_AHEAD * q.size, reach = q.radius + q.slack
     cdef triangle_aid* aid
@@ -977,7 +994,11 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
         if i != hint and _stays_beside(q, t, nd, low, limit, ahead, aid):
             continue
         if low < q.radius and _overlaps(q, t, low, aid, &near):
+            if parallel and q.trailing_rule and _is_far_from_lead(q, t):
+                continue
             if skip_overlaps:
+                # RULES_2 5: the shape gives no hit; in FIX_BACK_FACES this triangle gives none.
+                left_out |= passed == NULL
                 continue
             if passed != NULL and not two_sided and (q.passing or _behind(q, t, &near)):
                 passed[0] |= PASSED_OVERLAP
@@ -993,7 +1014,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
             touched[count].mark = OVER_NONE
             count += 1
             continue
-        if overlapping:
+        if overlapping or left_out:
             continue
         along = False
         if fabs(nd) <= TIE:
@@ -1017,7 +1038,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
             limit = f_min(longest, latest_candidate(q, first))
         if along:
             rim = f_min(rim, time)
-    if count == 0:
+    if left_out or count == 0:
         return False
     if count > 1:
         winner = _winner(q, tris, source, touched, count, first)

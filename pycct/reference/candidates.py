@@ -281,15 +281,30 @@ def _below(box, walls):
     return box_union(box, (add(box[0], drop), add(box[1], drop)))
 
 
-def _walls_of(a, b, c, box, walls):
-    """A triangle's edges, extruded upwards, facing outwards (RULES 2)."""
+def _walls_of(t, first, box, walls):
+    """A triangle's edges, extruded upwards, facing outwards (RULES 2, RULES_2 7).
+
+    The wall on the edge from ``first``, the corner that the user lists first, has the other
+    diagonal.
+    """
     rise = scale(walls.up, walls.height)
-    for p, q in ((a, b), (b, c), (c, a)):
-        for t in ((p, q, add(q, rise)), (p, add(q, rise), add(p, rise))):
+    for p, q in ((t.a, t.b), (t.b, t.c), (t.c, t.a)):
+        if p == first:
+            pair = ((p, q, add(p, rise)), (add(p, rise), q, add(q, rise)))
+        else:
+            pair = ((p, q, add(q, rise)), (p, add(q, rise), add(p, rise)))
+        for t in pair:
             if box_overlap(triangle_bounds(*t), box):
                 n = triangle_normal(*t)
                 if not is_zero(n):
                     yield Face(*t, n, dot(n, t[0]), -1)
+
+
+def _first_given(item, t):
+    """The corner of a triangle that the user lists first; of a heightfield, the smallest one."""
+    if not isinstance(item.shape, Mesh):
+        return t.a
+    return item.place_point(tuple(item.shape.vertices[item.shape.triangles[t.source][0]].tolist()))
 
 
 def _near_faces(item, box, mask, walls):
@@ -310,7 +325,7 @@ def _near_faces(item, box, mask, walls):
             n = scale(t.n, -1.0)
             t = Face(t.a, t.c, t.b, n, dot(n, t.a), t.source)
         if rise >= 0.0 and below_limit(rise, walls.slope_limit):
-            near += _walls_of(t.a, t.b, t.c, box, walls)
+            near += _walls_of(t, _first_given(item, t), box, walls)
         elif box_overlap(bounds, box):
             near.append(t)
     return near

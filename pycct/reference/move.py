@@ -23,7 +23,7 @@ from pycct.reference.candidates import (
 from pycct.reference.closest import point_segment_parameter
 from pycct.reference.response import collision_response
 from pycct.reference.sweep import capsule_cast, capsule_triangle_time
-from pycct.reference.types import ACTOR, OBSTACLE, PLANE, USER_GEOMETRY
+from pycct.reference.types import ACTOR, BOX, OBSTACLE, PLANE, USER_GEOMETRY
 from pycct.reference.vec import (
     ZERO,
     add,
@@ -541,9 +541,7 @@ class Move:
             self.note_below(item, base.point)
             if static_face:
                 low, high = face_heights(hit, p.up)
-                self.set(
-                    validate_triangle_down=True, down_normal=face_normal, touched_min=low, touched_max=high
-                )
+                self.set(validate_triangle_down=True, down_normal=face_normal, touched_min=low, touched_max=high)
             elif item.owner == ACTOR and has_face(hit):
                 self.moving_below = (face_normal, face_heights(hit, p.up)[1])
             gap = f_min(base.distance, p.contact_offset)
@@ -862,24 +860,62 @@ class Move:
         """Shapes and obstacles that may move, without the character's proxy."""
         return [i for i in self.items if i.body != "static" and (i.owner != ACTOR or i.id != self.p.proxy)]
 
+    def ray_below(self, groups, ray):
+        """The first of the groups that a ray meets, and where: distance and point; or None."""
+        # Solids are solid: the centre may be inside.
+        around = None
+        for g in groups:
+            solid = g.item.closed or g.item.kind == BOX
+            if solid and group_overlaps(g, ray.p0, ray.p0, 0.0) and self.may_meet(g.item):
+                if around is None or group_order(g, None, around, None) < 0:
+                    around = g
+        if around is not None:
+            return around.item, 0.0, ray.p0
+        hit = cast(groups, ray, EVERYTHING, self.may_meet)
+        return None if hit is None else (hit.group.item, hit.base.distance, hit.base.point)
+
     def look_below(self):
-        """The moving body below the centre, within half the height (RULES 7.2)."""
+        """The moving body below the centre, within half the height (RULES 7.2).
+
+        Returns it and its distance, or None.
+        """
         p = self.p
         down = scale(p.up, -1.0)
         reach = 0.5 * p.height + p.radius
         start = self.s.position
         groups = gather(self.moving(), capsule_bounds(start, madd(start, down, reach), 0.0), self.mask)
         ray = capsule_cast(start, start, 0.0, down, reach, False, True)
-        hit = cast(groups, ray, EVERYTHING, self.may_meet)
-        if hit is None:
+        # RULES_2 6: a shape comes before an obstacle.
+        found = self.ray_below([g for g in groups if g.item.owner == ACTOR], ray)
+        if found is None:
+            found = self.ray_below([g for g in groups if g.item.owner == OBSTACLE], ray)
+        if found is None:
             return None
-        item = hit.group.item
-        self.set(touched_point=hit.base.point, touched_local=item.unplace_point(hit.base.point))
+        item, distance, point = found
+        self.remember(item, point)
+        return item, distance
+
+    def remember(self, item, point):
+        """Remember a moving thing that the ray met (RULES 7.2)."""
+        self.set(touched_point=point, touched_local=item.unplace_point(point))
         if item.owner == OBSTACLE:
             self.set(touched_obstacle=item.id)
         else:
             self.set(touched_actor=item.id)
-        return item
+
+    def changes_obstacle(self, item):
+        """Whether another obstacle is nearest below, now that the known one moved (RULES_2 11)."""
+        p = self.p
+        down = scale(p.up, -1.0)
+        reach = 0.5 * p.height + p.radius
+        start = self.s.position
+        groups = gather(self.moving(), capsule_bounds(start, madd(start, down, reach), 0.0), self.mask)
+        ray = capsule_cast(start, start, 0.0, down, reach, False, True)
+        found = self.ray_below([g for g in groups if g.item.owner == OBSTACLE], ray)
+        if found is None or found[0].id == item.id:
+            return False
+        self.remember(found[0], found[2])
+        return True
 
     def ride(self, displacement):
         """Move with the platform (RULES 7.2 and 7.3, MOVE 13).
@@ -898,21 +934,31 @@ class Move:
             item = self.find(OBSTACLE, self.s.touched_obstacle)
             if item is None:
                 self.set(touched_obstacle=-1)
+        lift = None
         if item is None:
-            item = self.look_below()
+            below = self.look_below()
+            if below is not None:
+                item, distance = below
+                # RULES_2 6: the feet go up to what the ray met.
+                lift = scale(p.up, 0.5 * p.height + p.radius - distance)
         # RULES 7.2: static shapes carry no characters.
         if item is None or item.body == "static":
             return displacement
         self.carried = True
-        behavior = self.behavior_of(item)
         now = item.place_point(self.s.touched_local)
         delta = sub(now, self.s.touched_point)
+        moves = item.owner == OBSTACLE and lift is None and max_abs(delta) > ALMOST_ZERO
+        if moves and Rules.RIDE_WHOLE not in p.rules and self.changes_obstacle(item):
+            return displacement
+        behavior = self.behavior_of(item)
         self.set(touched_point=now)
         if Rules.RIDE_WHOLE in p.rules:
             # RULES 9 row 11: the whole motion at once, with any flags.
             self.set(position=add(self.s.position, delta), platform_delta=delta)
             self.standing_on_moving = max_abs(delta) > ALMOST_ZERO
             return displacement
+        if lift is not None:
+            delta = lift
         if behavior & Behavior.USER_DEFINED_RIDE or max_abs(delta) <= ALMOST_ZERO:
             return displacement
         self.standing_on_moving = True

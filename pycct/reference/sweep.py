@@ -56,6 +56,9 @@ TIE = 1e-9
 # Distance behind the leading sphere's surface up to which triangles count if the axis is parallel
 # to the motion (RULES 3).
 TRAILING_SLACK = 0.002
+# Distance from the path of the leading sphere beyond which such a motion ignores a triangle
+# (RULES_2 7).
+LEAD_SLACK = 1e-4
 # Below this distance, closest points define no direction, and the triangle's normal is used (RULES
 # 3).
 SHORTEST_NORMAL = 1e-3
@@ -544,6 +547,20 @@ def _behind(q, t, near):
     return dot(t.n, p) - t.d < 0.0
 
 
+def _is_far_from_lead(q, t):
+    """Whether a triangle is beyond the reach of the leading sphere, in a motion along the axis.
+
+    RULES_2 7 compares the sphere around its corners with the path of the leading sphere. Only
+    overlaps with the rest of the capsule are that far.
+    """
+    centre = scale(add(t.a, add(t.b, t.c)), 1.0 / 3.0)
+    start = q.p0 if dot(q.p0, q.dir) >= dot(q.p1, q.dir) else q.p1
+    way = sub(centre, start)
+    way = madd(way, q.dir, -f_min(f_max(dot(way, q.dir), 0.0), q.limit))
+    corner2 = f_max(len2(sub(t.a, centre)), f_max(len2(sub(t.b, centre)), len2(sub(t.c, centre))))
+    return sqrt(len2(way)) - q.radius - LEAD_SLACK > sqrt(corner2)
+
+
 def _window(q, first, distance):
     """Largest delay of a candidate after the first triangle, which is touched at ``first``."""
     if q.exact:
@@ -558,7 +575,7 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
     the one most opposed to the motion decides the normal.
     """
     touched = []  # (distance, facing, face)
-    overlapping = False
+    overlapping = left_out = False
     rim = NO_HIT  # when the first triangle is touched that only meets_rims lets be met
     for face in faces:
         t = face
@@ -593,7 +610,11 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
         if low < q.radius:
             near = segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n)
             if near.dist2 < q.inside * q.inside:
+                if q.parallel and q.trailing_rule and _is_far_from_lead(q, t):
+                    continue
                 if skip_overlaps:
+                    # RULES_2 5: the shape gives no hit; in FIX_BACK_FACES this triangle gives none.
+                    left_out = left_out or q.passed is None
                     continue
                 # FIX_BACK_FACES: one-sided triangles do not stop a character from behind.
                 if q.passed is not None and not two_sided and (q.passing or _behind(q, t, near)):
@@ -605,7 +626,7 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
                 overlapping = True
                 touched.append((0.0, abs(nd), face))
                 continue
-        if overlapping:
+        if overlapping or left_out:
             continue
         # RULES 2: with motion and axis both in its plane, a triangle is not met at all.
         along = False
@@ -620,7 +641,7 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
             touched.append((time, abs(nd), face))
             if along:
                 rim = f_min(rim, time)
-    if not touched:
+    if left_out or not touched:
         return None
     first = 0.0
     if not overlapping:

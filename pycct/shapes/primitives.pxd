@@ -21,6 +21,7 @@ cdef struct mesh_data:
     const int32_t* triangles    # (n_triangles, 3)
     const double* normals       # (n_triangles, 3) unit
     const int32_t* source       # (n_triangles) the user's index
+    const int32_t* given        # (n_given, 3) the user's triangles
     const int64_t* data         # one per triangle of the user, or NULL
     const uint32_t* mask        # one per triangle of the user, or NULL: its layers
     const bvh_block* blocks     # the triangles again, eight at a time, for rejection

@@ -938,6 +938,7 @@ cdef int _build_mesh(mesh_data* m, const double* v, int32_t n_v, const int32_t* 
     m.triangles = kept
     m.normals = normals
     m.source = source
+    m.given = t
     m.blocks = blocks
     m.bounds = box_of(v3_load(v), v3_load(v))
     for i in range(n_v):
@@ -995,7 +996,7 @@ cdef Mesh mesh_over(tuple arrays, object nodes, object data, object mask, bint t
     cdef Mesh mesh = Mesh.__new__(Mesh)
     cdef mesh_data* m = &mesh.data_
     cdef const double[:, ::1] v = arrays[0], normals = arrays[3]
-    cdef const int32_t[:, ::1] leaf = arrays[2]
+    cdef const int32_t[:, ::1] leaf = arrays[2], given = arrays[1]
     cdef const int32_t[::1] source = arrays[4]
     cdef const uint8_t[::1] bytes_
     cdef const uint8_t[::1] blocks
@@ -1019,6 +1020,7 @@ cdef Mesh mesh_over(tuple arrays, object nodes, object data, object mask, bint t
         m.triangles = &leaf[0, 0]
         m.normals = &normals[0, 0]
         m.source = &source[0]
+        m.given = &given[0, 0]
         m.tree.nodes = <bvh_node*>&bytes_[0]
         m.tree.n_nodes = <int32_t>(bytes_.shape[0] // sizeof(bvh_node))
     if data is not None:

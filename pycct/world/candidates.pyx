@@ -284,8 +284,13 @@ cdef inline void _store_if_near(candidates* c, vec3 a, vec3 b, vec3 d, aabb box,
         _store(c, a, b, d, n, source)
 
 
-cdef void _store_walls(candidates* c, vec3 a, vec3 b, vec3 d, aabb box, const wall_rule* walls) noexcept nogil:
-    """A triangle's edges, extruded upwards, facing outwards (MOVE has none; RULES 2)."""
+cdef void _store_walls(candidates* c, vec3 a, vec3 b, vec3 d, aabb box, const wall_rule* walls,
+                       int first) noexcept nogil:
+    """A triangle's edges, extruded upwards, facing outwards (MOVE has none; RULES 2, RULES_2 7).
+
+    ``first`` is the corner that the user lists first: the wall on the edge from there has the other
+    diagonal.
+    """
     cdef vec3[3] v
     cdef vec3 rise = v3_scale(walls.up, walls.height)
     cdef vec3 p, q
@@ -294,8 +299,12 @@ cdef void _store_walls(candidates* c, vec3 a, vec3 b, vec3 d, aabb box, const wa
     for i in range(3):
         p = v[i]
         q = v[(i + 1) % 3]
-        _store_if_near(c, p, q, v3_add(q, rise), box, -1)
-        _store_if_near(c, p, v3_add(q, rise), v3_add(p, rise), box, -1)
+        if i == first:
+            _store_if_near(c, p, q, v3_add(p, rise), box, -1)
+            _store_if_near(c, v3_add(p, rise), q, v3_add(q, rise), box, -1)
+        else:
+            _store_if_near(c, p, q, v3_add(q, rise), box, -1)
+            _store_if_near(c, p, v3_add(q, rise), v3_add(p, rise), box, -1)
 
 
 cdef inline bint _face_of(const collider* p, vec3 a, vec3 b, vec3 c, vec3 n, triangle* t) noexcept nogil:
@@ -350,8 +359,11 @@ cdef aabb _reach(aabb box, const wall_rule* walls) noexcept nogil:
 
 
 cdef inline void _add_surface(candidates* c, const triangle* t, bint two_sided, aabb box, aabb reach,
-                              const wall_rule* walls, int32_t source) noexcept nogil:
-    """One triangle of a mesh or heightfield, or the walls that replace it."""
+                              const wall_rule* walls, int first, int32_t source) noexcept nogil:
+    """One triangle of a mesh or heightfield, or the walls that replace it.
+
+    ``first`` is the corner that the user lists first.
+    """
     cdef double rise
     if not _near(t.a, t.b, t.c, reach):
         return
@@ -359,17 +371,31 @@ cdef inline void _add_surface(candidates* c, const triangle* t, bint two_sided, 
         rise = v3_dot(t.n, walls.up)
         if two_sided and rise < 0.0:
             if is_below_limit(-rise, walls.slope_limit):
-                _store_walls(c, t.a, t.c, t.b, box, walls)
+                _store_walls(c, t.a, t.c, t.b, box, walls, (3 - first) % 3)
                 return
             if _near(t.a, t.b, t.c, box):
                 _store(c, t.a, t.c, t.b, v3_scale(t.n, -1.0), source)
             return
         if rise >= 0.0 and is_below_limit(rise, walls.slope_limit):
-            _store_walls(c, t.a, t.b, t.c, box, walls)
+            _store_walls(c, t.a, t.b, t.c, box, walls, first)
             return
         if not _near(t.a, t.b, t.c, box):
             return
     _store(c, t.a, t.b, t.c, t.n, source)
+
+
+cdef inline int _given_first(const collider* p, int32_t place) noexcept nogil:
+    """The corner of mesh_triangle that the user lists first, 0 to 2.
+
+    A mesh stores its triangles with the smallest corner first.
+    """
+    cdef const int32_t* stored = p.mesh.triangles + 3 * <Py_ssize_t>place
+    cdef int32_t first = p.mesh.given[3 * <Py_ssize_t>p.mesh.source[place]]
+    if first == stored[1]:
+        return 2 if p.mirrored else 1
+    if first == stored[2]:
+        return 1 if p.mirrored else 2
+    return 0
 
 
 cdef int _add_mesh(candidates* c, const collider* p, aabb box, const wall_rule* walls) noexcept nogil:
@@ -391,7 +417,7 @@ cdef int _add_mesh(candidates* c, const collider* p, aabb box, const wall_rule* 
             continue
         if mesh_triangle(p, c.places[i], &t):
             c.spot[c.n_tris] = c.places[i]
-            _add_surface(c, &t, m.two_sided, box, reach, walls, m.source[c.places[i]])
+            _add_surface(c, &t, m.two_sided, box, reach, walls, _given_first(p, c.places[i]), m.source[c.places[i]])
     return STATUS_OK
 
 
@@ -414,7 +440,7 @@ cdef int _add_heightfield(candidates* c, const collider* p, aabb box, const wall
                     continue
                 if heightfield_triangle(p, i, j, which, &t):
                     c.spot[c.n_tris] = tri
-                    _add_surface(c, &t, f.two_sided, box, reach, walls, tri)
+                    _add_surface(c, &t, f.two_sided, box, reach, walls, 0, tri)
     return STATUS_OK
 
 
@@ -973,6 +999,10 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
             else:
                 struck = cast_plane(&now, g.q0, g.radius, one)
         if not struck or (one.overlapping and not keeps):
+            if known and not struck:
+                # RULES_2 5 left out the shape of the known triangle, which bounded the rest.
+                c.hints[c.turn] = -1
+                return candidates_cast(c, q, recovers, hit)
             continue
         if found:
             if one.distance > hit.base.distance:

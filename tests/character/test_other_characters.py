@@ -113,7 +113,8 @@ def test_an_obstacle_is_never_too_steep(degrees, mode):
 def test_overlapping_obstacles_and_characters_are_ignored():
     # RULES 5, 9 row 12: only static and kinematic shapes are recovered from.
     scene = Scene()
-    scene.add_obstacle(Box((1, 1, 1)), position=(0.5, 0, REST))
+    # Without a ride, the ray does not lift out of it (RULES_2 6).
+    scene.add_obstacle(Box((1, 1, 1)), position=(0.5, 0, REST), behavior=Behavior.USER_DEFINED_RIDE)
     hero_in(scene, 0.1, collide=True)
     hero = hero_in(scene, collide=True, step_offset=0)
     hero.move((-0.3, 0, 0), DT)
@@ -267,7 +268,10 @@ def test_a_crowd_of_many_meets_as_all_pairs_would():
         )
         for other in crowd:
             if other is not hero and other.layer & hero.mask and hero.layer & other.mask:
-                alone.add_obstacle(Capsule(other.radius, other.height), position=other.position)
+                # Obstacles lift who is inside, and characters do not (RULES_2 6).
+                alone.add_obstacle(
+                    Capsule(other.radius, other.height), position=other.position, behavior=Behavior.USER_DEFINED_RIDE
+                )
         twin.move(d, DT)
         hero.move(d, DT)
         assert hero.position == twin.position, k

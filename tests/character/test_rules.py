@@ -12,7 +12,7 @@ from small_worlds import DT, HALF, OFFSET, RADIUS, REST
 from test_pitfalls import FLOOR, MODULES, Api, corners, slid, slope
 
 import pycct
-from pycct import Rules, reference
+from pycct import Behavior, Rules, reference
 
 STEEP = math.radians(60)
 SIDES, UP, DOWN = 1, 2, 4
@@ -198,7 +198,9 @@ def test_row_12_overlapping_obstacles_and_characters(api, kind):
     for rules in (Rules.PHYSX, Rules.RECOVER_USER_GEOMETRY):
         scene = api.module.Scene()
         if kind == "obstacle":
-            scene.add_obstacle(api.module.Box((5, 5, 1)), position=(0, 0, -1))
+            # Without a ride, the ray does not lift out of it (RULES_2 6).
+            ride = Behavior.USER_DEFINED_RIDE
+            scene.add_obstacle(api.module.Box((5, 5, 1)), position=(0, 0, -1), behavior=ride)
             right = REST
         else:
             other = api.hero(scene, z=0.4 - 2 * HALF, collide=True)

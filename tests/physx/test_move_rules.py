@@ -6,7 +6,20 @@ import numpy as np
 import pytest
 from small_worlds import DT, quad, world
 
-from pycct import CharacterController, CollisionFlags, Crowd, Mesh, Plane, Scene, separate
+import pycct
+from pycct import (
+    Behavior,
+    Box,
+    CharacterController,
+    CollisionFlags,
+    Crowd,
+    Mesh,
+    Plane,
+    Scene,
+    reference,
+    separate,
+)
+from pycct.reference.candidates import Placed, WallRule, gather
 
 SIDES, DOWN = CollisionFlags.SIDES, CollisionFlags.DOWN
 
@@ -116,3 +129,155 @@ def test_a_kinematic_plane_has_slopes_where_the_fix_for_moving_slopes_applies():
             hero.move((0.05, 0, -0.05), DT)
         ends.append(hero.position)
     assert ends[0] == pytest.approx(ends[1], abs=1e-9)
+
+
+# --- RULES_2 5
+
+
+def bent_floor(shift):
+    """A level triangle, and one that bends down from its edge; in both orders."""
+    v = [(-3, -3, 0), (0, -3, 0), (0, 3, 0), (3, 0, -1.5)]
+    t = [(0, 1, 2), (1, 3, 2)]
+    return Mesh(v, t if shift == 0 else t[::-1])
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_a_shape_that_overlaps_without_recovery_is_left_out_whole(shift):
+    ends = []
+    for rules in ("physx", "robust"):
+        more = {"overlap_recovery": False, "step_offset": 0, "rules": rules}
+        hero = CharacterController(world(bent_floor(shift)), (-0.35, 0, 0.89), 0.4, 1.0, **more)
+        hero.move((0, 0, -0.5), DT)
+        ends.append(hero.position[2])
+    # FIX_BACK_FACES leaves out only the triangle that overlaps.
+    assert ends == pytest.approx([0.39, 0.7036], abs=1e-4)
+
+
+def test_a_dynamic_body_that_overlaps_is_left_out_whole():
+    scene = Scene()
+    scene.add(bent_floor(0), body="dynamic", behavior=Behavior.USER_DEFINED_RIDE)
+    hero = CharacterController(scene, (-0.35, 0, 0.89), 0.4, 1.0, step_offset=0)
+    hero.move((0, 0, -0.5), DT)
+    assert hero.position == pytest.approx((-0.35, 0, 0.39))
+
+
+# --- RULES_2 6
+
+
+def ram(rules="physx", **more):
+    scene = Scene()
+    item = scene.add(Box((1, 1, 0.5)), body="kinematic", **more)
+    hero = CharacterController(scene, (0, 0, 0.9), 0.4, 1.0, contact_offset=0.02, step_offset=0.2, rules=rules)
+    return item, hero
+
+
+@pytest.mark.parametrize("rules", ["physx", "robust"])
+def test_the_ray_lifts_out_of_what_moves(rules):
+    item, hero = ram(rules)
+    assert hero.move((0.05, 0, 0), DT) == DOWN
+    assert hero.position == pytest.approx((0.05, 0, 1.42))
+    assert hero.state.platform_delta == pytest.approx((0, 0, 0.5))
+    assert hero.state.standing_on is item
+
+
+def test_the_ray_lifts_by_the_half_height_from_inside():
+    scene = Scene()
+    scene.add(Box((1, 1, 2)), body="kinematic")
+    hero = CharacterController(scene, (0, 0, 0), 0.4, 1.0, overlap_recovery=False)
+    hero.move((0, 0, 0), DT)
+    assert hero.position == pytest.approx((0, 0, 0.9))
+
+
+def test_the_ray_lifts_nobody_with_a_user_defined_ride_nor_by_the_document():
+    assert lifted(*ram(behavior=Behavior.USER_DEFINED_RIDE)) == 0
+    assert lifted(*ram("document")) == 0
+    assert lifted(*ram()) == pytest.approx(0.5)
+
+
+def lifted(item, hero):
+    hero.move((0.05, 0, 0), DT)
+    return hero.state.platform_delta[2]
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_shape_comes_before_an_obstacle(inside):
+    scene = Scene()
+    top = 2.0 if inside else 0.7
+    obstacle = scene.add_obstacle(Box((1, 1, top)))
+    hero = CharacterController(scene, (0, 0, 0.9), 0.4, 1.0, contact_offset=0.02, step_offset=0.2)
+    hero.move((0, 0, 0), DT)
+    assert hero.state.platform_delta[2] == pytest.approx(0.9 if inside else 0.7)
+    hero.teleport((0, 0, 0.9))
+    box = scene.add(Box((1, 1, 0.5)), body="kinematic")
+    hero.move((0, 0, 0), DT)
+    assert hero.state.platform_delta[2] == pytest.approx(0.5)
+    scene.remove(box)
+    assert obstacle.shape.half_extents[2] == top
+
+
+# --- RULES_2 7
+
+
+def test_a_motion_along_the_axis_ignores_triangles_beyond_the_leading_sphere():
+    steep = Mesh([(3.5, 0.5, -0.1329), (4, 0.5, 0.4812), (4, 0.5, 0.1812)], [(0, 1, 2)])
+    start = (3.1847, 0.637, 0.2665)
+    hero = CharacterController(world(steep), start, 0.4, 1.0, contact_offset=0.02, step_offset=0)
+    # 0.06 m inside.
+    assert hero.scene.penetration(hero.shape, *hero.pose)[0].depth > 0.05
+    hero.move((0, 0, 0.1), DT)
+    assert hero.position == pytest.approx((*start[:2], start[2] + 0.1))
+
+
+@pytest.mark.parametrize("two_sided", [False, True])
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_the_wall_on_the_first_edge_has_the_other_diagonal(first, mirrored, two_sided):
+    # A vertical triangle; the wall on its level edge would be hit at a corner of one half only.
+    corners = [(0.0, -2.0, 0.0), (0.0, 2.0, 0.0), (0.0, 0.0, 1.0)]
+    order = [(first + k) % 3 for k in range(3)]
+    ends = []
+    for package in (pycct, reference):
+        scene = package.Scene()
+        mesh = package.Mesh(corners, [order], two_sided=two_sided)
+        scene.add(mesh, scale=(-1 if mirrored else 1, 1, 1))
+        path = []
+        for y in np.linspace(-2, 2, 9):
+            hero = package.CharacterController(scene, (1, y, 0.8), 0.3, 0.6, invisible_wall_height=0.5)
+            for _ in range(6):
+                hero.move((-0.2, 0.03, -0.02), DT)
+                path.append(hero.position)
+        ends.append(path)
+    assert ends[0] == ends[1]
+    walls = WallRule(0.5, 0.7, (0, 0, 1))
+    faces = gather([Placed(a) for a in scene.actors], ((-9, -9, -9), (9, 9, 9)), 0xFFFFFFFF, walls)[0].faces
+    diagonals = {frozenset(p) for f in faces for p in ((f.a, f.b), (f.b, f.c), (f.c, f.a))}
+    if mirrored:
+        order = [order[0], order[2], order[1]]
+    for k in range(3):
+        p, q = corners[order[k]], corners[order[(k + 1) % 3]]
+        up = {p: (*p[:2], p[2] + 0.5), q: (*q[:2], q[2] + 0.5)}
+        given = frozenset((q, up[p])) if k == 0 else frozenset((p, up[q]))
+        assert given in diagonals, k
+
+
+# --- RULES_2 11
+
+
+def test_another_obstacle_that_is_nearest_after_an_update_is_remembered():
+    ends = []
+    for order in (1, -1):
+        scene = Scene()
+        low = scene.add_obstacle(Box((1, 1, 0.3)), position=(0, 0, 0))
+        high = scene.add_obstacle(Box((1, 1, 0.3)), position=(0, 0, -0.1))
+        hero = CharacterController(scene, (0, 0, 1.25), 0.4, 1.0, contact_offset=0.02, step_offset=0.2)
+        hero.move((0, 0, -0.1), DT)
+        assert hero.state.standing_on is low
+        # The one sinks and goes aside; the other rises through it.
+        for item, to in [(low, (0.05, 0, -0.05)), (high, (0, 0.05, 0.1))][::order]:
+            item.move_to(to)
+        hero.move((0.01, 0, -0.02), DT)
+        assert hero.state.platform_delta == (0, 0, 0)
+        assert hero.state.standing_on is high
+        ends.append(hero.position)
+    assert ends[0] == ends[1]
+    assert ends[0] == pytest.approx((0.01, 0, 1.32))

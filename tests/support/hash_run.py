@@ -23,8 +23,8 @@ EXPECTED = {
         500: ("868e63367c7ec91e71198c137c99a01c", "a5db880fd8b0b6dde2d505d31b1e84bc"),
     },
     3: {
-        100: ("9f17d78eead1894df04c92fbc00ac797", "98ed6f550bbf44e6b1a477e6be5d0f69"),
-        500: ("c232aec6e53d535a7ee66bb4be0986dd", "d6d82bfe82d00da7da579dd3607a0909"),
+        100: ("b6f5ab2aaca83e8209f7e1f7a0210b26", "af397740633aa5dc5080e335969475c9"),
+        500: ("e46fdde38feb7acc1967d2871a73a268", "ca84203e2541e8da4fd442b054d63b7b"),
     },
 }
 
