@@ -10,8 +10,9 @@ import queue
 import struct
 import threading
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from pycct import RESULTS_VERSION
 
@@ -43,23 +44,30 @@ class Block:
 
 
 class Writer:
-    """Append blocks from a thread of its own, which also compresses them."""
+    """Append blocks from a thread of its own, which also encodes and compresses them.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    Parameters
+    ----------
+    path : str or path-like
+        File to write.
+    encode : callable
+        Kind and content of a block -> its bytes; called by the thread, in the order of the blocks.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], encode: Callable[[bytes, Any], bytes]) -> None:
+        self.encode = encode
         self.file = open(path, "wb")
         head = HEAD.pack(MAGIC, FORMAT, RESULTS_VERSION, 0)[:-4]
         self.file.write(head + struct.pack("<I", zlib.crc32(head)))
         self.problem: BaseException | None = None
-        self.waiting: queue.Queue[tuple[bytes, int, int, bytes] | None] = queue.Queue(_QUEUED)
+        self.waiting: queue.Queue[tuple[bytes, int, int, Any] | None] = queue.Queue(_QUEUED)
         self.thread = threading.Thread(target=self._work, name="pycct-record", daemon=True)
         self.thread.start()
 
-    def append(self, kind: bytes, tick: int, moves: int, data: bytes) -> None:
+    def append(self, kind: bytes, tick: int, moves: int, data: Any) -> None:
         """Hand a block to the thread; what went wrong there earlier is raised here."""
         if self.problem is not None:
             raise self.problem
-        if len(data) > LARGEST:
-            raise ValueError(f"a block of a recording must not exceed {LARGEST} bytes, got {len(data)}")
         self.waiting.put((kind, tick, moves, data))
 
     def close(self) -> None:
@@ -75,7 +83,10 @@ class Writer:
             if self.problem is not None:
                 continue
             try:
-                kind, tick, moves, data = entry
+                kind, tick, moves, content = entry
+                data = self.encode(kind, content)
+                if len(data) > LARGEST:
+                    raise ValueError(f"a block of a recording must not exceed {LARGEST} bytes, got {len(data)}")
                 packed = zlib.compress(data, 1)
                 head = BLOCK.pack(kind, len(data), len(packed), tick, moves, zlib.crc32(packed), 0)[:-4]
                 self.file.write(head + struct.pack("<I", zlib.crc32(head)) + packed)

@@ -2,16 +2,17 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pycct import CharacterController, Crowd
+from pycct import CharacterController, Crowd, save_many
 from pycct.record.values import Reader
 
-__all__ = ["FIELDS", "Check", "check_of", "pack_check", "read_check", "state_of"]
+__all__ = ["FIELDS", "Check", "Copies", "check_from", "check_of", "pack_check", "read_check", "saved_state", "state_of"]
 
 FIELDS = ("position", "velocity", "flags", "standing_on")
 _TYPES = ("<u2", "|u1", "|u1", "|u1")
@@ -30,7 +31,8 @@ class Check(NamedTuple):
     parts : list of tuple of ndarray
         For each crowd, and for all controllers, one array a field.
     state : int or None
-        Sum of ``state_hash`` of all: at keyframes only, because it costs more than a move.
+        Checksum of all bytes of ``save``: at keyframes only, because saving costs as much as a
+        move.
     """
 
     hash: int
@@ -39,9 +41,61 @@ class Check(NamedTuple):
 
 
 def _mixed(rows: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """A hash of each row."""
-    mixed: NDArray[np.uint64] = np.ascontiguousarray(rows).view(np.uint64).reshape(-1, 3) @ _MIX
+    """A hash of each row of (..., 3)."""
+    bits = rows.view(np.uint64)
+    mixed: NDArray[np.uint64] = bits[..., 0] * _MIX[0]
+    mixed += bits[..., 1] * _MIX[1]
+    mixed += bits[..., 2] * _MIX[2]
     return mixed
+
+
+class Copies:
+    """Copies of what checks read, of one crowd or of all controllers, for some ticks.
+
+    The arrays have a row for each tick, so that NumPy converts all ticks in one go.
+
+    Parameters
+    ----------
+    ids : ndarray, (n,)
+        Ids of the characters.
+    ticks : int
+        Room, in ticks.
+    """
+
+    def __init__(self, ids: NDArray[np.int64], ticks: int) -> None:
+        n = len(ids)
+        self.ids = ids
+        self.positions = np.empty((ticks, n, 3))
+        self.velocities = np.empty((ticks, n, 3))
+        self.flags = np.empty((ticks, n), np.uint8)
+        self.standing = np.empty((ticks, n), np.int64)
+        self.used, self.ticks = 0, ticks
+
+    def add(self, positions: Any, velocities: Any, flags: Any, standing: Any) -> int:
+        """Copy the state of a tick; return the index of its row."""
+        k = self.used
+        self.positions[k] = positions
+        self.velocities[k] = velocities
+        self.flags[k] = flags
+        self.standing[k] = standing
+        self.used = k + 1
+        return k
+
+    def converted(self) -> tuple[list[int], tuple[NDArray[Any], ...]]:
+        """The hash of each tick, and for each field of a check the bits that it keeps, (ticks, n)."""
+        used = self.used
+        flags, standing = self.flags[:used], self.standing[:used]
+        place, pace = _mixed(self.positions[:used]), _mixed(self.velocities[:used])
+        kept = ((place >> np.uint64(48)).astype("<u2"), (pace >> np.uint64(56)).astype("|u1"), flags.copy(),
+                (standing & 0xFF).astype("|u1"))
+        rest = standing.view(np.uint64) * np.uint64(256)
+        rest += flags
+        rest *= _MIX[1]
+        pace *= _MIX[0]
+        place += pace
+        place += rest
+        place *= self.ids.view(np.uint64) * _MIX[2] + np.uint64(1)
+        return place.sum(axis=1, dtype=np.uint64).tolist(), kept
 
 
 def state_of(heroes: Sequence[CharacterController]) -> tuple[NDArray[Any], ...]:
@@ -56,24 +110,35 @@ def state_of(heroes: Sequence[CharacterController]) -> tuple[NDArray[Any], ...]:
     )
 
 
-def check_of(crowds: Sequence[Crowd], heroes: Sequence[CharacterController], whole: bool) -> Check:
-    """Compute what is kept of the current state; ``whole`` also computes the sum of ``state_hash``."""
-    total = 0
-    parts: list[tuple[NDArray[Any], ...]] = []
-    states = [(c.ids, c.positions, c.velocities, c.flags, c.standing_on) for c in crowds]
+def saved_state(crowds: Sequence[Crowd], heroes: Sequence[CharacterController]) -> list[bytes]:
+    """Everything that decides the next moves: of each crowd, then of all controllers."""
+    saved = [c.save(moving=True) for c in crowds]
     if heroes:
-        states.append((np.array([h.id for h in heroes], np.int64), *state_of(heroes)))  # type: ignore[arg-type]
-    for ids, positions, velocities, flags, standing in states:
-        place, pace = _mixed(positions), _mixed(velocities)
-        rest = standing.view(np.uint64) * np.uint64(256) + flags
-        every = (place + pace * _MIX[0] + rest * _MIX[1]) * (ids.view(np.uint64) * _MIX[2] + np.uint64(1))
-        total += int(every.sum(dtype=np.uint64))
-        parts.append(((place >> np.uint64(48)).astype("<u2"), (pace >> np.uint64(56)).astype("|u1"),
-                      flags.astype("|u1"), (standing & 0xFF).astype("|u1")))
+        saved.append(save_many(heroes, moving=True))
+    return saved
+
+
+def check_from(parts: Sequence[tuple[list[int], tuple[NDArray[Any], ...], int]], saved: list[bytes] | None) -> Check:
+    """The check of converted copies: of each part, what `Copies.converted` returned and the row of the tick."""
+    total = sum([hashes[row] for hashes, _, row in parts]) & _ALL
     state = None
-    if whole:
-        state = (sum(c.state_hash() for c in crowds) + sum(h.state_hash() for h in heroes)) & _ALL
-    return Check(total & _ALL, parts, state)
+    if saved is not None:
+        state = 0
+        for data in saved:
+            state = zlib.crc32(data, state)
+    return Check(total, [tuple([field[row] for field in kept]) for _, kept, row in parts], state)
+
+
+def check_of(crowds: Sequence[Crowd], heroes: Sequence[CharacterController], whole: bool) -> Check:
+    """Compute what is kept of the current state; ``whole`` also computes the checksum of everything."""
+    parts: list[Copies] = []
+    for crowd in crowds:
+        parts.append(Copies(crowd.ids, 1))
+        parts[-1].add(crowd.positions, crowd.velocities, crowd.flags, crowd.standing_on)
+    if heroes:
+        parts.append(Copies(np.array([h.id for h in heroes], np.int64), 1))
+        parts[-1].add(*state_of(heroes))
+    return check_from([(*part.converted(), 0) for part in parts], saved_state(crowds, heroes) if whole else None)
 
 
 def pack_check(out: bytearray, check: Check) -> None:

@@ -7,24 +7,91 @@ import threading
 import time
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pycct import CharacterController, Crowd, Scene, save_many
+from pycct import CharacterController, Crowd, Scene
 from pycct.record.blocks import CALLS, DONE, KEYFRAME, SCENE, Writer
-from pycct.record.checks import check_of, pack_check
+from pycct.record.checks import Copies, check_from, pack_check, saved_state, state_of
 from pycct.record.values import encode, encode_text, pack_rows, save_cooked
 
 __all__ = ["MOVES_BETWEEN_KEYFRAMES", "STRUCTURE", "record"]
 
 MOVES_BETWEEN_KEYFRAMES = 30_000
-_BLOCK_BYTES = 1 << 16
+# A keyframe has 75 bytes for each character: fewer ticks between two would make the file larger.
+_TICKS_BETWEEN_KEYFRAMES = 20
+_FEWEST_MOVES = 8_000  # between keyframes of few characters: they replay within 50 ms
+_BLOCK_BYTES = 1 << 20  # of what waits in memory to be encoded: four times what is written
+_ROWS = 4096  # of copies that are converted in one go: they fit into a cache
+_STATE_BYTES = 65  # a member's row of `Copies`
 _BLOCK_SECONDS = 1.0
 # Calls after which the scene, or the ids that it issues next, differ from the scene block.
 STRUCTURE = {"add", "add_obstacle", "remove", "shift_origin", "CharacterController", "insert", "extract", "restore",
               "restore_many"}
+
+
+class _Displacements:
+    """Copies of the displacements of one crowd, for some moves."""
+
+    def __init__(self, n: int, moves: int) -> None:
+        self.rows = np.empty((moves, n, 3))
+        self.used, self.n, self.moves = 0, n, moves
+
+
+class _State(NamedTuple):
+    """The state before a tick: its tag, its rows in copies, and at keyframes all bytes of ``save``."""
+
+    tag: bytes
+    parts: list[tuple[Copies, int]]
+    saved: list[bytes] | None
+
+
+class _Move(NamedTuple):
+    """A move of a crowd: its head, and its row in copied displacements."""
+
+    number: int
+    head: bytes
+    displacements: _Displacements
+    row: int
+
+
+class _Encoder:
+    """Turns entries into bytes, in the writer's thread.
+
+    An entry is bytes, a state or a move. The copies of many ticks are converted in one go: NumPy
+    then releases the GIL for most of the work.
+    """
+
+    def __init__(self) -> None:
+        self.last: dict[int, NDArray[np.float64]] = {}
+
+    def __call__(self, kind: bytes, content: Any) -> bytes:
+        if kind == KEYFRAME:
+            self.last = {}
+        if kind != CALLS:
+            return bytes(content)
+        converted: dict[Copies, Any] = {}
+        packed: dict[_Displacements, list[bytes]] = {}
+        out = bytearray()
+        for entry in content:
+            if isinstance(entry, _State):
+                for copies, _ in entry.parts:
+                    if copies not in converted:
+                        converted[copies] = copies.converted()
+                out += entry.tag
+                pack_check(out, check_from([(*converted[c], row) for c, row in entry.parts], entry.saved))
+            elif isinstance(entry, _Move):
+                if entry.displacements not in packed:
+                    rows = entry.displacements.rows[: entry.displacements.used]
+                    packed[entry.displacements] = pack_rows(rows, self.last.get(entry.number))
+                    self.last[entry.number] = rows[-1]
+                out += entry.head
+                out += packed[entry.displacements][entry.row]
+            else:
+                out += entry
+        return bytes(out)
 
 
 class record:
@@ -95,11 +162,14 @@ class record:
         self.lock = threading.RLock()
         self.writer: Writer | None = None
         self.tick = self.moves = self.since_keyframe = 0
-        self.moved: set[Any] = set()
-        self.out = bytearray()
+        self.moved: set[int] = set()
+        self.entries: list[bytes | bytearray | _State | _Move] = []
+        self.waiting = 0
+        # What is filled now: of crowds by their number, of controllers -1.
+        self.copies: dict[int, Copies] = {}
+        self.displacements: dict[int, _Displacements] = {}
         self.first_tick = self.first_move = 0
         self.written = time.monotonic()
-        self.last: dict[int, NDArray[np.float64]] = {}
         self.dirty = True
         self.editing = 0
 
@@ -108,12 +178,13 @@ class record:
             raise RuntimeError("a recording is entered once")
         if self.scene.journal is not None or any(c.journal is not None for c in self.crowds):
             raise ValueError("scene and characters must not have a journal yet")
-        self.writer = Writer(self.path)
+        self.writer = Writer(self.path, _Encoder())
         try:
-            self._keyframe()
+            heroes = self._alive()
+            self._keyframe(heroes, saved_state(self.crowds, heroes))
             self.scene.journal = self._listen
             for k, crowd in enumerate(self.crowds):
-                crowd.journal = lambda target, name, arguments, k=k: self._listen(target, name, arguments, k)
+                crowd.journal = lambda target, name, arguments, k=k: self._crowd_listen(target, name, arguments, k)
         except BaseException:
             self._let_go()
             self.writer.close()
@@ -127,7 +198,8 @@ class record:
         self._let_go()
         with self.lock:
             try:
-                self._state(b"E", True)
+                heroes = self._alive()
+                self._state(b"E\x01", heroes, saved_state(self.crowds, heroes))
                 self._flush()
                 self.writer.append(DONE, self.tick, self.moves, b"")
             finally:
@@ -141,49 +213,53 @@ class record:
     def _alive(self) -> list[CharacterController]:
         """All controllers of the scene, by id; they are held, so that none is collected unrecorded."""
         alive = self.scene.characters
+        if not alive:
+            self.heroes = {}
+            return []
         self.heroes = {h.id: h for h in alive}
         return [self.heroes[i] for i in sorted(self.heroes)]
+
+    def _crowd_listen(self, target: Any, name: str, arguments: dict[str, Any], number: int) -> None:
+        if name == "move":
+            # The usual call.
+            with self.lock:
+                active = arguments["active"]
+                self._begin({~number}, len(target) if active is None else int(np.count_nonzero(active)))
+                self._crowd_move(number, arguments["displacements"], arguments)
+        else:
+            self._listen(target, name, arguments, number)
 
     def _listen(self, target: Any, name: str, arguments: dict[str, Any], number: int = -1) -> None:
         with self.lock:
             if name in ("Crowd", "add_proxy"):
                 raise ValueError(f"{name}: a recording of this scene runs, which cannot hold it")
-            movers, n = self._movers(target, name, arguments, number)
             if name == "run":
                 self._run(arguments, number)
                 return
-            if movers:
-                self._begin(movers, n)
-            if name == "move" and number >= 0:
-                self._crowd_move(number, arguments["displacements"], arguments)
-            elif not (number >= 0 and name == "shift_origin"):
+            if name == "move":
+                self._begin({target.id}, 1)
+            elif name == "move_many":
+                ids = {h.id for h in arguments["controllers"]}
+                self._begin(ids, len(ids))
+            if not (number >= 0 and name == "shift_origin"):
                 self._call(target, name, arguments)
             if name in STRUCTURE or (name == "set" and getattr(target, "body", "") == "static"):
                 self.dirty = True
             self.editing += (name == "edit") - (name == "end_edit")
 
-    def _movers(
-        self, target: Any, name: str, arguments: dict[str, Any], number: int
-    ) -> tuple[set[Any], int]:
-        """What moves in this call, and how many moves that is."""
-        if name == "move":
-            if number < 0:
-                return {target.id}, 1
-            active = arguments.get("active")
-            return {("crowd", number)}, len(self.crowds[number]) if active is None else int(np.count_nonzero(active))
-        if name == "move_many":
-            ids = {h.id for h in arguments["controllers"]}
-            return ids, len(ids)
-        return set(), 0
-
-    def _begin(self, movers: set[Any], n: int) -> None:
-        """Begin a tick, unless these movers belong to the one that runs."""
-        if self.tick == 0 or self.moved & movers:
-            key = self.since_keyframe + n > MOVES_BETWEEN_KEYFRAMES and not self.editing and self.since_keyframe > 0
-            self._state(b"T", key or self.tick == 0)
-            if key:
-                self._keyframe_here()
-            elif len(self.out) > _BLOCK_BYTES or time.monotonic() - self.written > _BLOCK_SECONDS:
+    def _begin(self, movers: set[int], n: int) -> None:
+        """Begin a tick, unless these movers belong to the one that runs: ids, and ~number of a crowd."""
+        if self.tick == 0 or not self.moved.isdisjoint(movers):
+            heroes = self._alive()
+            most = _TICKS_BETWEEN_KEYFRAMES * (len(heroes) + sum([len(c) for c in self.crowds]))
+            most = min(max(most, _FEWEST_MOVES), MOVES_BETWEEN_KEYFRAMES)
+            key = self.since_keyframe + n > most and not self.editing and self.since_keyframe > 0
+            saved = saved_state(self.crowds, heroes) if key or self.tick == 0 else None
+            self._state(b"T\x01", heroes, saved)
+            if saved is not None and key:
+                self._flush()
+                self._keyframe(heroes, saved)
+            elif self.waiting > _BLOCK_BYTES or time.monotonic() - self.written > _BLOCK_SECONDS:
                 self._flush()
             self.moved = set()
             self.tick += 1
@@ -191,57 +267,77 @@ class record:
         self.moves += n
         self.since_keyframe += n
 
-    def _state(self, tag: bytes, whole: bool) -> None:
+    def _state(self, tag: bytes, heroes: list[CharacterController], saved: list[bytes] | None) -> None:
         """Append what is kept of the state before a tick."""
-        self.out += tag + b"\x01"
-        pack_check(self.out, check_of(self.crowds, self._alive(), whole))
-
-    def _keyframe_here(self) -> None:
-        self._flush()
-        self._keyframe()
+        parts = []
+        for number, crowd in enumerate(self.crowds):
+            copies = self.copies.get(number)
+            # A crowd whose members change makes a new array of their ids.
+            if copies is None or copies.used == copies.ticks or copies.ids is not crowd.ids:
+                copies = self.copies[number] = Copies(crowd.ids, max(_ROWS // max(len(crowd), 1), 1))
+            parts.append((copies, copies.add(crowd.positions, crowd.velocities, crowd.flags, crowd.standing_on)))
+            self.waiting += _STATE_BYTES * len(crowd)
+        if heroes:
+            ids = np.array([h.id for h in heroes], np.int64)
+            copies = self.copies.get(-1)
+            if copies is None or copies.used == copies.ticks or not np.array_equal(copies.ids, ids):
+                copies = self.copies[-1] = Copies(ids, max(_ROWS // len(heroes), 1))
+            parts.append((copies, copies.add(*state_of(heroes))))
+            self.waiting += _STATE_BYTES * len(heroes)
+        self.entries.append(_State(tag, parts, saved))
 
     def _flush(self) -> None:
         """Hand the calls so far to the writer: they begin where the last block ended, and end at a tick."""
         assert self.writer is not None
-        if self.out:
-            self.writer.append(CALLS, self.first_tick, self.first_move, bytes(self.out))
-        self.out = bytearray()
+        if self.entries:
+            self.writer.append(CALLS, self.first_tick, self.first_move, self.entries)
+        self.entries, self.waiting, self.copies, self.displacements = [], 0, {}, {}
         self.first_tick, self.first_move = self.tick, self.moves
         self.written = time.monotonic()
 
-    def _keyframe(self) -> None:
+    def _keyframe(self, heroes: list[CharacterController], saved: list[bytes]) -> None:
         """Append everything that decides the moves from here on."""
         assert self.writer is not None
-        heroes = self._alive()
         if self.dirty:
             self.writer.append(SCENE, self.tick, self.moves, save_cooked(self.scene))
             self.dirty = False
         out = bytearray()
         encode(out, {
-            "crowds": [c.save(moving=True) for c in self.crowds],
+            "crowds": saved[: len(self.crowds)],
             "ids": [h.id for h in heroes],
             "heroes": [h.save() for h in heroes],
-            "moving": save_many(heroes, moving=True) if heroes else b"",
+            "moving": saved[-1] if heroes else b"",
         }, self.crowds)
         self.writer.append(KEYFRAME, self.tick, self.moves, bytes(out))
         self.since_keyframe = 0
-        self.last = {}
 
     def _crowd_move(self, number: int, rows: Any, arguments: dict[str, Any]) -> None:
-        rows = np.array(rows, np.float64).reshape(-1, 3)
-        self.out += b"V" + struct.pack("<Bdd", number, arguments["dt"], arguments["min_distance"])
+        head = b"V" + struct.pack("<Bdd", number, arguments["dt"], arguments["min_distance"])
         active = arguments.get("active")
-        encode(self.out, None if active is None else np.asarray(active), self.crowds)
-        pack_rows(self.out, rows, self.last.get(number))
-        self.last[number] = rows
+        # A run has none.
+        if active is None:
+            head += b"N"
+        else:
+            mask = bytearray()
+            encode(mask, np.asarray(active), self.crowds)
+            head += mask
+        n = len(self.crowds[number])
+        copied = self.displacements.get(number)
+        if copied is None or copied.used == copied.moves or copied.n != n:
+            copied = self.displacements[number] = _Displacements(n, max(_ROWS // max(n, 1), 1))
+        row = copied.used
+        copied.rows[row] = rows
+        copied.used = row + 1
+        self.entries.append(_Move(number, head, copied, row))
+        self.waiting += 24 * n + len(head)
 
     def _run(self, arguments: dict[str, Any], number: int) -> None:
         """Append the moves of a run as one tick each; only the last one has a check."""
         for k, rows in enumerate(np.asarray(arguments["displacements"])):
             if k == 0:
-                self._begin({("crowd", number)}, len(rows))
+                self._begin({~number}, len(rows))
             else:
-                self.out += b"T\x00"
+                self.entries.append(b"T\x00")
                 self.tick += 1
                 self.moves += len(rows)
                 self.since_keyframe += len(rows)
@@ -253,4 +349,5 @@ class record:
         encode_text(out, b"", name)
         arguments = {key: value for key, value in arguments.items() if key not in ("user_data", "on_hit")}
         encode(out, arguments, self.crowds)
-        self.out += out
+        self.entries.append(out)
+        self.waiting += len(out)

@@ -124,18 +124,26 @@ def encode_text(out: bytearray, tag: bytes, text: str) -> None:
     out += data
 
 
-def pack_rows(out: bytearray, rows: NDArray[np.float64], last: NDArray[np.float64] | None) -> None:
-    """Append an (n, 3) array as the rows that differ from those of the last one."""
-    n = len(rows)
-    if last is None or last.shape != rows.shape:
-        changed = np.ones(n, bool)
-    else:
-        changed = (rows.view(np.uint64) != last.view(np.uint64)).any(axis=1)
-    fresh = np.ascontiguousarray(rows[changed], "<f8")
-    out += struct.pack("<II", n, len(fresh))
-    out += np.packbits(changed).tobytes()
-    # Bytes of equal weight lie together: exponents and signs compress well.
-    out += fresh.view(np.uint8).reshape(-1, 8).T.tobytes()
+def pack_rows(rows: NDArray[np.float64], last: NDArray[np.float64] | None) -> list[bytes]:
+    """Pack displacements (ticks, n, 3): of each tick, the rows that differ from those before it.
+
+    ``last`` are the displacements before the first tick.
+    """
+    bits = rows.view(np.uint64)
+    changed = np.ones(rows.shape[:2], bool)
+    if last is not None and last.shape == rows.shape[1:]:
+        changed[0] = (bits[0] != last.view(np.uint64)).any(axis=1)
+    differs = bits[1:] != bits[:-1]
+    np.logical_or(differs[..., 0], differs[..., 1], out=changed[1:])
+    changed[1:] |= differs[..., 2]
+    masks = np.packbits(changed, axis=1)
+    packed = []
+    for k, m in enumerate(changed.sum(axis=1).tolist()):
+        fresh = np.ascontiguousarray(rows[k] if m == rows.shape[1] else rows[k][changed[k]], "<f8")
+        # Bytes of equal weight lie together: exponents and signs compress well.
+        packed.append(b"".join((struct.pack("<II", rows.shape[1], m), masks[k].tobytes(),
+                                fresh.view(np.uint8).reshape(-1, 8).T.tobytes())))
+    return packed
 
 
 class Reader:
