@@ -36,9 +36,9 @@ def lintel(ticks=240):
     """One character of each rule set walks against a lintel."""
     scene = Scene()
     scene.add(Mesh([(-4, -4, 0), (4, -4, 0), (4, 4, 0), (-4, 4, 0)], [(0, 1, 2), (0, 2, 3)]))
-    scene.add(Box((0.2, 4, 0.5)), (1, 0, 2.2))
-    crowd = Crowd(scene, [(-2, y, 0.91) for y in (-2, 0, 2)], rules=["physx", "document", "robust"])
-    return _recorded(scene, crowd, ticks, lambda crowd: np.tile((0.03, 0.004, -0.03), (3, 1)))
+    scene.add(Box((0.2, 4, 0.5)), (-1, 0, 2.2))
+    crowd = Crowd(scene, [(2, y, 0.91) for y in (-2, 0, 2)], rules=["physx", "document", "robust"])
+    return _recorded(scene, crowd, ticks, lambda crowd: np.tile((-0.03, 0.004, -0.03), (3, 1)))
 
 
 def room(ticks=360):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Cut the large recordings of PhysX to the size that the repository keeps.
 
-``tools/cut_recordings.py SOURCE TARGET`` reads every recording of SOURCE and writes a part of at most
-200 moves to TARGET. The part contains the trajectory in which the installed pycct differs most, and
-others that are spread evenly. A recording whose controllers collide keeps all of them, and fewer
-steps. Hits are left out, and PhysX's repeated moves become one flag: whether the move is stable.
+``tools/cut_recordings.py SOURCE TARGET`` reads every recording of SOURCE and writes a part of at
+most 200 moves to TARGET. The part contains the trajectory in which the installed pycct differs
+most, and others that are spread evenly. A recording whose controllers collide keeps all of them,
+and fewer steps. Hits are left out, and PhysX's repeated moves become one flag: whether the move is
+stable.
 """
 
 import argparse
