@@ -2,7 +2,8 @@
 
     python bench/bench_server.py --bots 200 --seconds 60
 
-The server runs in this process and the bots in others, on the loopback interface. The extra ``server`` is needed.
+The server runs in this process and the bots in others, on the loopback interface. The extra
+``server`` is needed.
 """
 from __future__ import annotations
 

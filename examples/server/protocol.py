@@ -46,7 +46,7 @@ class Shot(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """The world as the server sends it: own position in full after so many ticks, others rounded to float32."""
+    """The world as the server sends it: own position in full, others rounded to float32."""
 
     tick: int
     acknowledged: int

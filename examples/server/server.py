@@ -3,8 +3,8 @@
     pip install "pycct[server]"
     python examples/server/server.py --port 8765
 
-The game runs 60 ticks per second in a thread of its own; the network runs in asyncio. Both exchange messages through
-queues only. ``bots.py`` connects players.
+The game runs 60 ticks per second in a thread of its own; the network runs in asyncio. Both exchange
+messages through queues only. ``bots.py`` connects players.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from websockets.asyncio.server import Server as WebServer
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-# Messages that may wait for a slow client; bursts of messages that are allowed; bad messages until the end.
+# Messages that may wait for a slow client; bursts of messages that are allowed; bad messages until
+# the end.
 LONGEST_OUTBOX, BURST, PATIENCE = 32, 60, 3
 # Messages per second of one client: inputs, and some shots.
 MESSAGE_RATE = 2 * INPUT_RATE
@@ -77,7 +78,7 @@ class Server:
         self.web: WebServer | None = None
         self.thread = threading.Thread(target=self._run, name="game", daemon=True)
 
-    # --- the game thread ---------------------------------------------------------------------------------------------
+    # --- the game thread --------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
@@ -142,7 +143,7 @@ class Server:
             with contextlib.suppress(RuntimeError):
                 self.loop.call_soon_threadsafe(_put, client.outbox, data)
 
-    # --- the network -------------------------------------------------------------------------------------------------
+    # --- the network ------------------------------------------------------------------------------
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
         """Begin to serve; the port."""
@@ -203,7 +204,7 @@ async def _write(socket: ServerConnection, outbox: asyncio.Queue[bytes | None]) 
 
 
 async def main(host: str, port: int) -> None:
-    """Serve until the process is told to stop."""
+    """Serve until the thread of the game fails, or the task is cancelled."""
     server = Server()
     print(f"serving on ws://{host}:{await server.start(host, port)}")
     try:

@@ -36,8 +36,8 @@ def run(args: argparse.Namespace) -> int:
     Parameters
     ----------
     args : argparse.Namespace
-        ``level``, ``up``, ``scale``, ``two_sided``, ``nodes``, ``start``, ``seconds``, ``host``, ``port``,
-        ``no_browser``.
+        ``level``, ``up``, ``scale``, ``two_sided``, ``nodes``, ``start``, ``seconds``, ``host``,
+        ``port``, ``no_browser``.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""``python -m pycct replay``: what a recording holds, whether it repeats, and why a character moved as it did."""
+"""``python -m pycct replay``: print, verify, explain and shrink a recording."""
 from __future__ import annotations
 
 import argparse
@@ -41,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
     Parameters
     ----------
     args : argparse.Namespace
-        ``file``, ``verify``, ``explain``, ``shrink``, ``out``, ``glb``, ``html``, ``view``, ``threads``.
+        ``file``, ``verify``, ``explain``, ``shrink``, ``out``, ``glb``, ``html``, ``view``,
+        ``threads``.
 
     Returns
     -------

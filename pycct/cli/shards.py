@@ -48,7 +48,10 @@ def headings(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare the hashes of every tick; 1 when one differs, 2 when Ray is missing or an argument is wrong."""
+    """Compare the hashes of every tick.
+
+    The exit code is 1 when one differs, and 2 when Ray is missing or an argument is wrong.
+    """
     if args.characters < 1 or args.ticks < 1 or min(args.shards) < 1 or args.kill < 0:
         print("--characters, --ticks and --shards must be at least 1, --kill at least 0", file=sys.stderr)
         return 2

@@ -36,7 +36,8 @@ def run(args: argparse.Namespace) -> int:
     Parameters
     ----------
     args : argparse.Namespace
-        ``level``, ``up``, ``scale``, ``two_sided``, ``nodes``, ``host``, ``port``, ``no_browser``, ``out``.
+        ``level``, ``up``, ``scale``, ``two_sided``, ``nodes``, ``host``, ``port``, ``no_browser``,
+        ``out``.
 
     Returns
     -------

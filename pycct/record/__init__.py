@@ -1,7 +1,8 @@
 """Recordings of a scene and its characters that replay to the bit.
 
-What lives here imports the public modules of pycct and NumPy only. `blocks` is the file format, `values` turns
-arguments of calls into bytes, `recorder` writes, `player` replays, and `shrinking` reduces a recording to a test.
+What lives here imports the public modules of pycct and NumPy only. `blocks` is the file format,
+`values` turns arguments of calls into bytes, `recorder` writes, `player` replays, and `shrinking`
+reduces a recording to a test.
 
 Examples
 --------

@@ -1,7 +1,7 @@
 """The file format: a head, then compressed blocks that are only ever appended.
 
-Each block has a head of its own with a checksum over everything, so a file whose writer died is readable up to the
-last complete block.
+Each block has a head of its own with a checksum over everything, so a file whose writer died is
+readable up to the last complete block.
 """
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["CALLS", "DONE", "KEYFRAME", "LARGEST", "SCENE", "Block", "Writer", "
 MAGIC = b"pycctrec"
 FORMAT = 1
 HEAD = struct.Struct("<8sIII")
-# Kind, size as bytes, size compressed, first tick, moves before the block, checksum of the compressed bytes, and
-# checksum of these fields.
+# Kind, size as bytes, size compressed, first tick, moves before the block, checksum of the
+# compressed bytes, and checksum of these fields.
 BLOCK = struct.Struct("<4sIIQQII")
 # A recording that was closed ends with an empty block, DONE.
 SCENE, KEYFRAME, CALLS, DONE = b"SCNE", b"KEYF", b"CALL", b"DONE"
-LARGEST = 1 << 30  # bytes of one block: a damaged size never asks for more memory
+LARGEST = 1 << 30  # bytes of one block: a damaged size never allocates more
 _QUEUED = 64  # blocks that wait for the writer thread before the program waits for it
 
 

@@ -1,4 +1,4 @@
-"""What a recording keeps of each tick to find differences: a hash of everything, and a few bits for each member."""
+"""Checks: a hash of the state of each tick, and a few bits for each member."""
 from __future__ import annotations
 
 import struct
@@ -82,7 +82,7 @@ class Copies:
         return k
 
     def converted(self) -> tuple[list[int], tuple[NDArray[Any], ...]]:
-        """The hash of each tick, and for each field of a check the bits that it keeps, (ticks, n)."""
+        """Return the hash of each tick, and the kept bits of each field, (ticks, n)."""
         used = self.used
         flags, standing = self.flags[:used], self.standing[:used]
         place, pace = _mixed(self.positions[:used]), _mixed(self.velocities[:used])
@@ -119,7 +119,10 @@ def saved_state(crowds: Sequence[Crowd], heroes: Sequence[CharacterController]) 
 
 
 def check_from(parts: Sequence[tuple[list[int], tuple[NDArray[Any], ...], int]], saved: list[bytes] | None) -> Check:
-    """The check of converted copies: of each part, what `Copies.converted` returned and the row of the tick."""
+    """Return the check of converted copies.
+
+    ``parts`` contains what `Copies.converted` returned, and the row of the tick.
+    """
     total = sum([hashes[row] for hashes, _, row in parts]) & _ALL
     state = None
     if saved is not None:
@@ -130,7 +133,7 @@ def check_from(parts: Sequence[tuple[list[int], tuple[NDArray[Any], ...], int]],
 
 
 def check_of(crowds: Sequence[Crowd], heroes: Sequence[CharacterController], whole: bool) -> Check:
-    """Compute what is kept of the current state; ``whole`` also computes the checksum of everything."""
+    """Return the check of the current state; ``whole`` adds the checksum of everything."""
     parts: list[Copies] = []
     for crowd in crowds:
         parts.append(Copies(crowd.ids, 1))

@@ -47,8 +47,9 @@ class Difference(NamedTuple):
     member : int or None
         Id of the first character that differs; None if only the hash of the whole state does.
     field : str
-        ``"position"``, ``"velocity"``, ``"flags"``, ``"standing_on"``, ``"members"`` (their number) or ``"state"``:
-        parameters, or the memory of the last move. That is compared at keyframes and at the end.
+        ``"position"``, ``"velocity"``, ``"flags"``, ``"standing_on"``, ``"members"`` (their number)
+        or ``"state"``: parameters, or the memory of the last move. That is compared at keyframes
+        and at the end.
     """
 
     tick: int
@@ -240,8 +241,8 @@ class Recording:
         Returns
         -------
         Explanation
-            A member of a crowd is explained as a controller of its parameters at its place, without the memory of
-            its last move; a note says so.
+            A member of a crowd is explained as a controller of its parameters at its place, without
+            the memory of its last move; a note says so.
 
         Raises
         ------
@@ -265,7 +266,7 @@ class Recording:
         raise KeyError(f"no character {id} moves in tick {tick}")
 
     def calls_of(self, first: int, last: int) -> Iterator[tuple[int, Call]]:
-        """Ticks and the calls in them, from tick ``first`` to before ``last``; replays on the way."""
+        """Yield ticks and their calls from tick ``first`` to before ``last``, and replay them."""
         self.seek(first)
         while self.tick < last:
             for call in self._entries():
@@ -303,7 +304,7 @@ class Recording:
                 yield from _calls(Reader(read_block(self.file, block)), self.last)
 
     def _entries(self) -> Iterator[Call]:
-        """Calls one by one; each move is told which answers its callbacks gave."""
+        """Yield the calls; each move comes with the answers that its callbacks gave."""
         while True:
             call = self.ahead.pop() if self.ahead else next(self.calls, None)
             if call is None:

@@ -41,7 +41,7 @@ class _Displacements:
 
 
 class _State(NamedTuple):
-    """The state before a tick: its tag, its rows in copies, and at keyframes all bytes of ``save``."""
+    """The state before a tick: tag, rows in copies, and at keyframes all bytes of ``save``."""
 
     tag: bytes
     parts: list[tuple[Copies, int]]
@@ -97,9 +97,10 @@ class _Encoder:
 class record:
     """Record a scene and its characters while a block runs.
 
-    The file holds the scene as a cooked file, then every change and every move before it takes effect, a hash of the
-    state for each tick, and keyframes. A thread of its own compresses and writes. A crowd's ``move`` is a tick; of
-    controllers, a tick ends when one that has moved in it moves again.
+    The file holds the scene as a cooked file, then every change and every move before it takes
+    effect, a hash of the state for each tick, and keyframes. A thread of its own compresses and
+    writes. A crowd's ``move`` is a tick; of controllers, a tick ends when one that has moved in it
+    moves again.
 
     Parameters
     ----------
@@ -113,16 +114,18 @@ class record:
     Raises
     ------
     ValueError
-        A character of the scene is missing, belongs to another scene or has a proxy, or a journal is in use.
+        A character of the scene is missing, belongs to another scene or has a proxy, or a journal
+        is in use.
     TypeError
         An argument is of another type, or a crowd has many worlds.
 
     Notes
     -----
-    ``user_data`` is not recorded. Answers of ``filter`` and ``behavior`` callbacks are, so that a replay needs no
-    callback. A move that an exception of ``on_hit`` undoes is repeated all the same: `Recording.verify` names it as
-    the first difference. `Crowd.run` is recorded as one tick for each of its moves, without keyframes between them.
-    While a recording runs, a crowd of the scene cannot be made, nor a proxy: the call raises ValueError.
+    ``user_data`` is not recorded. Answers of ``filter`` and ``behavior`` callbacks are, so that a
+    replay needs no callback. A move that an exception of ``on_hit`` undoes is repeated all the
+    same: `Recording.verify` names it as the first difference. `Crowd.run` is recorded as one tick
+    for each of its moves, without keyframes between them. While a recording runs, a crowd of the
+    scene cannot be made, nor a proxy: the call raises ValueError.
 
     Examples
     --------
@@ -211,7 +214,7 @@ class record:
             crowd.journal = None
 
     def _alive(self) -> list[CharacterController]:
-        """All controllers of the scene, by id; they are held, so that none is collected unrecorded."""
+        """Return all controllers by id, and hold them, so that none is collected unrecorded."""
         alive = self.scene.characters
         if not alive:
             self.heroes = {}
@@ -248,7 +251,7 @@ class record:
             self.editing += (name == "edit") - (name == "end_edit")
 
     def _begin(self, movers: set[int], n: int) -> None:
-        """Begin a tick, unless these movers belong to the one that runs: ids, and ~number of a crowd."""
+        """Begin a tick, unless the current one lacks these movers: ids, and ~number of a crowd."""
         if self.tick == 0 or not self.moved.isdisjoint(movers):
             heroes = self._alive()
             most = _TICKS_BETWEEN_KEYFRAMES * (len(heroes) + sum([len(c) for c in self.crowds]))
@@ -287,7 +290,7 @@ class record:
         self.entries.append(_State(tag, parts, saved))
 
     def _flush(self) -> None:
-        """Hand the calls so far to the writer: they begin where the last block ended, and end at a tick."""
+        """Hand the calls since the last block to the writer; the new block ends at a tick."""
         assert self.writer is not None
         if self.entries:
             self.writer.append(CALLS, self.first_tick, self.first_move, self.entries)

@@ -64,16 +64,18 @@ def shrink(
 ) -> Case:
     """Reduce a recording while a predicate holds, and write what is left as a test in Python.
 
-    Ticks, members, actors and triangles of meshes are left out as long as the predicate holds after some tick of the
-    rest. The test builds the scene from literal numbers, makes the moves, and asserts the final positions.
+    Ticks, members, actors and triangles of meshes are left out as long as the predicate holds after
+    some tick of the rest. The test builds the scene from literal numbers, makes the moves, and
+    asserts the final positions.
 
     Parameters
     ----------
     path : str or path-like
         Recording.
     predicate : callable
-        ``predicate(scene, crowd)`` is called after each tick and returns whether what is sought has happened.
-        All characters are members of the crowd, controllers too, in the order of their ids.
+        ``predicate(scene, crowd)`` is called after each tick and returns whether what is sought has
+        happened. All characters are members of the crowd, controllers too, in the order of their
+        ids.
     out : str or path-like
         Test file to write.
 
@@ -85,8 +87,9 @@ def shrink(
     Raises
     ------
     ValueError
-        The recording is damaged, or the predicate never holds when its moves are repeated. Members that come later,
-        teleports and changed settings of the recording are not repeated: only moves and moving actors are.
+        The recording is damaged, or the predicate never holds when its moves are repeated. Members
+        that come later, teleports and changed settings of the recording are not repeated: only
+        moves and moving actors are.
     """
     with replay(path) as recording:
         starts = sorted({0, *(max(0, recording.ticks - 2**k) for k in range(40))}, reverse=True)

@@ -1,7 +1,7 @@
 """Arguments of calls as bytes, and back. No value is evaluated or unpickled.
 
-A value is a byte that names its type, followed by its content. Shapes are stored as cooked scenes, everything of a
-scene by its id, and callbacks by a mark.
+A value is a byte that names its type, followed by its content. Shapes are stored as cooked scenes,
+everything of a scene by its id, and callbacks by a mark.
 """
 from __future__ import annotations
 

@@ -1,12 +1,15 @@
-"""Environments for learning: many levels in one crowd, registered with Gymnasium as ``pycct/Goal-v0`` and so on.
+"""Environments for learning: many levels in one crowd, registered with Gymnasium.
 
-What lives here imports the public modules of pycct only. `levels`, `draws`, `simulation`, `tasks` and `episodes` need
-NumPy; `vector` needs gymnasium, and `parallel` pettingzoo, which the extra ``rl`` installs: ``pip install pycct[rl]``.
+The names are ``pycct/Goal-v0`` and so on.
+
+What lives here imports the public modules of pycct only. `levels`, `draws`, `simulation`, `tasks`
+and `episodes` need NumPy; `vector` needs gymnasium, and `parallel` pettingzoo, which the extra
+``rl`` installs: ``pip install pycct[rl]``.
 
 Examples
 --------
->>> import gymnasium, pycct.rl                                                       # doctest: +SKIP
->>> envs = gymnasium.make_vec("pycct/Goal-v0", num_envs=64, levels=16, threads=2)    # doctest: +SKIP
+>>> import gymnasium, pycct.rl    # doctest: +SKIP
+>>> envs = gymnasium.make_vec("pycct/Goal-v0", num_envs=64, levels=16)    # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -50,7 +53,10 @@ _ELSEWHERE = {
 
 
 def register() -> None:
-    """Register all tasks with Gymnasium, unless they are; importing `pycct.rl` does so where Gymnasium is installed."""
+    """Register all tasks with Gymnasium, unless they are registered.
+
+    Importing `pycct.rl` calls this where Gymnasium is installed.
+    """
     import gymnasium
 
     for name in TASKS:

@@ -75,7 +75,7 @@ class Episodes:
         return self.levels[int(self.sim.level[env])]
 
     def begin(self, envs: NDArray[np.int64], seeds: NDArray[np.int64] | None) -> None:
-        """Begin episodes: the first ones of seeds, or the next ones of the seeds that the environments have."""
+        """Begin episodes: the first ones of seeds, or the next ones of the current seeds."""
         if len(envs) == 0:
             return
         sim = self.sim

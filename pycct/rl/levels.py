@@ -541,7 +541,8 @@ def terrain(seed: int, size: int = 12) -> Level:
             for j in range(max(cj - reach, 0), min(cj + reach, size) + 1):
                 u, v = (i - ci) ** 2 / reach**2, (j - cj) ** 2 / reach**2
                 heights[i, j] += h * (1.0 - u) * (1.0 - v)
-    # Slopes add up where hills meet: all heights shrink until no edge of 2 m rises by more than 7/8 m.
+    # Slopes add up where hills meet: all heights shrink until no edge of 2 m rises by more than 7/8
+    # m.
     heights = np.round(heights * 64.0) / 64.0
     while max(np.abs(np.diff(heights, axis=0)).max(), np.abs(np.diff(heights, axis=1)).max()) > 0.875:
         heights = np.round(heights * 48.0) / 64.0

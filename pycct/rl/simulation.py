@@ -1,7 +1,8 @@
 """Many environments in one crowd: where their characters are, how they move, what they see.
 
-A row of any array depends on the seed of its own environment, the number of its episode and its own actions, never on
-the other rows. All numbers come from sums, products, comparisons and square roots of single rows.
+A row of any array depends on the seed of its own environment, the number of its episode and its own
+actions, never on the other rows. All numbers come from sums, products, comparisons and square roots
+of single rows.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ class Simulation:
         self.tick = np.zeros(n, np.int64)
         self.goal = np.zeros((n, 3))
         self.fall = np.zeros((n, agents))
-        # Of the level of each environment: cells per metre, the last cell along x and y, the first row of its cells.
+        # Of the level of each environment: cells per metre, the last cell along x and y, the first
+        # row of its cells.
         self._scale = np.ones((n, 1))
         self._last = np.zeros((n, 1, 2), np.int64)
         self._row = np.zeros((n, 1), np.int64)
@@ -85,7 +87,8 @@ class Simulation:
         self._cell: Ints | None = None
         self._everybody = np.arange(n * agents).reshape(n, agents)
         self._tables()
-        # Platforms stand differently in each environment, so that each needs a scene of its own then.
+        # Platforms stand differently in each environment, so that each needs a scene of its own
+        # then.
         self._own_scenes = any(level.movers for level in self.levels)
         self._actors: list[list[Actor]] = [[] for _ in range(n)]
         count = n if self._own_scenes else len(self.levels)
@@ -122,7 +125,7 @@ class Simulation:
         self._spots = np.concatenate([level.spots for level in self.levels])
 
     def _tracks(self) -> None:
-        """Poses of all movers by level, mover and tick; the ids of the movers of each environment."""
+        """Store poses by level, mover and tick, and the ids of each environment's movers."""
         most = max(len(level.movers) for level in self.levels)
         self._poses = np.zeros((len(self.levels), most, PERIOD, 7))
         self._n_movers = np.array([len(level.movers) for level in self.levels], np.int64)
@@ -131,11 +134,11 @@ class Simulation:
                 self._poses[k, m] = mover.poses
         self._movers = np.full((self.n, most), -1, np.int64)
 
-    # --- looking up --------------------------------------------------------------------------------------------------
+    # --- looking up -------------------------------------------------------------------------------
 
     @property
     def cell(self) -> Ints:
-        """The cell of its level that each character is in, (n, agents): a row of the table of all cells."""
+        """Return the cell of each character, (n, agents): a row of the table of all cells."""
         if self._cell is None:
             # A cast cuts off what follows the point, and what is negative is outside of the level.
             along = self.feet[..., :2] * self._scale[..., None]
@@ -144,11 +147,14 @@ class Simulation:
         return self._cell
 
     def exits(self, envs: Ints) -> Doubles:
-        """Where the way to the goal leaves the cells of characters, (k, agents, 3), m; the goal in its own cell."""
+        """Return where the way to the goal leaves the cells of characters, (k, agents, 3), m.
+
+        In the cell of the goal, this is the goal.
+        """
         return self._exits[self.cell[envs]]
 
     def distance(self, envs: Ints) -> Doubles:
-        """Length of the way from characters to the goal along the exits of cells, (k, agents), m."""
+        """Return the length of the way to the goal along the exits of cells, (k, agents), m."""
         cell = self.cell[envs]
         return length(self._exits[cell] - self.feet[envs]) + self._remaining[cell]
 
@@ -162,13 +168,15 @@ class Simulation:
         return draw_uniform(self.seed[envs], self.episode[envs], stream)
 
     def draw_below(self, n: int | Ints, envs: Ints, stream: int) -> Ints:
-        """A random integer from 0 to `n` - 1 an environment: of its seed, its episode and the stream."""
+        """Return a random integer from 0 to `n` - 1 by seed, episode and stream."""
         return draw_below(n, self.seed[envs], self.episode[envs], stream)
 
-    # --- episodes ----------------------------------------------------------------------------------------------------
+    # --- episodes ---------------------------------------------------------------------------------
 
     def enter(self, envs: Ints, levels: Ints) -> None:
-        """Begin episodes in these levels: clocks at zero, platforms where they start. `place` comes next.
+        """Begin episodes in these levels: clocks at zero, platforms at their start.
+
+        A call of `place` follows.
 
         Parameters
         ----------
@@ -193,7 +201,7 @@ class Simulation:
                 self._movers[env, :len(actors) - 1] = [actor.id for actor in actors[1:]]
 
     def spots(self, envs: Ints, stream: int, count: int = 1) -> Doubles:
-        """Random, different places to begin at, (k, count, 3), m: feet. The goal's own cell is avoided."""
+        """Return random, different starts of the feet, (k, count, 3), m, away from the goal."""
         level = self.level[envs]
         n, first = self._n_spots[level], self._first_spot[level]
         offset = self.draw_below(n, envs, stream)
@@ -227,7 +235,7 @@ class Simulation:
         self.velocity[envs] = 0.0
         self.grounded[envs] = False
 
-    # --- moves -------------------------------------------------------------------------------------------------------
+    # --- moves ------------------------------------------------------------------------------------
 
     def step(self, walk: Doubles, jump: Bools, active: Bools) -> None:
         """Move by one tick.
@@ -235,7 +243,8 @@ class Simulation:
         Parameters
         ----------
         walk : (n, agents, 2) float64
-            Wanted velocity along x and y, in units of the walking speed; vectors longer than 1 are shortened.
+            Wanted velocity along x and y, in units of the walking speed; vectors longer than 1 are
+            shortened.
         jump : (n, agents) bool
             Whether a character that stands on something jumps.
         active : (n,) bool
@@ -280,7 +289,7 @@ class Simulation:
         out: Bools = (self.feet[envs, :, 2] < self._lowest[self.level[envs]][:, None]).any(axis=1)
         return out
 
-    # --- senses ------------------------------------------------------------------------------------------------------
+    # --- senses -----------------------------------------------------------------------------------
 
     def lidar(self, envs: Ints, rays: int, reach: float, height: float = 0.5) -> NDArray[np.float32]:
         """Free way in horizontal directions, as a fraction of the reach.

@@ -1,4 +1,7 @@
-"""Tasks: where episodes begin, what agents observe, and what earns a reward. Copy one to make another."""
+"""Tasks: where episodes begin, what agents observe, and what earns a reward.
+
+Copy one to make another.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ NEAR = 0.75
 class Task:
     """Base of all tasks: reach the goal of a level.
 
-    A task computes with rows: `envs` names environments, and row k of a result belongs to environment
-    ``envs[k]``. A row must depend on its own environment only, so compute with element-wise operations,
-    and take random numbers from `Simulation.draw`.
+    A task computes with rows: `envs` names environments, and row k of a result belongs to
+    environment ``envs[k]``. A row must depend on its own environment only, so compute with
+    element-wise operations, and take random numbers from `Simulation.draw`.
 
     Parameters
     ----------
@@ -45,8 +48,8 @@ class Task:
     agents : int
         Characters an environment.
     controlled : int
-        How many of them, the first ones, take actions from a Gymnasium environment; `script` moves the
-        others.
+        How many of them, the first ones, take actions from a Gymnasium environment; `script` moves
+        the others.
     collide : bool
         Whether the agents of an environment meet each other.
     sim : Simulation
@@ -140,7 +143,7 @@ class Task:
         success = self.reached(envs)
         return (gained + 5.0 * success)[:, None], success, success
 
-    # --- parts of observations ---------------------------------------------------------------------------------------
+    # --- parts of observations --------------------------------------------------------------------
 
     def reached(self, envs: Ints) -> Bools:
         """Whether the first agent is at the goal, (k,) bool."""
@@ -181,8 +184,8 @@ def _floats(values: NDArray[np.float64]) -> Floats:
 class Goal(Task):
     """Reach a point in a dungeon of rooms, stairs, ramps and bridges.
 
-    Observation: `body` (4), `compass` (4), `bearing` (3), `lidar`. Reward: 0.2 for each metre of the way
-    to the goal, -0.01 for each step, 5 at the goal.
+    Observation: `body` (4), `compass` (4), `bearing` (3), `lidar`. Reward: 0.2 for each metre of
+    the way to the goal, -0.01 for each step, 5 at the goal.
     """
 
 
@@ -208,8 +211,8 @@ class Maze(Task):
 class Parkour(Task):
     """Run an obstacle course: gaps, ledges, lifts, rotating platforms, low ceilings.
 
-    A fall into a pit ends the episode. Observation: `body` (4), `compass` (4), `bearing` (3), a scan of
-    the heights around and ahead (33), `lidar`. Reward: as for `Goal`, and -1 for a fall.
+    A fall into a pit ends the episode. Observation: `body` (4), `compass` (4), `bearing` (3), a
+    scan of the heights around and ahead (33), `lidar`. Reward: as for `Goal`, and -1 for a fall.
     """
 
     kind = "parkour"
@@ -242,8 +245,8 @@ class Pursuit(Task):
     A Gymnasium environment controls the pursuers, and the evader runs away from the nearest one. A
     PettingZoo environment controls all four. Observation of an agent: `body` (4), whether it is the
     evader (1), position and velocity of the three others relative to it (18), `lidar`. Reward of a
-    pursuer: 0.1 for each metre nearer to the evader, -0.01 for each step, 5 for the catch. Reward of the
-    evader: 0.01 for each step, -5 when it is caught.
+    pursuer: 0.1 for each metre nearer to the evader, -0.01 for each step, 5 for the catch. Reward
+    of the evader: 0.01 for each step, -5 when it is caught.
     """
 
     agents = 4

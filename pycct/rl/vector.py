@@ -58,19 +58,19 @@ class CrowdVectorEnv(gym.vector.VectorEnv[Floats, Any, Any]):
     threads : int
         How many threads may take part; the results are the same for any number.
     autoreset_mode : AutoresetMode or str
-        When an environment whose episode has ended begins the next one: in the next step, in the same
-        step (``final_obs``, ``final_info``), or by ``reset(options={"reset_mask": ...})``.
+        When an environment whose episode has ended begins the next one: in the next step, in the
+        same step (``final_obs``, ``final_info``), or by ``reset(options={"reset_mask": ...})``.
     render_mode : {None, 'rgb_array'}
     **options
         For a task that is named: ``rays``, ``reach``, ``max_steps``, ``size``.
 
     Notes
     -----
-    Environment i of ``reset(seed=s)`` has the seed ``s + i``. Its episodes depend, to the bit, on that
-    seed, on their number, on ``levels`` and on its own actions.
+    Environment i of ``reset(seed=s)`` has the seed ``s + i``. Its episodes depend, to the bit, on
+    that seed, on their number, on ``levels`` and on its own actions.
 
-    ``info`` has ``success`` and ``left_world`` after a step, ``level`` (its seed) after a reset, each
-    with its mask.
+    ``info`` has ``success`` and ``left_world`` after a step, ``level`` (its seed) after a reset,
+    each with its mask.
     """
 
     def __init__(self, task: str | Task = "Goal", num_envs: int = 1, levels: int | Iterable[int] = 64,
@@ -100,8 +100,8 @@ class CrowdVectorEnv(gym.vector.VectorEnv[Floats, Any, Any]):
         Parameters
         ----------
         seed : int, sequence of int or None, or None
-            Environment i gets ``seed + i``, or its own of the sequence. None: the next episode of the
-            seed that it has, or a random seed.
+            Environment i gets ``seed + i``, or its own of the sequence. None: the next episode of
+            the seed that it has, or a random seed.
         options : dict, optional
             ``reset_mask``: (num_envs,) bool, the environments that begin anew; the others go on.
 
@@ -178,7 +178,10 @@ class CrowdVectorEnv(gym.vector.VectorEnv[Floats, Any, Any]):
         return info
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
-        """A picture of each environment from above, (256, 256, 3) uint8; None without a render mode."""
+        """Return pictures of the environments from above, (256, 256, 3) uint8, or None.
+
+        None is the result without a render mode.
+        """
         if self.render_mode is None:
             return None
         return tuple(draw_picture(self.episodes, env) for env in range(self.num_envs))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# Cells along an axis that a table may span: the table of owners has this many entries squared at most.
+# Cells along an axis that a table may span: the table of owners has this many entries squared at
+# most.
 MOST_CELLS = 4096
 
 
@@ -105,7 +106,7 @@ class Owners:
 
 
 def strips(low: tuple[int, int], high: tuple[int, int], shards: int) -> list[list[tuple[int, int]]]:
-    """Return the cells from `low` to `high` (exclusive) as strips along y, one list for each shard."""
+    """Return the cells from `low` to before `high` as strips along y, a list for each shard."""
     width = high[0] - low[0]
     return [[(low[0] + i, j) for i in range(width * k // shards, width * (k + 1) // shards)
              for j in range(low[1], high[1])] for k in range(shards)]

@@ -38,7 +38,7 @@ class _Worker:
         return len(self.shard)
 
     def begin(self, tick: int) -> Any:
-        """One message for each shard, empty for this one; Ray returns them as objects of their own."""
+        """Return one message for each shard, empty for this one; Ray makes each an object."""
         out = self.shard.begin(tick)
         messages = [out.get(k, b"") for k in range(self.count)]
         return messages if self.count > 1 else messages[0]
@@ -260,7 +260,10 @@ class ShardedCrowd:
         return out
 
     def _rows_of(self, k: int, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Rays whose boxes touch a cell of shard k; shapes are in every shard, so that one is enough for those."""
+        """Return the rays whose boxes touch a cell of shard k.
+
+        Shapes are in every shard, so one shard answers for them.
+        """
         owners = self._owners
         a, b = self._cut.cells_of(low) - owners.low, self._cut.cells_of(high) - owners.low
         a, b = np.clip(a, 0, np.array(owners.table.shape) - 1), np.clip(b, 0, np.array(owners.table.shape) - 1)

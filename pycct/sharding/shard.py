@@ -141,7 +141,8 @@ class Shard:
         ids, positions = self.crowd.ids, self.crowd.positions
         owner = self.owners.of(self.cut.cells_of(positions)) if len(ids) else np.empty(0, np.int64)
         near: dict[int, NDArray[np.bool_]] = {}
-        # The halo is at most half a cell, so that the corners of its box touch every cell it touches.
+        # The halo is at most half a cell, so that the corners of its box touch every cell it
+        # touches.
         for dx in (-self.halo, self.halo):
             for dy in (-self.halo, self.halo):
                 if not len(ids):
@@ -242,7 +243,7 @@ class Shard:
 
     def _checked(self, ids: ArrayLike,
                  displacements: ArrayLike | None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Ids and displacements of one tick, whoever owns the characters."""
+        """Return ids and displacements of one tick, of any owner's characters."""
         number = np.asarray(ids)
         way = np.asarray(displacements, float)
         if number.ndim != 1 or (number.size and number.dtype.kind not in "iu"):

@@ -3,7 +3,8 @@
 The modules of this folder import the public modules of pycct, `pycct.record` and NumPy; live views
 also viser. `meshes` turns shapes into triangles, `tracks` samples a recording, `gltf` and `page`
 write files. `stage` serves a page, `live` shows recordings and running programs on it, and `play`
-walks through a level. The server listens on the loopback interface unless told otherwise.
+walks through a level. The server listens on the loopback interface unless `host` names another
+address.
 
 Examples
 --------

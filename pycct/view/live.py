@@ -302,7 +302,7 @@ class SceneViewer(Viewer):
         self.stage.write(self.text, f"{_words(self.scene, self.chosen)}\n\n{note}")
 
     def _listen(self, target: Any, name: str, arguments: dict[str, Any]) -> None:
-        """Explain the move that the chosen member of a crowd is about to make, on a copy of everything."""
+        """Explain the coming move of the chosen member of a crowd, on a copy of everything."""
         if name != "move" or self.chosen is None or time.monotonic() < self.due:
             return
         self.due = time.monotonic() + _EXPLAIN_SECONDS
