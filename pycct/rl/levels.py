@@ -30,6 +30,7 @@ TOP = 6.0
 # Outer walls are higher than characters that stand on each other on an inner wall can climb.
 OUTER = 16.0
 PIT = 2.25
+ROOM = 6.0  # edge of a room
 COURSE_PIT = 3.0
 LIFT = 2.0
 
@@ -355,7 +356,6 @@ def rooms(seed: int, size: int = 3) -> Level:
     """
     draws = Draws(0x4006, seed)
     b = _Builder()
-    pitch = 6.0
     n = size * size
     parent, edges = _tree(draws, size, size, (1, 6))
     level = [0] * n
@@ -373,11 +373,25 @@ def rooms(seed: int, size: int = 3) -> Level:
         if level[p] != level[q]:
             strips.add(p if level[p] < level[q] else q)
 
+    low, middle = _cells(b, draws, size, level, doors, strips)
+    exits = _walls(b, draws, size, level, edges, low)
+    goal = draws.below(n)
+    return Level(
+        kind="rooms", seed=seed, movers=(), shape=(size, size), pitch=ROOM, floor=middle[:, 2].copy(),
+        spots=middle, deadly=np.full(n, -np.inf), course=(), **_ways(goal, middle, exits, middle[goal].copy()),
+        **b.arrays(),
+    )
+
+
+def _cells(
+    b: _Builder, draws: Draws, size: int, level: list[int], doors: dict[int, list[tuple[int, int]]], strips: set[int]
+) -> tuple[list[float], NDArray[np.float64]]:
+    """Add bridges, rough ground, floors and pillars; return depth and middle of each room."""
     low = [float(z) for z in level]
-    middle = np.zeros((n, 3))
-    for cell in range(n):
+    middle = np.zeros((size * size, 3))
+    for cell in range(size * size):
         i, j = divmod(cell, size)
-        x, y, z = (i + 0.5) * pitch, (j + 0.5) * pitch, float(level[cell])
+        x, y, z = (i + 0.5) * ROOM, (j + 0.5) * ROOM, float(level[cell])
         middle[cell] = x, y, z
         straight = len(doors[cell]) == 2 and doors[cell][0][0] == doors[cell][1][0]
         style = draws.below(4)
@@ -397,15 +411,21 @@ def rooms(seed: int, size: int = 3) -> Level:
                 half = draws.one_of((0.375, 0.5))
                 px, py = x + draws.one_of((-1.75, 1.75)), y + draws.one_of((-1.75, 1.75))
                 b.box((px - half, py - half, z - 0.25), (px + half, py + half, TOP))
+    return low, middle
 
+
+def _walls(
+    b: _Builder, draws: Draws, size: int, level: list[int], edges: set[tuple[int, int]], low: list[float]
+) -> dict[tuple[int, int], tuple[float, float, float]]:
+    """Add walls with doors, lintels and steps; return the point of each door by its two rooms."""
     exits: dict[tuple[int, int], tuple[float, float, float]] = {}
     for axis in (0, 1):
         for line in range(size + 1):
             for k in range(size):
                 q = line * size + k if axis == 0 else k * size + line
                 p = q - size if axis == 0 else q - 1
-                across = (k * pitch, (k + 1) * pitch)
-                at = line * pitch
+                across = (k * ROOM, (k + 1) * ROOM)
+                at = line * ROOM
                 sides = [cell for cell, inside in ((p, line > 0), (q, line < size)) if inside]
                 base = min(low[cell] for cell in sides) - 0.25
                 top = TOP if len(sides) == 2 else OUTER
@@ -414,7 +434,7 @@ def rooms(seed: int, size: int = 3) -> Level:
                     # Other walls cover its ends.
                     b.block(axis, thick, across, (base, top), hidden=(1, 2))
                     continue
-                centre = (k + 0.5) * pitch
+                centre = (k + 0.5) * ROOM
                 gap = draws.one_of((0.75, 0.875, 1.0))
                 b.block(axis, thick, (across[0], centre - gap), (base, top), hidden=(1,))
                 b.block(axis, thick, (centre + gap, across[1]), (base, top), hidden=(2,))
@@ -429,13 +449,7 @@ def rooms(seed: int, size: int = 3) -> Level:
                            float(min(level[p], level[q])))
                 point = (at, centre) if axis == 0 else (centre, at)
                 exits[p, q] = (*point, float(max(level[p], level[q])))
-
-    goal = draws.below(n)
-    return Level(
-        kind="rooms", seed=seed, movers=(), shape=(size, size), pitch=pitch, floor=middle[:, 2].copy(),
-        spots=middle, deadly=np.full(n, -np.inf), course=(), **_ways(goal, middle, exits, middle[goal].copy()),
-        **b.arrays(),
-    )
+    return exits
 
 
 def _strip(b: _Builder, draws: Draws, axis: int, at: float, side: int, centre: float, z: float) -> None:
@@ -566,6 +580,112 @@ def terrain(seed: int, size: int = 12) -> Level:
 PARTS = ("gap", "ledge", "drop", "lift", "rotor", "low", "stairs")
 
 
+class _Course:
+    """The parts of an obstacle course, from the start on along x.
+
+    Attributes
+    ----------
+    z : float
+        Height of the floor at the end of the parts so far.
+    begun : float
+        Where the floor begins that has no end yet, x.
+    floors : list of tuple
+        Stretches of floor: x from, x to, z.
+    """
+
+    PITCH, HALF, CENTRE = 6.0, 2.0, 3.0
+
+    def __init__(self, b: _Builder, draws: Draws) -> None:
+        self.b, self.draws = b, draws
+        self.z = self.begun = 0.0
+        self.floors: list[tuple[float, float, float]] = []
+        self.course: list[Waypoint] = []
+        self.movers: list[Mover] = []
+        self.y = (self.CENTRE - self.HALF, self.CENTRE + self.HALF)
+
+    def gap(self, x: float) -> None:
+        width = self.draws.one_of((1.5, 1.75, 2.0, 2.25))
+        self._end(x + 2.0, x + 2.0 + width)
+        self._to(x + 1.75)
+        self._to(self.begun + 0.75, jump=True)
+
+    def ledge(self, x: float) -> None:
+        self._end(x + 3.0, x + 3.0)
+        self._to(x + 2.0)
+        self.z += self.draws.one_of((0.75, 0.875, 1.0))
+        self._to(x + 4.25, jump=True)
+
+    def drop(self, x: float) -> None:
+        self._end(x + 3.0, x + 3.0)
+        self._to(x + 2.0)
+        self.z -= self.draws.one_of((0.75, 1.0, 1.5))
+        self._to(x + 4.25)
+
+    def lift(self, x: float) -> None:
+        self._end(x + 2.0, x + 4.0)
+        offset = self.draws.below(PERIOD)
+        # 32 ticks below, 32 up, 32 above, 32 down.
+        clocks = [(t + offset) % PERIOD for t in range(PERIOD)]
+        rise = [min(max(48 - abs(clock - 80), 0), 32) / 32.0 * LIFT for clock in clocks]
+        tall = (LIFT + COURSE_PIT) * 0.5
+        poses = np.zeros((PERIOD, 7))
+        poses[:] = x + 3.0, self.CENTRE, 0.0, 0.0, 0.0, 0.0, 1.0
+        poses[:, 2] = self.z - tall + np.array(rise)
+        self.movers.append(Mover((1.0, self.HALF, tall), poses))
+        below, above = (PERIOD - offset) % PERIOD, (PERIOD - offset + 64) % PERIOD
+        self._to(x + 1.25)
+        self._to(x + 3.0, window=(below, below + 16))
+        self.z += LIFT
+        self._to(x + 5.0, window=(above, above + 16))
+
+    def rotor(self, x: float) -> None:
+        self._end(x + 1.0, x + 5.0)
+        turns = self.draws.one_of((1, -1))
+        poses = np.zeros((PERIOD, 7))
+        for t in range(PERIOD):
+            sine, cosine = _sin_cos(t)
+            poses[t] = x + 3.0, self.CENTRE, self.z - 0.25, 0.0, 0.0, turns * sine, cosine
+        self.movers.append(Mover((1.25, 1.25, 0.25), poses))
+        self._to(x + 0.75)
+        self._to(x + 3.0, jump=True)
+        self._to(x + 5.5, jump=True)
+
+    def low(self, x: float) -> None:
+        z = self.z
+        self.b.block(0, (x + 2.0, x + 4.0), self.y, (z + 2.0, z + 3.0), bottom=True)
+        self.b.block(0, (x + 2.75, x + 3.25), self.y, (z - 0.25, z + 0.25))
+        self._to(x + 5.0)
+
+    def stairs(self, x: float) -> None:
+        self._end(x + 2.0, x + 4.0)
+        for step in range(4):
+            self.floors.append((x + 2.0 + 0.5 * step, x + 2.5 + 0.5 * step, self.z + 0.25 * (step + 1)))
+        self.z += 1.0
+        self._to(x + 5.0)
+
+    def build(self, end: float) -> None:
+        """Add the floors to the triangles, and the walls around everything."""
+        self.floors.append((self.begun, end, self.z))
+        b, y = self.b, self.y
+        low, high = min(f[2] for f in self.floors) - COURSE_PIT, max(f[2] for f in self.floors) + OUTER
+        b.floor(0.0, y[0], end, y[1], low)
+        for x0, x1, top in self.floors:
+            b.block(0, (x0, x1), y, (low, top))
+        b.face((end, y[0], low), (0.0, y[0], low), (0.0, y[0], high), (end, y[0], high))
+        b.face((0.0, y[1], low), (end, y[1], low), (end, y[1], high), (0.0, y[1], high))
+        b.face((0.0, y[0], low), (0.0, y[1], low), (0.0, y[1], high), (0.0, y[0], high))
+        b.face((end, y[1], low), (end, y[0], low), (end, y[0], high), (end, y[1], high))
+
+    def _end(self, x: float, next_x: float) -> None:
+        """End the floor at x; the next one begins at ``next_x``."""
+        self.floors.append((self.begun, x, self.z))
+        self.begun = next_x
+
+    def _to(self, x: float, jump: bool = False, window: tuple[int, int] = (0, PERIOD)) -> None:
+        """Lead the solution to x."""
+        self.course.append(Waypoint((x, self.CENTRE, self.z), jump=jump, window=window))
+
+
 def parkour(seed: int, size: int = 6) -> Level:
     """An obstacle course: gaps, ledges, drops, lifts, rotating platforms, low ceilings, stairs.
 
@@ -582,110 +702,33 @@ def parkour(seed: int, size: int = 6) -> Level:
     """
     draws = Draws(0x9A4C, seed)
     b = _Builder()
-    pitch, half = 6.0, 2.0
-    centre = 3.0
-    y = (centre - half, centre + half)
-    z = 0.0
+    made = _Course(b, draws)
+    pitch, centre = made.PITCH, made.CENTRE
     n = size + 2
     floor, deadly, exits = np.zeros(n), np.zeros(n), np.zeros((n, 3))
-    course: list[Waypoint] = []
-    movers: list[Mover] = []
-    # Stretches of floor: x from, x to, z.
-    floors: list[tuple[float, float, float]] = []
-    begun = 0.0
     parts = [draws.one_of(PARTS) for _ in range(size)]
     for k in range(1, n - 1):
-        x = k * pitch
-        floor[k] = z
-        lowest = z
-        part = parts[k - 1]
-        if part == "gap":
-            width = draws.one_of((1.5, 1.75, 2.0, 2.25))
-            floors.append((begun, x + 2.0, z))
-            begun = x + 2.0 + width
-            course.append(Waypoint((x + 1.75, centre, z)))
-            course.append(Waypoint((begun + 0.75, centre, z), jump=True))
-        elif part == "ledge":
-            floors.append((begun, x + 3.0, z))
-            begun = x + 3.0
-            course.append(Waypoint((x + 2.0, centre, z)))
-            z += draws.one_of((0.75, 0.875, 1.0))
-            course.append(Waypoint((x + 4.25, centre, z), jump=True))
-        elif part == "drop":
-            floors.append((begun, x + 3.0, z))
-            begun = x + 3.0
-            course.append(Waypoint((x + 2.0, centre, z)))
-            z -= draws.one_of((0.75, 1.0, 1.5))
-            lowest = z
-            course.append(Waypoint((x + 4.25, centre, z)))
-        elif part == "lift":
-            floors.append((begun, x + 2.0, z))
-            begun = x + 4.0
-            offset = draws.below(PERIOD)
-            # 32 ticks below, 32 up, 32 above, 32 down.
-            clocks = [(t + offset) % PERIOD for t in range(PERIOD)]
-            rise = [min(max(48 - abs(clock - 80), 0), 32) / 32.0 * LIFT for clock in clocks]
-            tall = (LIFT + COURSE_PIT) * 0.5
-            poses = np.zeros((PERIOD, 7))
-            poses[:] = x + 3.0, centre, 0.0, 0.0, 0.0, 0.0, 1.0
-            poses[:, 2] = z - tall + np.array(rise)
-            movers.append(Mover((1.0, half, tall), poses))
-            below, above = (PERIOD - offset) % PERIOD, (PERIOD - offset + 64) % PERIOD
-            course.append(Waypoint((x + 1.25, centre, z)))
-            course.append(Waypoint((x + 3.0, centre, z), window=(below, below + 16)))
-            z += LIFT
-            course.append(Waypoint((x + 5.0, centre, z), window=(above, above + 16)))
-        elif part == "rotor":
-            floors.append((begun, x + 1.0, z))
-            begun = x + 5.0
-            turns = draws.one_of((1, -1))
-            poses = np.zeros((PERIOD, 7))
-            for t in range(PERIOD):
-                sine, cosine = _sin_cos(t)
-                poses[t] = x + 3.0, centre, z - 0.25, 0.0, 0.0, turns * sine, cosine
-            movers.append(Mover((1.25, 1.25, 0.25), poses))
-            course.append(Waypoint((x + 0.75, centre, z)))
-            course.append(Waypoint((x + 3.0, centre, z), jump=True))
-            course.append(Waypoint((x + 5.5, centre, z), jump=True))
-        elif part == "low":
-            b.block(0, (x + 2.0, x + 4.0), y, (z + 2.0, z + 3.0), bottom=True)
-            b.block(0, (x + 2.75, x + 3.25), y, (z - 0.25, z + 0.25))
-            course.append(Waypoint((x + 5.0, centre, z)))
-        else:
-            floors.append((begun, x + 2.0, z))
-            begun = x + 4.0
-            for step in range(4):
-                floors.append((x + 2.0 + 0.5 * step, x + 2.5 + 0.5 * step, z + 0.25 * (step + 1)))
-            z += 1.0
-            course.append(Waypoint((x + 5.0, centre, z)))
-        exits[k] = x + pitch, centre, z
-        deadly[k] = lowest - 1.5
-    floors.append((begun, n * pitch, z))
-    floor[n - 1] = z
-    goal = np.array([(n - 0.5) * pitch, centre, z])
+        floor[k] = made.z
+        getattr(made, parts[k - 1])(k * pitch)
+        exits[k] = k * pitch + pitch, centre, made.z
+        deadly[k] = (made.z if parts[k - 1] == "drop" else floor[k]) - 1.5
+    made.build(n * pitch)
+    floor[n - 1] = made.z
+    goal = np.array([(n - 0.5) * pitch, centre, made.z])
     exits[0] = pitch, centre, 0.0
     exits[n - 1] = goal
-    deadly[0], deadly[n - 1] = -1.5, z - 1.5
-    course.append(Waypoint(_point(goal)))
+    deadly[0], deadly[n - 1] = -1.5, made.z - 1.5
+    made.course.append(Waypoint(_point(goal)))
 
-    low, high = min(f[2] for f in floors) - COURSE_PIT, max(f[2] for f in floors) + OUTER
-    end = n * pitch
-    b.floor(0.0, y[0], end, y[1], low)
-    for x0, x1, top in floors:
-        b.block(0, (x0, x1), y, (low, top))
-    b.face((end, y[0], low), (0.0, y[0], low), (0.0, y[0], high), (end, y[0], high))
-    b.face((0.0, y[1], low), (end, y[1], low), (end, y[1], high), (0.0, y[1], high))
-    b.face((0.0, y[0], low), (0.0, y[1], low), (0.0, y[1], high), (0.0, y[0], high))
-    b.face((end, y[1], low), (end, y[0], low), (end, y[0], high), (end, y[1], high))
     remaining = np.zeros(n)
     for k in range(n - 2, -1, -1):
         u, v, w = (exits[k + 1] - exits[k]).tolist()
         remaining[k] = remaining[k + 1] + float(np.sqrt(u * u + v * v + w * w))
     onward = np.minimum(np.arange(1, n + 1), n - 1)
     return Level(
-        kind="parkour", seed=seed, movers=tuple(movers), shape=(n, 1), pitch=pitch, floor=floor,
+        kind="parkour", seed=seed, movers=tuple(made.movers), shape=(n, 1), pitch=pitch, floor=floor,
         spots=np.array([(3.0, centre, 0.0)]), goal=goal, exits=exits, remaining=remaining, onward=onward,
-        deadly=deadly, course=tuple(course), **b.arrays(),
+        deadly=deadly, course=tuple(made.course), **b.arrays(),
     )
 
 

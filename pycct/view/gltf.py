@@ -120,12 +120,17 @@ def to_glb(recording: Recording | Tracks, path: str | os.PathLike[str], fps: flo
         del nodes[0]["children"]
     if channels:
         document["animations"] = [{"name": "walk", "channels": channels, "samplers": samplers}]
+    _write(path, document, buffer.data)
+
+
+def _write(path: str | os.PathLike[str], document: dict[str, Any], data: bytearray) -> None:
+    """Write the two parts of a binary glTF."""
     text = json.dumps(document, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 4)
-    size_of_all = 12 + 8 + len(text) + 8 + len(buffer.data)
+    size = 12 + 8 + len(text) + 8 + len(data)
     Path(path).write_bytes(b"".join((
-        struct.pack("<4sII", b"glTF", 2, size_of_all), struct.pack("<I4s", len(text), b"JSON"), text,
-        struct.pack("<I4s", len(buffer.data), b"BIN\0"), buffer.data,
+        struct.pack("<4sII", b"glTF", 2, size), struct.pack("<I4s", len(text), b"JSON"), text,
+        struct.pack("<I4s", len(data), b"BIN\0"), data,
     )))
 
 

@@ -265,6 +265,48 @@ def _terrain_height(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[n
     return np.asarray(waves + knoll + hollow)
 
 
+def _obstacles(b: _Builder, features: list[Feature]) -> None:
+    """Add the ramps with their deck, the kerbs and the pillars."""
+    # Four ramps to one deck: two below the slope limit of 45 degrees, two above it.
+    for x0, degrees in ((-21.5, 30), (-17.75, 40), (-14.0, 50), (-10.25, 60)):
+        b.ramp(f"ramp {degrees}", (x0, x0 + 3.0), -4.0, DECK_HEIGHT, degrees)
+        run = DECK_HEIGHT / math.tan(math.radians(degrees))
+        features.append(Feature(f"ramp {degrees}°", (x0, -4 - run), (x0 + 3, -4), (x0 + 1.5, -8.2)))
+    b.box("deck", (-22.0, -4.0, 0), (-6.75, -1.0, DECK_HEIGHT))
+    features.append(Feature("deck", (-22, -4), (-6.75, -1), (-14, -0.3)))
+
+    # Kerbs across the plaza: two lower than a step of 0.4 m, one higher.
+    for y0, z in ((0.0, 0.1875), (2.5, 0.375), (5.0, 0.5)):
+        b.step("kerbs", (-4.0, y0), (3.0, y0 + 1.0), z)
+    features.append(Feature("kerbs", (-4, 0), (3, 6), (-0.5, 7.0)))
+
+    # Pillars, alternating round and square.
+    for i in range(4):
+        for j in range(3):
+            sides, radius = ((12, 0.5), (4, 0.625))[(i + j) % 2]
+            b.pillar("pillars", (-3.0 + 2.5 * i, -13.0 + 2.75 * j), radius, WALL_HEIGHT, sides)
+    features.append(Feature("pillars", (-3.75, -14), (5.25, -6.5), (0.75, -5.9)))
+
+
+def _passages(b: _Builder, features: list[Feature], passages: list[Passage]) -> None:
+    """Add the tunnels and the wall with slots."""
+    # Two passages, each under a roof: a person of 1.8 m fits into one, and the other is too low.
+    # Then a wall with two slots.
+    x0, x1 = 10.0, 17.0
+    for y0, y1 in ((-13.25, -12.5), (-10.9375, -10.1875), (-8.625, -7.875)):
+        b.box("tunnel wall", (x0, y0, 0), (x1, y1, 2.5))
+    for name, y0, y1, ceiling in (("tunnel 2 m", -12.5, -10.9375, 2.0), ("too low 1.5 m", -10.1875, -8.625, 1.5)):
+        b.box("roof", (x0, y0, ceiling), (x1, y1, 2.5))
+        passages.append(Passage(name, 0, (x0, y0, 0), (x1, y1, ceiling), True))
+        features.append(Feature(name, (x0, y0), (x1, y1), ((x0 + x1) / 2, (y0 + y1) / 2)))
+    edges = (-7.875, -6.25, -5.25, -4.0, -3.5, -1.5)
+    for y0, y1 in zip(edges[::2], edges[1::2], strict=True):
+        b.box("slot wall", (13.25, y0, 0), (13.75, y1, 2.5))
+    for name, y0, y1 in (("gap 1 m", edges[1], edges[2]), ("gap 0.5 m", edges[3], edges[4])):
+        passages.append(Passage(name, 0, (13.25, y0, 0), (13.75, y1, 2.5), False))
+        features.append(Feature(name, (13.25, y0), (13.75, y1), (15.4, (y0 + y1) / 2)))
+
+
 def build_level() -> Level:
     """Build the demo level: 44 by 30 m between four walls.
 
@@ -300,41 +342,8 @@ def build_level() -> Level:
         b.box("ledges", (x0, 8.5, 0), (x0 + 2.5, 14.0, z))
     features.append(Feature("ledges", (-10, 8.5), (-2.5, 14), (-6.2, 14.5)))
 
-    # Four ramps to one deck: two below the slope limit of 45 degrees, two above it.
-    for x0, degrees in ((-21.5, 30), (-17.75, 40), (-14.0, 50), (-10.25, 60)):
-        b.ramp(f"ramp {degrees}", (x0, x0 + 3.0), -4.0, DECK_HEIGHT, degrees)
-        run = DECK_HEIGHT / math.tan(math.radians(degrees))
-        features.append(Feature(f"ramp {degrees}°", (x0, -4 - run), (x0 + 3, -4), (x0 + 1.5, -8.2)))
-    b.box("deck", (-22.0, -4.0, 0), (-6.75, -1.0, DECK_HEIGHT))
-    features.append(Feature("deck", (-22, -4), (-6.75, -1), (-14, -0.3)))
-
-    # Kerbs across the plaza: two lower than a step of 0.4 m, one higher.
-    for y0, z in ((0.0, 0.1875), (2.5, 0.375), (5.0, 0.5)):
-        b.step("kerbs", (-4.0, y0), (3.0, y0 + 1.0), z)
-    features.append(Feature("kerbs", (-4, 0), (3, 6), (-0.5, 7.0)))
-
-    # Pillars, alternating round and square.
-    for i in range(4):
-        for j in range(3):
-            sides, radius = ((12, 0.5), (4, 0.625))[(i + j) % 2]
-            b.pillar("pillars", (-3.0 + 2.5 * i, -13.0 + 2.75 * j), radius, WALL_HEIGHT, sides)
-    features.append(Feature("pillars", (-3.75, -14), (5.25, -6.5), (0.75, -5.9)))
-
-    # Two passages, each under a roof: a person of 1.8 m fits into one, and the other is too low.
-    # Then a wall with two slots.
-    x0, x1 = 10.0, 17.0
-    for y0, y1 in ((-13.25, -12.5), (-10.9375, -10.1875), (-8.625, -7.875)):
-        b.box("tunnel wall", (x0, y0, 0), (x1, y1, 2.5))
-    for name, y0, y1, ceiling in (("tunnel 2 m", -12.5, -10.9375, 2.0), ("too low 1.5 m", -10.1875, -8.625, 1.5)):
-        b.box("roof", (x0, y0, ceiling), (x1, y1, 2.5))
-        passages.append(Passage(name, 0, (x0, y0, 0), (x1, y1, ceiling), True))
-        features.append(Feature(name, (x0, y0), (x1, y1), ((x0 + x1) / 2, (y0 + y1) / 2)))
-    edges = (-7.875, -6.25, -5.25, -4.0, -3.5, -1.5)
-    for y0, y1 in zip(edges[::2], edges[1::2], strict=True):
-        b.box("slot wall", (13.25, y0, 0), (13.75, y1, 2.5))
-    for name, y0, y1 in (("gap 1 m", edges[1], edges[2]), ("gap 0.5 m", edges[3], edges[4])):
-        passages.append(Passage(name, 0, (13.25, y0, 0), (13.75, y1, 2.5), False))
-        features.append(Feature(name, (13.25, y0), (13.75, y1), (15.4, (y0 + y1) / 2)))
+    _obstacles(b, features)
+    _passages(b, features, passages)
 
     names = tuple(dict.fromkeys(b.parts))
     per_solid = [len(t) for t in b.triangles]

@@ -195,15 +195,7 @@ def walk(
     positions[0] = _line_up(tours, rank)
     heroes = [CharacterController(scene, position=tuple(p), **SETTINGS) for p in positions[0].tolist()]
 
-    result = Walk(
-        positions=positions,
-        displacements=np.empty((frames, n, 3)),
-        flags=np.zeros((frames, n), dtype=np.uint8),
-        grounded=np.zeros((frames, n), dtype=bool),
-        jumped=np.zeros((frames, n), dtype=bool),
-        tours=tours,
-        microseconds=np.empty(frames),
-    )
+    result = _blank(positions, tours)
     goal = np.zeros(n, dtype=np.int64)
     first = points[index, goal, :2] - positions[0, :, :2]
     velocity = first / np.linalg.norm(first, axis=1, keepdims=True) * speed[:, None]
@@ -213,12 +205,7 @@ def walk(
 
     for frame in range(frames):
         here = positions[frame]
-        waypoint = points[index, goal]
-        before = points[index, (goal - 1) % counts]
-        ahead = waypoint[:, :2] - before[:, :2]
-        ahead /= np.linalg.norm(ahead, axis=1, keepdims=True)
-        beside = np.stack([-ahead[:, 1], ahead[:, 0]], axis=-1) * (lane * waypoint[:, 2])[:, None]
-        way = waypoint[:, :2] + beside - here[:, :2]
+        way = _way(points[index, goal], points[index, (goal - 1) % counts], lane, here)
         distance = np.linalg.norm(way, axis=1)
         velocity += (way / np.maximum(distance, 1e-9)[:, None] * speed[:, None] - velocity) * TURN
 
@@ -231,14 +218,7 @@ def walk(
         # slope within the limit.
         displacement[:, 2] = np.where(grounded & ~jump, -speed, falling) * DT
 
-        moves = displacement.tolist()
-        began = time.perf_counter_ns()
-        flags = [hero.move(move, DT) for hero, move in zip(heroes, moves, strict=True)]
-        result.microseconds[frame] = (time.perf_counter_ns() - began) / 1e3 / n
-
-        positions[frame + 1] = [hero.position for hero in heroes]
-        result.flags[frame] = flags
-        result.grounded[frame] = [hero.grounded for hero in heroes]
+        _move_all(heroes, result, frame)
         result.jumped[frame] = jump
         grounded = result.grounded[frame]
         bumped = (result.flags[frame] & int(CollisionFlags.UP)) != 0
@@ -252,6 +232,42 @@ def walk(
         if on_frame is not None:
             on_frame(frame + 1)
     return result
+
+
+def _blank(positions: NDArray[np.float64], tours: NDArray[Any]) -> Walk:
+    """A walk with room for the results of all frames."""
+    frames, n = len(positions) - 1, len(tours)
+    return Walk(
+        positions=positions,
+        displacements=np.empty((frames, n, 3)),
+        flags=np.zeros((frames, n), dtype=np.uint8),
+        grounded=np.zeros((frames, n), dtype=bool),
+        jumped=np.zeros((frames, n), dtype=bool),
+        tours=tours,
+        microseconds=np.empty(frames),
+    )
+
+
+def _way(
+    waypoint: NDArray[np.float64], before: NDArray[np.float64], lane: NDArray[Any], here: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Horizontal vectors (n, 2) from positions to waypoints, each on its lane beside the line."""
+    ahead = waypoint[:, :2] - before[:, :2]
+    ahead /= np.linalg.norm(ahead, axis=1, keepdims=True)
+    beside = np.stack([-ahead[:, 1], ahead[:, 0]], axis=-1) * (lane * waypoint[:, 2])[:, None]
+    way: NDArray[np.float64] = waypoint[:, :2] + beside - here[:, :2]
+    return way
+
+
+def _move_all(heroes: list[CharacterController], result: Walk, frame: int) -> None:
+    """Make the moves of a frame, and store what they return and how long they take."""
+    moves = result.displacements[frame].tolist()
+    began = time.perf_counter_ns()
+    flags = [hero.move(move, DT) for hero, move in zip(heroes, moves, strict=True)]
+    result.microseconds[frame] = (time.perf_counter_ns() - began) / 1e3 / len(heroes)
+    result.positions[frame + 1] = [hero.position for hero in heroes]
+    result.flags[frame] = flags
+    result.grounded[frame] = [hero.grounded for hero in heroes]
 
 
 def _standing_on(level: Level, feet: NDArray[np.float64]) -> NDArray[np.float64]:
