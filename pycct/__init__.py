@@ -12,6 +12,8 @@ Characters
 Many characters
     `Crowd` with `CrowdMember` and `GroundArrays`; `Worlds`, many scenes for one crowd; `move_many`,
     `save_many`, `restore_many`.
+Sensors
+    `Sensors` of a crowd: `Lidar`, `HeightScan`, `DepthGrid`, `Neighbours`, `Feet`; `Seen`.
 Shape against shape
     `distance_between`, `contacts_between`, each with a ``_many`` twin; `ContactManifold`;
     `HullTables`.
@@ -31,8 +33,9 @@ from typing import TYPE_CHECKING
 from pycct._pure import PURE
 from pycct.config import show_config
 from pycct.crowd.records import GroundArrays
-from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
+from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules, Seen
 from pycct.runtime.version import RESULTS_VERSION, __version__
+from pycct.sensors.kinds import DepthGrid, Feet, HeightScan, Lidar, Neighbours
 
 if TYPE_CHECKING:
     from pycct import kernels as kernels
@@ -65,6 +68,7 @@ if TYPE_CHECKING or not PURE:
     )
     from pycct.scene.scene import Actor, Obstacle, Scene
     from pycct.scene.worlds import Worlds
+    from pycct.sensors.sensors import Sensors
     from pycct.shapes.primitives import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
 else:
     from pycct.reference import (
@@ -84,6 +88,7 @@ else:
         Plane,
         Scene,
         SceneHit,
+        Sensors,
         Shape,
         Sphere,
         State,
@@ -115,18 +120,23 @@ __all__ = [
     "Crowd",
     "CrowdMember",
     "CubeWorld",
+    "DepthGrid",
     "Distance",
     "DistanceArrays",
     "Feature",
+    "Feet",
     "Ground",
     "GroundArrays",
+    "HeightScan",
     "Heightfield",
     "Hit",
     "HitArrays",
     "HullTables",
     "LevelReport",
+    "Lidar",
     "Mesh",
     "MoveStats",
+    "Neighbours",
     "NonWalkableMode",
     "Obstacle",
     "Pass",
@@ -136,6 +146,8 @@ __all__ = [
     "Rules",
     "Scene",
     "SceneHit",
+    "Seen",
+    "Sensors",
     "Shape",
     "Sphere",
     "State",

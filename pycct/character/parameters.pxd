@@ -13,7 +13,7 @@ from pycct.character.move_types cimport (
 )
 from pycct.spatial.character_grid cimport character
 from pycct.scene.scene cimport Scene, Snapshot
-from pycct.geometry.vec cimport vec3
+from pycct.geometry.vec cimport quat, vec3
 
 # A shorter dt would make the velocity overflow, seconds.
 cdef double SHORTEST
@@ -71,6 +71,7 @@ cdef void snapped(controller_state* s, const controller_params* p, const ground_
 # The actor, obstacle or character of that id, or None.
 cdef object other_of(Scene scene, int32_t owner, int64_t id)
 # Shortest rotation (x, y, z, w) that turns z to the unit vector up.
+cdef quat turn_from_z(vec3 up) noexcept nogil
 cdef tuple z_to(vec3 up)
 # How far contacts() looks, from its argument.
 cdef double contact_reach(const controller_params* p, object max_distance) except? -1.0

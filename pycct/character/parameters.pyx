@@ -26,7 +26,7 @@ from pycct.character.move_types cimport (
 from pycct.shapes.primitives cimport Box, Capsule, Shape, Sphere, Triangle
 from pycct.geometry.tolerances cimport is_below_limit
 from pycct.geometry.types cimport SHAPE_BOX, SHAPE_CAPSULE, SHAPE_SPHERE, triangle
-from pycct.geometry.vec cimport f_max, v3_add, v3_dot, v3_finite, v3_len, v3_madd, v3_max_abs, v3_scale, v3_sub
+from pycct.geometry.vec cimport f_max, quat, v3_add, v3_dot, v3_finite, v3_len, v3_madd, v3_max_abs, v3_scale, v3_sub
 from pycct.world.candidates cimport (
     GROUP_PLANE,
     GROUP_TRIANGLES,
@@ -395,12 +395,19 @@ cdef object other_of(Scene scene, int32_t owner, int64_t id):
     return scene.character(id) if owner == OWNER_CONTROLLER else scene.actor(id)
 
 
-cdef tuple z_to(vec3 up):
+cdef quat turn_from_z(vec3 up) noexcept nogil:
+    cdef quat q
     cdef double w = 1.0 + up.z, m
     if w < 1e-9:
-        return (1.0, 0.0, 0.0, 0.0)
+        q.x, q.y, q.z, q.w = 1.0, 0.0, 0.0, 0.0
+        return q
     m = sqrt(up.x * up.x + up.y * up.y + w * w)
-    return (-up.y / m, up.x / m, 0.0, w / m)
+    q.x, q.y, q.z, q.w = -up.y / m, up.x / m, 0.0, w / m
+    return q
+
+
+cdef tuple z_to(vec3 up):
+    return from_quat(turn_from_z(up))
 
 
 class Contacts(NamedTuple):

@@ -21,6 +21,8 @@ cdef struct ray:
     double sy
 
 
+# Unit vector of any vector but zero, scaled first: huge and tiny ones keep their direction.
+cdef vec3 direction_of(vec3 v) noexcept nogil
 cdef ray ray_of(vec3 origin, vec3 dir) noexcept nogil
 # Hits the front, where the corners run counter-clockwise, or both sides. The test is watertight:
 # each corner is projected along the ray once, and the sign of a product of two projections is

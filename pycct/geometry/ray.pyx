@@ -3,11 +3,18 @@
 from libc.math cimport fabs, sqrt
 
 from pycct.geometry.closest cimport point_segment
-from pycct.geometry.vec cimport v3, v3_abs, v3_dot, v3_len2, v3_madd, v3_scale, v3_sub
+from pycct.geometry.vec cimport v3, v3_abs, v3_dot, v3_len, v3_len2, v3_madd, v3_max_abs, v3_scale, v3_sub
 
 
 cdef inline double _axis(vec3 v, int k) noexcept nogil:
     return v.x if k == 0 else (v.y if k == 1 else v.z)
+
+
+cdef vec3 direction_of(vec3 v) noexcept nogil:
+    cdef double m = v3_max_abs(v)
+    v = v3(v.x / m, v.y / m, v.z / m)
+    m = v3_len(v)
+    return v3(v.x / m, v.y / m, v.z / m)
 
 
 cdef ray ray_of(vec3 origin, vec3 dir) noexcept nogil:

@@ -43,6 +43,9 @@ cdef struct query_view:
     const uint8_t* allowed[QUERY_PARTS]         # one per item, or NULL: all
     uint32_t mask
     int64_t exclude                             # id of an item that is passed over, -1: none
+    int64_t exclude_too                         # another one
+    bint obstacles                              # obstacles are met as well
+    bint first_only                             # any hit will do: the first one that is found
 
 
 # Result of rays, sweeps and closest points.

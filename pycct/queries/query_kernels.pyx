@@ -379,6 +379,9 @@ cdef inline void _took(cast_job* j) noexcept nogil:
     if j.best.found and j.best.distance < j.limit:
         j.limit = j.best.distance
         j.cast.limit = j.limit
+    if j.v.first_only and j.best.found:
+        # Nothing is near enough any more.
+        j.limit = j.cast.limit = -1.0
 
 
 cdef void _polytope_contact(cast_job* j, query_hit* h, const collider* p, const triangle* t) noexcept nogil:
@@ -778,7 +781,8 @@ cdef int _cast_item(cast_job* j, const collider* p) noexcept nogil:
 
 cdef inline bint _asked(const query_view* v, int32_t part, int32_t item) noexcept nogil:
     cdef const collider* p = &v.parts[part].items[item]
-    return ((p.layer & v.mask) != 0 and not p.obstacle and p.id != v.exclude
+    return ((p.layer & v.mask) != 0 and (not p.obstacle or v.obstacles) and p.id != v.exclude
+            and p.id != v.exclude_too
             and (v.allowed[part] == NULL or v.allowed[part][item] != 0))
 
 

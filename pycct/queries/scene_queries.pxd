@@ -13,6 +13,7 @@ cdef class View:
     cdef list moving_owners
     cdef object character_owners        # controller or member of a crowd of each item
     cdef object keep                    # keeps the layers alive
+    cdef bint first_only                # only whether there is a hit matters
     cdef object owner(self, int part, int item)
 
 
@@ -20,6 +21,9 @@ cdef class View:
 cdef object ask_raycast(View view, object origin, object direction, object distance, object mask, object filter)
 cdef object ask_raycast_many(View view, object origins, object directions, object distances, object mask,
                              object filter, dict options)
+cdef object ask_visible(View view, object a, object b, object mask, object filter, object exclude)
+cdef object ask_visible_many(View view, object a, object b, object mask, object filter, object threads, object out,
+                             object exclude)
 cdef object ask_sweep(View view, object shape, object position, object direction, object distance, object rotation,
                       object mask, object filter)
 cdef object ask_sweep_many(View view, object shape, object positions, object directions, object distances,

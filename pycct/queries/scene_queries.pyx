@@ -22,6 +22,7 @@ from pycct.args.values cimport (
     as_vec3,
     from_vec3,
     raise_status,
+    short,
 )
 from pycct.args.vector_rows cimport row_load, vector_rows, within
 from pycct.runtime.fenv cimport fp_enter, fp_leave
@@ -57,6 +58,7 @@ from pycct.geometry.types cimport (
     STATUS_NOT_FINITE,
     STATUS_OK,
 )
+from pycct.geometry.ray cimport direction_of
 from pycct.geometry.vec cimport q_rotate, quat, v3, v3_dot, v3_len, v3_load, v3_max, v3_max_abs, v3_min, v3_sub, vec3
 from pycct.world.candidates cimport collider, triangle_data, triangle_mask
 
@@ -339,7 +341,9 @@ cdef int _look(View view, uint32_t mask, query_view* v) except -1:
     v.parts[2] = view.characters
     v.allowed[0] = v.allowed[1] = v.allowed[2] = NULL
     v.mask = mask
-    v.exclude = -1
+    v.exclude = v.exclude_too = -1
+    v.obstacles = False
+    v.first_only = view.first_only
     return 0
 
 
@@ -501,6 +505,46 @@ cdef object ask_raycast(View view, object origin, object direction, object dista
     query_init(&s)
     try:
         return _cast(view, &v, &q, d, reach, &s, filter)
+    finally:
+        query_free(&s)
+
+
+cdef tuple _two(object exclude):
+    """The argument ``exclude`` of a line of sight: ids of one object or of two."""
+    if exclude is None:
+        return None, None
+    if not isinstance(exclude, tuple):
+        return exclude, None
+    if len(exclude) > 2:
+        raise ValueError(f"exclude must have at most two ids, got {len(exclude)}")
+    return (exclude + (None, None))[:2]
+
+
+cdef int64_t _id_of(object value) except -2:
+    if value is None:
+        return -1
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"exclude must be an id or a tuple of two, not {value!r}")
+    if not -1 <= value < 2**63:
+        raise ValueError(f"exclude must be from -1 to 2**63 - 1, got {short(value)}")
+    return value
+
+
+cdef object ask_visible(View view, object a, object b, object mask, object filter, object exclude):
+    cdef vec3 p = as_place(a, "a"), d = v3_sub(as_place(b, "b"), p)
+    cdef double reach = v3_len(d)
+    cdef query_view v
+    cdef query_shape q
+    cdef query_scratch s
+    _check_filter(filter)
+    view.first_only = True
+    _look(view, as_bits(mask, "mask"), &v)
+    one, other = _two(exclude)
+    v.exclude, v.exclude_too = _id_of(one), _id_of(other)
+    query_shape_ray(&q, p)
+    query_init(&s)
+    try:
+        return _cast(view, &v, &q, direction_of(d) if reach > 0.0 else v3(0.0, 0.0, 1.0), reach, &s, filter) is None
     finally:
         query_free(&s)
 
@@ -899,6 +943,8 @@ cdef struct batch_job:
     const uint32_t* masks   # NULL: that of the view
     const int64_t* exclude
     Py_ssize_t exclude_step
+    const int64_t* exclude_too
+    Py_ssize_t exclude_too_step
     convex_shape convex
     vec3 plane
     double offset
@@ -948,6 +994,8 @@ cdef void _answer_rows(void* context, int worker, int64_t first, int64_t last) n
             v.mask = b.masks[i]
         if b.exclude != NULL:
             v.exclude = b.exclude[i * b.exclude_step]
+        if b.exclude_too != NULL:
+            v.exclude_too = b.exclude_too[i * b.exclude_too_step]
         if b.what == DO_RAY:
             query_shape_ray(&q, p)
         else:
@@ -1120,8 +1168,8 @@ cdef class Batch:
             PyBuffer_Release(&self.buffers[k])
 
     cdef int take(self, View view, int what, object shape, object positions, object directions, object lengths,
-                  object rotations, object mask, object exclude, Answers out, tuple names, object fields,
-                  object out_) except -1:
+                  object rotations, object mask, object exclude, object exclude_too, Answers out, tuple names,
+                  object fields, object out_) except -1:
         cdef batch_job* b = &self.job
         cdef const double[::1] reach
         cdef const double[:, ::1] turned
@@ -1199,6 +1247,13 @@ cdef class Batch:
             if given.shape[0]:
                 ids = given
                 b.exclude = &ids[0]
+        if exclude_too is not None:
+            given = _row_numbers(exclude_too, "exclude", self.shape, np.int64, -1, 2**63 - 1)
+            self.keep.append(given)
+            b.exclude_too_step = 1 if given.shape[0] > 1 else 0
+            if given.shape[0]:
+                ids = given
+                b.exclude_too = &ids[0]
         out.make(names, fields, out_, self.shape)
         out.apart(p, where)
         if directions is not None:
@@ -1291,8 +1346,8 @@ cdef object _batch(View view, int what, object shape, object positions, object d
     cdef Batch batch = Batch.__new__(Batch)
     cdef list a
     names = CLOSEST_FIELDS if what == DO_CLOSEST else HIT_FIELDS
-    batch.take(view, what, shape, positions, directions, lengths, rotations, mask, options.get("exclude"), out, names,
-               options.get("fields"), options.get("out"))
+    batch.take(view, what, shape, positions, directions, lengths, rotations, mask, options.get("exclude"),
+               options.get("exclude_too"), out, names, options.get("fields"), options.get("out"))
     batch.run(filter, options.get("threads"))
     a = out.arrays
     if what == DO_CLOSEST:
@@ -1305,6 +1360,41 @@ cdef object _batch(View view, int what, object shape, object positions, object d
 cdef object ask_raycast_many(View view, object origins, object directions, object distances, object mask,
                              object filter, dict options):
     return _batch(view, DO_RAY, None, origins, directions, distances, None, mask, filter, options)
+
+
+cdef object _points(object values, str name):
+    """Places as float64, of one, two or three dimensions."""
+    array = np.asarray(_vectors(values, name, FARTHEST, True), np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite")
+    if array.size and np.abs(array).max() > FARTHEST:
+        raise ValueError(f"{name} must lie within {FARTHEST:g} m of the origin")
+    return array
+
+
+cdef object ask_visible_many(View view, object a, object b, object mask, object filter, object threads, object out,
+                             object exclude):
+    p, q = _points(a, "a"), _points(b, "b")
+    if p.ndim == 3:
+        raise ValueError(f"a must have shape (n, 3) or (3,), got {p.shape}")
+    if p.ndim == 1:
+        p = np.broadcast_to(p, (q.shape[0] if q.ndim > 1 else 1, 3))
+    try:
+        d = q - (p[:, None] if q.ndim == 3 else p)
+    except ValueError:
+        d = None
+    if d is None or d.shape[0] != p.shape[0]:
+        raise ValueError(f"b of shape {q.shape} does not fit a of shape {p.shape}")
+    # The length and the direction are those of a single line.
+    reach = np.sqrt(d[..., 0] * d[..., 0] + d[..., 1] * d[..., 1] + d[..., 2] * d[..., 2])
+    d[reach == 0.0] = (0.0, 0.0, 1.0)
+    view.first_only = True
+    one, other = _two(exclude)
+    options = {"threads": threads, "fields": ["hit"], "exclude": one, "exclude_too": other}
+    if out is not None:
+        options["out"] = {"hit": out}
+    hit = _batch(view, DO_RAY, None, p, d, reach, None, mask, filter, options).hit
+    return np.logical_not(hit, out=hit)
 
 
 cdef object ask_sweep_many(View view, object shape, object positions, object directions, object distances,

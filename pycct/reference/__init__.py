@@ -3,9 +3,9 @@
 To be read beside the documents: each step cites its rule. Everything is brute force behind one box
 test; there are no trees. The rooms are those of the compiled package: ``vec``, ``closest``,
 ``sweep``, ``overlap``, ``outline``, ``hull``, ``convert``, ``shapes``, ``neighbours``, ``world``,
-``scene``, ``response``, ``move``, ``core``, ``crowd``, ``worlds``.
+``ray``, ``scene``, ``response``, ``move``, ``core``, ``crowd``, ``worlds``, ``sensors``.
 
-Not here: rays, questions about many things at once or by other shapes than spheres and
+Not here: most questions about many things at once or by other shapes than spheres and
 capsules, contact manifolds, the cube world, level files, threads.
 """
 
@@ -14,10 +14,12 @@ from pycct.reference.core import CharacterController, Ground, Hit, State, decomp
 from pycct.reference.crowd import Crowd, move_many, restore_many, save_many
 from pycct.reference.move import MoveStats
 from pycct.reference.scene import Actor, Obstacle, Penetration, Scene, SceneHit
+from pycct.reference.sensors import Sensors
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
 from pycct.reference.worlds import Worlds
-from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
+from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules, Seen
 from pycct.runtime.version import RESULTS_VERSION
+from pycct.sensors.kinds import DepthGrid, Feet, HeightScan, Lidar, Neighbours
 
 __all__ = [
     "RESULTS_VERSION",
@@ -30,12 +32,17 @@ __all__ = [
     "CollisionFlags",
     "ConvexHull",
     "Crowd",
+    "DepthGrid",
+    "Feet",
     "Ground",
     "GroundArrays",
+    "HeightScan",
     "Heightfield",
     "Hit",
+    "Lidar",
     "Mesh",
     "MoveStats",
+    "Neighbours",
     "NonWalkableMode",
     "Obstacle",
     "Pass",
@@ -45,6 +52,8 @@ __all__ = [
     "Rules",
     "Scene",
     "SceneHit",
+    "Seen",
+    "Sensors",
     "Shape",
     "Sphere",
     "State",

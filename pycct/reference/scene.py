@@ -8,6 +8,7 @@ import numpy as np
 
 from pycct.args import save_format as saves
 from pycct.reference.candidates import (
+    Group,
     Placed,
     WorldHit,
     capsule_bounds,
@@ -18,6 +19,7 @@ from pycct.reference.candidates import (
     span,
 )
 from pycct.reference.closest import segment_triangle
+from pycct.reference.ray import direction_of, first_hit
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Plane, Shape, Sphere
 from pycct.reference.sweep import SweepHit, exact_cast, triangle_order
 from pycct.reference.types import ACTOR, PLANE
@@ -616,6 +618,83 @@ class Scene:
 
     def __repr__(self):
         return f"<Scene: {len(self._actors)} actors>"
+
+    def _first_hit(self, origin, d, reach, mask, filter, exclude=()):
+        items = [i for i in self.items() if i.owner == ACTOR and i.id not in exclude]
+        if filter is not None:
+            items = [i for i in items if filter(self.actor(i.id))]
+        return first_hit([(0 if i.body == "static" else 1, i) for i in items], origin, d, reach, mask)
+
+    def raycast(self, origin, direction, distance, mask=0xFFFFFFFF, filter=None):
+        """Return the first hit of a ray.
+
+        Parameters
+        ----------
+        origin : (3,) floats
+            Metres.
+        direction : (3,) floats
+            Any length but zero.
+        distance : float
+            Length of the ray, metres, >= 0.
+        mask : int
+            Layers to see, of actors and of triangles with a mask.
+        filter : callable, optional
+            ``filter(actor) -> bool``; actors with a false result are skipped.
+
+        Returns
+        -------
+        SceneHit or None
+        """
+        o, d = as_place(origin, "origin"), as_unit(direction, "direction")
+        reach = as_not_negative(distance, "distance")
+        hit = self._first_hit(o, d, reach, as_bits(mask, "mask"), filter)
+        if hit is None:
+            return None
+        base = SweepHit(hit.distance, hit.overlapping, hit.normal, hit.point, hit.face)
+        return SceneHit(self, WorldHit(base, Group(hit.item, [])), reach)
+
+    def visible(self, a, b, mask=0xFFFFFFFF, filter=None, *, exclude=None):
+        """Return whether nothing is on the line between two points.
+
+        Parameters
+        ----------
+        a, b : (3,) floats
+            Metres.
+        mask, filter
+            As for `raycast`.
+        exclude : int or tuple of two ints, optional
+            Ids of actors that do not block the line.
+
+        Returns
+        -------
+        bool
+        """
+        p, q = as_place(a, "a"), as_place(b, "b")
+        d = sub(q, p)
+        reach = length(d)
+        gone = exclude if isinstance(exclude, tuple) else (exclude,)
+        way = direction_of(d) if reach > 0.0 else (0.0, 0.0, 1.0)
+        return self._first_hit(p, way, reach, as_bits(mask, "mask"), filter, gone) is None
+
+    def visible_many(self, a, b, mask=0xFFFFFFFF, filter=None, *, exclude=None):
+        """`visible` for many lines: (n,) or (n, k) array of bool.
+
+        Parameters
+        ----------
+        a : (n, 3) array of floats
+        b : (n, 3) or (n, k, 3) array of floats
+        mask, filter, exclude
+            As for `visible`.
+
+        Returns
+        -------
+        array of bool
+        """
+        b = np.asarray(b, np.float64)
+        pairs = np.broadcast_arrays(np.asarray(a, np.float64)[:, None] if b.ndim == 3 else a, b)
+        p, q = (x.reshape(-1, 3).tolist() for x in pairs)
+        seen = [self.visible(x, y, mask, filter, exclude=exclude) for x, y in zip(p, q, strict=True)]
+        return np.array(seen, bool).reshape(pairs[0].shape[:-1])
 
     def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None):
         """Return the first hit of a shape that moves along a straight line.

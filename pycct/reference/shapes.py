@@ -444,6 +444,61 @@ class Heightfield(Shape):
                     number = 2 * (i * (columns - 1) + j) + which
                     self._faces.append((number, corners, triangle_normal(*corners)))
 
+    def sample(self, x, y):
+        """Height and normal of the surface above places of the field's own frame.
+
+        Parameters
+        ----------
+        x, y : float, or arrays of floats of one shape
+            Metres from sample (0, 0).
+
+        Returns
+        -------
+        height : float or array
+            Metres; NaN outside of the field and in holes.
+        normal : (3,) floats or (..., 3) array
+            Upwards; zero outside of the field and in holes.
+        """
+        xs, ys = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
+        if not (np.isfinite(xs).all() and np.isfinite(ys).all()):
+            raise ValueError("x and y must be finite")
+        if xs.shape == ():
+            return self._sample(float(xs), float(ys))
+        found = [self._sample(*place) for place in zip(xs.ravel().tolist(), ys.ravel().tolist(), strict=True)]
+        heights = np.array([height for height, _ in found], np.float64).reshape(xs.shape)
+        return heights, np.array([normal for _, normal in found], np.float64).reshape((*xs.shape, 3))
+
+    def _sample(self, x, y):
+        along_y = self._row_axis == "y"
+        heights = self._heights
+        rows, columns = heights.shape
+        dx, dy = self._spacing
+        (row, row_step), (column, column_step) = ((y, dy), (x, dx)) if along_y else ((x, dx), (y, dy))
+        nothing = (np.nan, (0.0, 0.0, 0.0))
+        if not (0.0 <= row <= (rows - 1) * row_step and 0.0 <= column <= (columns - 1) * column_step):
+            return nothing
+        # The last cell that begins at or below the place.
+        i = max(k for k in range(rows - 1) if k == 0 or k * row_step <= row)
+        j = max(k for k in range(columns - 1) if k == 0 or k * column_step <= column)
+        if self._holes[i, j]:
+            return nothing
+        u, v = (row - i * row_step) / row_step, (column - j * column_step) / column_step
+        h00, h01, h10, h11 = (float(heights[i + a, j + b]) for a in (0, 1) for b in (0, 1))
+        if np.broadcast_to(self._diagonal, self._holes.shape)[i, j]:
+            which = 1 if u + v > 1.0 else 0
+            if which == 0:
+                height = h00 + u * (h10 - h00) + v * (h01 - h00)
+            else:
+                height = h11 + (1.0 - u) * (h01 - h11) + (1.0 - v) * (h10 - h11)
+        else:
+            which = 0 if u >= v else 1
+            if which == 0:
+                height = h00 + u * (h10 - h00) + v * (h11 - h10)
+            else:
+                height = h00 + v * (h01 - h00) + u * (h11 - h01)
+        number = 2 * (i * (columns - 1) + j) + which
+        return height, next(normal for n, _, normal in self._faces if n == number)
+
     heights = _constant("_heights", "Heights as given, read-only (rows, columns) array, metres.")
     spacing = _constant("_spacing", "Distance of the samples along x and along y, metres.")
     row_axis = _constant("_row_axis", "'x' or 'y': along which axis rows follow one another.")

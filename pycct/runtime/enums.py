@@ -1,6 +1,6 @@
 """Public flags and modes."""
 
-from enum import Enum, IntFlag
+from enum import Enum, IntEnum, IntFlag
 
 
 class CollisionFlags(IntFlag):
@@ -125,3 +125,13 @@ class Region(str, Enum):
     BOTTOM = "bottom"
     SIDE = "side"
     TOP = "top"
+
+
+class Seen(IntEnum):
+    """Kind of object that a sensor met."""
+
+    NOTHING = 0
+    STATIC = 1
+    MOVING = 2
+    OBSTACLE = 3
+    CHARACTER = 4

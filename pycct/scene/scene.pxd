@@ -11,6 +11,10 @@ from pycct.geometry.vec cimport quat, vec3
 from pycct.world.candidates cimport collider
 
 
+# Writes a character as its capsule, for queries.
+cdef void fill_capsule(collider* p, int64_t id, uint32_t layer, double radius, vec3 p0, vec3 p1) noexcept nogil
+
+
 # Data that one move or query reads.
 cdef class Snapshot:
     cdef BroadphaseLayer fixed         # static actors

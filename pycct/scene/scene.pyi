@@ -2,6 +2,7 @@ from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from typing import Any, Literal, SupportsIndex, TypeAlias, final
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import disjoint_base
 
@@ -131,6 +132,28 @@ class Scene:
         exclude: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> HitArrays: ...
+    def visible(
+        self,
+        a: _Vector,
+        b: _Vector,
+        mask: int = 0xFFFFFFFF,
+        filter: _Filter | None = None,
+        *,
+        exclude: int | tuple[int, int] | None = None,
+        include: _Include = "actors",
+    ) -> bool: ...
+    def visible_many(
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        mask: ArrayLike = 0xFFFFFFFF,
+        filter: _Filter | None = None,
+        *,
+        threads: int = 1,
+        out: NDArray[np.bool_] | None = None,
+        exclude: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+        include: _Include = "actors",
+    ) -> NDArray[np.bool_]: ...
     def sweep(
         self,
         shape: Shape,

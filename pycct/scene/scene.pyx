@@ -20,6 +20,8 @@ from pycct.queries.scene_queries cimport (
     ask_sweep_many,
     ask_touching,
     ask_touching_many,
+    ask_visible,
+    ask_visible_many,
 )
 from pycct.args.values cimport (
     FARTHEST,
@@ -221,7 +223,7 @@ cdef inline bint _stands_in(BroadphaseLayer part, Actor actor):
     return 0 <= actor.place < part.data.n and part.owners[actor.place] is actor
 
 
-cdef void _fill_capsule(collider* p, int64_t id, uint32_t layer, double radius, vec3 p0, vec3 p1) noexcept nogil:
+cdef void fill_capsule(collider* p, int64_t id, uint32_t layer, double radius, vec3 p0, vec3 p1) noexcept nogil:
     """Write a character as its capsule."""
     memset(p, 0, sizeof(collider))
     p.kind = SHAPE_CAPSULE
@@ -273,13 +275,13 @@ cdef BroadphaseLayer _publish_characters(Scene scene, list characters, list crow
         who = characters[i]
         centre = as_vec3(who.position, "position")
         half = v3_scale(as_vec3(who.up, "up"), 0.5 * <double>who.height)
-        _fill_capsule(&part.data.items[i], who.id, who.layer, who.radius, v3_sub(centre, half), v3_add(centre, half))
+        fill_capsule(&part.data.items[i], who.id, who.layer, who.radius, v3_sub(centre, half), v3_add(centre, half))
     for crowd, row in zip(crowds, rows):
         ids, layers, radii, ends = row
         owners.crowds.append((n, row[0], crowd))
         for k in range(ids.shape[0]):
-            _fill_capsule(&part.data.items[n + k], ids[k], layers[k], radii[k], v3_load(&ends[k, 0]),
-                          v3_load(&ends[k, 3]))
+            fill_capsule(&part.data.items[n + k], ids[k], layers[k], radii[k], v3_load(&ends[k, 0]),
+                         v3_load(&ends[k, 3]))
         n += <int32_t>ids.shape[0]
     part.build()
     return part
@@ -1357,6 +1359,54 @@ cdef class Scene:
         """
         return ask_raycast_many(self.view(options), origins, directions, distances, mask, filter,
                                 {"threads": threads, "fields": fields, "out": out, "exclude": exclude})
+
+    def visible(self, a, b, mask=0xFFFFFFFF, filter=None, *, exclude=None, **options):
+        """Return whether nothing is on the line between two points.
+
+        The line is the ray of `raycast` from ``a`` to ``b``: it is blocked by solids that contain
+        ``a``, and by one-sided triangles that face ``a``.
+
+        Parameters
+        ----------
+        a, b : (3,) floats
+            Metres.
+        mask, filter, include
+            As for `raycast`.
+        exclude : int or tuple of two ints, optional
+            Ids of actors or characters that do not block the line, such as those at its ends.
+
+        Returns
+        -------
+        bool
+        """
+        return ask_visible(self.view(options), a, b, mask, filter, exclude)
+
+    def visible_many(self, a, b, mask=0xFFFFFFFF, filter=None, *, threads=1, out=None, exclude=None, **options):
+        """`visible` for many lines, with one release of the GIL.
+
+        Parameters
+        ----------
+        a : (n, 3) array of floats or (3,) floats
+        b : (n, 3) array of floats, (3,) floats or (n, k, 3) array of floats
+            With (n, k, 3), each point of ``a`` has k lines.
+        mask, filter, threads, include
+            As for `raycast_many`.
+        out : array of bool, optional
+            The caller's array for the result.
+        exclude : int or array of integers, or tuple of two of them, optional
+            Ids of actors or characters that do not block the lines; -1 for none.
+
+        Returns
+        -------
+        (n,) or (n, k) array of bool
+            ``out``, if given.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `raycast_many`.
+        """
+        return ask_visible_many(self.view(options), a, b, mask, filter, threads, out, exclude)
 
     def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
               **options):

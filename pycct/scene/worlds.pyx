@@ -413,7 +413,7 @@ cdef class Worlds:
                 b.views[i].parts[0] = &snap.fixed.data
                 b.views[i].parts[1] = &snap.moving.data
                 b.views[i].mask = bits
-                b.views[i].exclude = -1
+                b.views[i].exclude = b.views[i].exclude_too = -1
             for k in range(many):
                 query_init(&b.scratch[k])
             with nogil:

@@ -37,6 +37,8 @@ cdef struct field_data:
 # the lexicographically smallest first. False: a hole.
 cdef bint field_triangle(const field_data* f, int32_t i, int32_t j, int which, vec3* a, vec3* b, vec3* c) noexcept nogil
 cdef vec3 field_point(const field_data* f, int32_t i, int32_t j) noexcept nogil
+# Height and normal at a place of the field's own frame. False: outside, a hole, or no number.
+cdef bint field_sample(const field_data* f, double x, double y, double* height, vec3* normal) noexcept nogil
 # Cells i0..i1, j0..j1 (inclusive) that a box can touch. False: none.
 cdef bint field_cells(const field_data* f, aabb box, int32_t* i0, int32_t* i1, int32_t* j0, int32_t* j1) noexcept nogil
 # Cells of a tile.

@@ -3,6 +3,7 @@
 from libc.math cimport floor
 from libc.stdlib cimport free, malloc
 
+from pycct.geometry.closest cimport triangle_normal
 from pycct.spatial.bvh cimport box32, box32_around, bvh_build, bvh_node, f32_above, f32_below
 from pycct.geometry.types cimport STATUS_NO_MEMORY
 from pycct.geometry.vec cimport box_of, box_union, v3, v3_lex, v3_max, v3_min
@@ -61,6 +62,46 @@ cdef bint field_triangle(const field_data* f, int32_t i, int32_t j, int which, v
         q = p
         p = t
     a[0], b[0], c[0] = p, q, r
+    return True
+
+
+cdef inline int32_t _cell_at(double x, double step, int32_t cells) noexcept nogil:
+    """The last cell that begins at or below x, which is within the cells."""
+    cdef int32_t i = <int32_t>(x / step)
+    while i > 0 and i * step > x:
+        i -= 1
+    while i < cells and (i + 1) * step <= x:
+        i += 1
+    return i if i < cells else cells - 1
+
+
+cdef bint field_sample(const field_data* f, double x, double y, double* height, vec3* normal) noexcept nogil:
+    cdef double row = y if f.rows_along_y else x, column = x if f.rows_along_y else y, u, v, h00, h01, h10, h11
+    cdef const double* h
+    cdef int32_t i, j
+    cdef uint8_t cell
+    cdef int which
+    cdef vec3 a, b, c
+    if not (0.0 <= row <= (f.rows - 1) * f.row_step and 0.0 <= column <= (f.columns - 1) * f.column_step):
+        return False
+    i, j = _cell_at(row, f.row_step, f.rows - 1), _cell_at(column, f.column_step, f.columns - 1)
+    u, v = (row - i * f.row_step) / f.row_step, (column - j * f.column_step) / f.column_step
+    cell = f.diagonal if f.cells == NULL else f.cells[<Py_ssize_t>i * (f.columns - 1) + j]
+    which = (1 if u + v > 1.0 else 0) if cell & 1 else (0 if u >= v else 1)
+    if not field_triangle(f, i, j, which, &a, &b, &c):
+        return False
+    h = f.heights + <Py_ssize_t>i * f.columns + j
+    h00, h01, h10, h11 = h[0], h[1], h[f.columns], h[f.columns + 1]
+    if cell & 1:
+        if which == 0:
+            height[0] = h00 + u * (h10 - h00) + v * (h01 - h00)
+        else:
+            height[0] = h11 + (1.0 - u) * (h01 - h11) + (1.0 - v) * (h10 - h11)
+    elif which == 0:
+        height[0] = h00 + u * (h10 - h00) + v * (h11 - h10)
+    else:
+        height[0] = h00 + v * (h01 - h00) + u * (h11 - h01)
+    normal[0] = triangle_normal(a, b, c)
     return True
 
 

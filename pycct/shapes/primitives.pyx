@@ -33,7 +33,13 @@ from pycct.args.values cimport (
     from_vec3,
     raise_status,
 )
-from pycct.shapes.heightfield_cells cimport field_build, field_check_tile, field_data, field_tile_columns
+from pycct.shapes.heightfield_cells cimport (
+    field_build,
+    field_check_tile,
+    field_data,
+    field_sample,
+    field_tile_columns,
+)
 from pycct.convex.hull cimport HullTables, build_hull, hull_again, hull_record
 from pycct.runtime.thread_pool cimport pool_run, pool_threads
 from pycct.geometry.types cimport (
@@ -813,6 +819,58 @@ cdef class Heightfield(Shape):
         """Bytes of heights, tables and tree."""
         n = sum(a.nbytes for a in (self.heights_, self.cells_, self.data_array, self.mask_array) if a is not None)
         return n + self.data_.tree.n_nodes * sizeof(bvh_node) + self.data_.tree.n_items * sizeof(int32_t)
+
+    def sample(self, x, y):
+        """Height and normal of the surface above places of the field's own frame.
+
+        Parameters
+        ----------
+        x, y : float, or (...) arrays of floats of one shape
+            Metres from sample (0, 0).
+
+        Returns
+        -------
+        height : float or (...) array of float64
+            Metres: on the triangle above the place; NaN outside of the field and in holes.
+        normal : (float, float, float) or (..., 3) array of float64
+            Of that triangle, upwards; zero outside of the field and in holes.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For arrays that are not of numbers, not finite, or do not fit each other.
+        """
+        cdef const double[::1] xs, ys
+        cdef double[::1] h
+        cdef double[:, ::1] n
+        cdef double low
+        cdef vec3 up
+        cdef Py_ssize_t i, count
+        given = []
+        for name, value in (("x", x), ("y", y)):
+            array = np.asarray(value)
+            if array.dtype.kind not in "fiu":
+                raise TypeError(f"{name} must be a number or an array of numbers, not {array.dtype}")
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name} must be finite")
+            given.append(array)
+        try:
+            shape = np.broadcast_shapes(given[0].shape, given[1].shape)
+        except ValueError:
+            raise ValueError(f"x and y must have one shape, got {given[0].shape} and {given[1].shape}") from None
+        flat = [np.ascontiguousarray(np.broadcast_to(array, shape), np.float64).reshape(-1) for array in given]
+        xs, ys = flat
+        count = xs.shape[0]
+        heights, normals = np.full(count, np.nan), np.zeros((count, 3))
+        h, n = heights, normals
+        with nogil:
+            for i in range(count):
+                if field_sample(&self.data_, xs[i], ys[i], &low, &up):
+                    h[i] = low
+                    n[i, 0], n[i, 1], n[i, 2] = up.x, up.y, up.z
+        if shape == ():
+            return float(heights[0]), tuple(normals[0].tolist())
+        return heights.reshape(shape), normals.reshape(shape + (3,))
 
     def to_mesh(self):
         """The same surface as a `Mesh` with the same numbering; holes are triangles without area.

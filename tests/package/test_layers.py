@@ -13,12 +13,13 @@ if not (TOP / "_core.pyx").exists():
 
 # From the lowest layer to the highest.
 LAYERS = ("runtime", "geometry", "args", "spatial", "convex", "shapes", "world", "queries", "scene",
-          "character", "_core", "crowd")
+          "character", "_core", "crowd", "sensors")
 # Layers beside that order: what they may import.
 BESIDE = {
     "cube_world": {"runtime", "geometry", "args"},
     # Both rule sets return the same records, which are plain Python.
-    "reference": {"runtime", "args", "character.explanation", "crowd.records"},
+    "reference": {"runtime", "args", "character.explanation", "crowd.records", "sensors.kinds",
+                  "sensors.buffers"},
 }
 # Above the facade: they import public modules, and the lower folders that are named here.
 ABOVE = {
