@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish(session):
-    """Keep what imports and parameters made out of garbage collections, which some tests run by the hundred."""
+    """Freeze the objects of imports and parameters: some tests collect garbage often."""
     gc.collect()
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""The demo: characters do what the level asks of them, and the command line says so truly."""
+"""The demo: characters climb, jump and pass as the level needs, and the command reports it."""
 import io
 import subprocess
 import sys
@@ -35,7 +35,7 @@ def feature(level, name):
     return next(f for f in level.features if f.name == name)
 
 
-# --- the walk --------------------------------------------------------------------------------------------------------
+# --- the walk -------------------------------------------------------------------------------------
 
 
 def test_walk_is_the_same_to_the_bit_every_time(level):
@@ -120,7 +120,7 @@ def test_kerb_higher_than_a_step_is_only_crossed_by_a_jump(level, walked):
         assert walked.jumped[: np.argmax(over[:, i]) + 1, i].any()
 
 
-# --- counting --------------------------------------------------------------------------------------------------------
+# --- counting -------------------------------------------------------------------------------------
 
 
 def made_walk(points, grounded, jumped=None):
@@ -185,7 +185,7 @@ def test_summary_adds_up(level, walked):
     assert 0.5 * 64 * 20 * 3.2 < total.walked < 64 * 20 * 5.0
 
 
-# --- the command line ------------------------------------------------------------------------------------------------
+# --- the command line -----------------------------------------------------------------------------
 
 
 def test_demo_writes_picture_numbers_and_level(tmp_path, capsys):

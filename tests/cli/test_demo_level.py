@@ -1,4 +1,4 @@
-"""The demo level is what its names say: closed solids, floors without holes, passages of the size they claim."""
+"""The demo level has closed solids, floors without holes, and passages of the named sizes."""
 import math
 
 import numpy as np

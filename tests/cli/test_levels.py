@@ -225,7 +225,7 @@ def test_buffers_are_plain_files_of_the_folder(tmp_path):
     (folder / "below").mkdir(parents=True)
     path = folder / "a.gltf"
     if hasattr(os, "mkfifo"):
-        # Nobody looks at images; whoever opened this one would wait for ever.
+        # The loader opens no image; opening this one would block for ever.
         os.mkfifo(folder / "pipe")
     for uri, place in (("a.bin", "a.bin"), ("below/a.bin", "below/a.bin"), ("./a%20b.bin", "a b.bin"),
                        ("C:\\work\\c.bin", "c.bin"), ("below/../d.bin", "d.bin")):
@@ -279,7 +279,7 @@ def test_a_small_file_takes_little_memory(tmp_path):
 
 @pytest.mark.parametrize("corner", [2, 2**31 - 1])
 def test_edges_of_ply_are_left_out(corner, tmp_path):
-    """trimesh would load them instead of the triangles, and count to the largest corner that they name."""
+    """trimesh would load the lines instead of the triangles, up to their largest corner."""
     path = write(tmp_path / "a.ply", *street())
     head, rest = path.read_bytes().split(b"end_header\n")
     head += b"element edge 1\nproperty int vertex1\nproperty int vertex2\nend_header\n"

@@ -327,7 +327,7 @@ def test_tables_of_a_shape_are_shared_by_its_scales():
 
 @pytest.mark.parametrize("noise", [1e-7, 2e-7, 5e-7, 1e-6, 1e-5])
 def test_the_faces_of_a_thin_solid_bound_it(noise):
-    """Merging takes no more than a share of its thickness: what looks at it by its planes meets it."""
+    """Merging moves a plane by a share of the thickness at most, so queries by planes still hit."""
     rng = np.random.default_rng(9)
     solids = 0
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""Contact manifolds: the property every pair must keep, overlap polygons, and each corrected mistake of CONTACT."""
+"""Contact manifolds: properties of every pair, overlap polygons, and each fix of CONTACT."""
 import copy
 import itertools
 import math
@@ -166,7 +166,7 @@ def test_box_on_box_has_its_four_corners(gap):
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("hulls", [False, True])
 def test_overlap_of_faces_is_the_true_polygon(seed, hulls):
-    """Boxes, or prisms of 3 to 12 sides, face on face in any position: outline and corners of the overlap."""
+    """Outline and corners of the overlap of boxes and prisms of 3 to 12 sides, face on face."""
     rng = np.random.default_rng(seed)
     if hulls:
         n, k = rng.integers(3, 13, size=2)
@@ -276,7 +276,7 @@ def test_hulls_of_every_dimension(da, db):
 # ---------------------------------------------------------------- corrected mistakes
 
 def test_clipping_against_more_than_four_edges_uses_them_all():
-    """A capsule across an octagon: both ends outside, each clipped by an edge that is not among the first four."""
+    """A capsule across an octagon: edges after the fourth clip both of its ends."""
     floor = ConvexHull(prism(8, 2.0))
     inner = math.cos(math.pi / 8)
     for k in range(8):
@@ -344,7 +344,8 @@ def test_box_against_turned_triangle_edge():
     for _ in range(50):
         q = quaternion(rng)
         r = matrix(q)
-        # The box's edge along local z at (1, 1); the triangle's edge crosses it, its plane stands away.
+        # The box's edge along local z at (1, 1); the triangle's edge crosses it, its plane stands
+        # away.
         out = r @ (HALF, HALF, 0)
         along = r @ (np.array([HALF, -HALF, 0]) * math.sin(0.4) + np.array([0, 0, 1]) * math.cos(0.4))
         point = r @ (1, 1, 0.2) + 0.1 * out
@@ -356,7 +357,7 @@ def test_box_against_turned_triangle_edge():
 
 
 def test_capsule_contacts_compare_and_lie_on_the_surface():
-    """No third contact (the radius counts in the comparison), and points on the surface whichever is B."""
+    """The comparison includes the radius: no third contact, and points on the surface."""
     box, capsule, pose = Box((2, 2, 1)), Capsule(0.5, 1), ((0, 0, 1.5), ABOUT_X)
     m = contacts_between(capsule, box, pose)
     assert m.count == 2 and np.allclose(m.points_on_b[:, 2], 1)
@@ -380,7 +381,7 @@ def test_tilted_capsule_is_met_on_its_true_surface(angle):
 
 
 def test_faces_of_a_scaled_hull_are_compared_in_its_own_shape():
-    """Stretched 8 x along x, a slope of 60 degrees becomes one of 12: the face under the box is that one."""
+    """A scale of 8 along x turns a slope of 60 degrees into 12, and the box contacts that face."""
     wedge = np.array([(x, y, z) for x, z in ((-1, 0), (1, 0), (0, math.sqrt(3))) for y in (-1, 1)])
     hull = ConvexHull(wedge).scaled((8, 1, 1))
     n = np.array([math.sqrt(3), 0, 8]) / math.sqrt(67)

@@ -1,4 +1,4 @@
-"""Deepest points lie on their shapes, nearly equal axes are chosen alike, and contacts have a cutoff."""
+"""Deepest points are on their shapes, nearly equal axes do not flip, contacts have a cutoff."""
 
 import itertools
 import math
@@ -43,7 +43,7 @@ HERE, STRAIGHT = np.zeros(3), np.array([0, 0, 0, 1.0])
 
 @pytest.mark.parametrize("tilt", [0, 1e-13, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-3])
 def test_deepest_points_lie_on_both_boxes(tilt):
-    """Nearly parallel boxes: the points lie on their boxes, as boxes and as hulls, and the depth parts them."""
+    """Deepest points of nearly parallel boxes and hulls are on them; the depth separates them."""
     rng = np.random.default_rng(5)
     deep = 0
     for k in range(250):
@@ -76,7 +76,7 @@ def told(a, b, place, q):
 
 
 def test_a_tilt_by_rounding_changes_no_reference_face():
-    """Boxes at right and half right angles, in line and about one centre: a nudge of 1e-13 changes nothing else."""
+    """A nudge of 1e-13 does not change which face or axis aligned boxes choose."""
     rng = np.random.default_rng(6)
     compared = 0
     for _ in range(400):
@@ -105,7 +105,7 @@ def test_a_tilt_by_rounding_changes_no_reference_face():
 
 
 def test_of_two_faces_at_half_a_right_angle_the_same_one_is_taken():
-    """A box that stands on its edge: which of its lower faces is clipped does not hang on rounding."""
+    """The clipped face of a box on its edge does not depend on rounding."""
     edge = math.sqrt(0.5)
     want = None
     for nudge in (0, 1e-13, -1e-13, 3e-11, -3e-11):
@@ -155,7 +155,7 @@ def test_contacts_at_the_cutoff_stay():
 
 
 def test_the_cutoff_comes_before_the_choice_of_32():
-    """A disk of 60 corners that leans: the contacts within the cutoff are those of a smaller disk's part."""
+    """Contacts of a leaning disk of 60 corners within the cutoff equal those of a smaller disk."""
     ring = [(math.cos(k * math.pi / 30), math.sin(k * math.pi / 30), z) for k in range(60) for z in (-0.1, 0.1)]
     disk, floor = ConvexHull(ring), Box((3, 3, 1))
     pose = ((0, 0, 1.05), turned((0, 1, 0), 0.01))

@@ -1,4 +1,4 @@
-"""SweepSlideController: play, ground, jumps, depenetration, diagnostics, determinism, threads, bad input."""
+"""SweepSlideController: moves, ground, jumps, depenetration, determinism, threads, bad input."""
 
 import logging
 import math

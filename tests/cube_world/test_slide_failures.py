@@ -1,4 +1,4 @@
-"""The failure modes of SLIDE 8: each signature shown with its mitigation taken away, and gone with the defaults."""
+"""Each failure mode of SLIDE 8 appears without its mitigation, and not with the defaults."""
 
 import logging
 import math

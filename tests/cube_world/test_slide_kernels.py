@@ -223,7 +223,8 @@ def test_upright_sweep_is_the_general_one():
 
 
 def test_no_cube_passes_between_the_sphere_centres():
-    # SLIDE 3.4 sweeps only P0 and P1: a cube at the height of a tall capsule's middle slips through.
+    # SLIDE 3.4 sweeps only P0 and P1: a cube at the height of a tall capsule's middle slips
+    # through.
     hit = sl.sweep_capsule_aabb((-3, -2, 0.5), 0.3, 2.2, (6, 0, 0), *UNIT)
     assert hit.hit_id == 0 and hit.t == pytest.approx(2.7 / 6) and hit.normal == (-1, 0, 0)
 

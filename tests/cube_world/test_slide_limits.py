@@ -15,7 +15,7 @@ HALF = 0.004  # of the small boxes
 
 
 def posts(depths, angles):
-    """A world of small boxes around an upright capsule of radius 0.3 at the origin, each this deep inside of it."""
+    """A world of small boxes at given depths inside of an upright capsule of radius 0.3."""
     world = CubeWorld()
     for depth, angle in zip(depths, angles, strict=True):
         # The near face of a turned box looks at the axis.
@@ -35,7 +35,7 @@ def first_push(world):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("number", [1, 40, KEPT - 1, KEPT, KEPT + 1, 100, 300])
 def test_of_more_overlaps_than_are_kept_the_deepest_count(seed, number):
-    """The push out of many boxes is that out of the deepest 64 of them, in whatever order they were added."""
+    """The push out of many boxes uses the deepest 64 of them, in any order of adding."""
     rng = np.random.default_rng(seed)
     depths = rng.permutation(np.linspace(0.02, 0.2, number))
     angles = rng.uniform(-0.7, 0.7, number)
@@ -79,7 +79,7 @@ def test_all_overlaps_are_listed():
 @pytest.mark.parametrize("gap", [0.0, 1e-6, 0.001, 0.01, 0.03, 0.05])
 @pytest.mark.parametrize("dt", [1 / 60, 1 / 20])
 def test_a_jump_below_a_ceiling_lower_than_one_frames_rise(gap, dt):
-    """The head stops at the ceiling within the first frame, the runner falls at once and may jump again."""
+    """The head stops at the ceiling in the first frame; the runner falls, and can jump again."""
     world = CubeWorld()
     mt.floor(world, 6)
     runner = SweepSlideController(world, (0.5, 0.03, 0.5), radius=0.3, half_height=0.6)

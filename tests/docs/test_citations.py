@@ -78,7 +78,8 @@ def sources():
 
 def test_citations_are_recognised():
     text = """RULES 5 and 7.3; see MOVE
-    # 7.2.3g. (MOVE 8.2 to 8.4, 14.2; RULES 9 row 4) SLIDE T03, RULES_2 3a, SWEEP B.4 and RULES 9 rows 2 and 12."""
+    # 7.2.3g. (MOVE 8.2 to 8.4, 14.2; RULES 9 row 4) SLIDE T03, RULES_2 3a, SWEEP B.4 and RULES 9
+    # rows 2 and 12."""
     assert list(cited_in(text)) == [
         "RULES 5", "RULES 7.3", "MOVE 7.2.3g", "MOVE 8.2", "MOVE 8.3", "MOVE 8.4", "MOVE 14.2", "RULES 9 row 4",
         "SLIDE T03", "RULES_2 3a", "SWEEP B.4", "RULES 9 row 2", "RULES 9 row 12",

@@ -1,4 +1,4 @@
-"""docs/conformance.md: every section of the documents is there, every function and every test that it names exists."""
+"""docs/conformance.md contains every section, and each function and test that it names exists."""
 
 import importlib
 import re

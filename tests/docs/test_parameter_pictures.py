@@ -1,4 +1,4 @@
-"""The pictures of docs/parameters.md show what their words say: the panels' moves end in different places."""
+"""The moves in the panels of docs/parameters.md end in different places, as the text says."""
 
 import importlib.util
 from pathlib import Path

@@ -8,7 +8,8 @@ from kernel_cases import choose, directions, length, log_uniform, pick, scaled, 
 
 from pycct import kernels as k
 
-# Where a long double is no longer than a double, the oracle is as good as the kernels and still judges.
+# Where a long double is no longer than a double, the oracle is as good as the kernels and still
+# judges.
 LONG = np.longdouble
 
 KERNELS = {
@@ -180,8 +181,8 @@ def test_nearly_parallel_segments_that_cross():
             assert r.distance < 1e-12
 
 
-# Segments that graze an edge of a box or lie in a face of it, within 1e-8: p0, p1, half extents. In the last the
-# segment crosses two planes at parameters that are one and the same double.
+# Segments that graze an edge of a box or lie in a face of it, within 1e-8: p0, p1, half extents. In
+# the last the segment crosses two planes at parameters that are one and the same double.
 GRAZING = [
     ((-19.55660114078648, 5.737575412066055e-06, 22.871558951730968),
      (65.09659376779966, -5.710107211075745e-06, 22.871555228442006), (22.871557085619553,) * 3),

@@ -56,7 +56,7 @@ def test_way_out_frees_and_is_the_shortest_a_million_times(kind):
 
 
 def deep(seed, n):
-    """Capsules whose axes go through the middle of things: ends, centres and lengths that coincide."""
+    """Capsules whose axes pass through centres: ends, centres and lengths coincide."""
     rng = np.random.default_rng(seed)
     axis = pick(choose(rng, n, 1, 1, 1), directions(rng, n), np.eye(3)[rng.integers(3, size=n)], np.zeros((n, 3)))
     axis = axis * pick(choose(rng, n, 1, 1, 1), np.full((n, 1), 2.0), np.full((n, 1), 1e-11), rng.random((n, 1)))

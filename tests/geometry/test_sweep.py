@@ -14,7 +14,7 @@ ROWS = {"box": 6000, "hull": 3000, "flat hull": 1500}
 
 
 def edge_on(case):
-    """Triangles whose plane holds motion and axis: never run into (RULES 2). And degenerate ones."""
+    """A plane that contains motion and axis is never hit (RULES 2); nor is a degenerate one."""
     if not isinstance(case.target, k.TriangleAt):
         return np.zeros(len(case.p0), bool)
     a, b, c = (np.asarray(v, LONG) for v in case.target)

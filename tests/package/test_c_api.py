@@ -1,4 +1,4 @@
-"""Another package compiled against the headers of the pycct that is installed, as its author would do it."""
+"""Another package compiles against the headers of the installed pycct."""
 
 import hashlib
 import importlib.util
@@ -35,7 +35,7 @@ def has_headers():
 
 
 def build(folder):
-    """Compile the consumer in a folder with what a user has: Cython, setuptools and the installed pycct."""
+    """Compile the consumer with Cython, setuptools and the installed pycct only."""
     for missing in ("Cython", "setuptools"):
         pytest.importorskip(missing, reason=f"{missing} is needed to compile a consumer")
     compiler = "cl" if sys.platform == "win32" else (sysconfig.get_config_var("CC") or "cc").split()[0]
@@ -154,7 +154,8 @@ PROMISED = {
         *("NO_HIT", "sphere_point", "sphere_segment", "capsule_triangle_time", "capsule_segment_time", "capsule_box"),
     ],
 }
-# A hash of those declarations, by ABI version: a struct cannot change its layout under a consumer unnoticed.
+# A hash of those declarations, by ABI version: a struct cannot change its layout under a consumer
+# unnoticed.
 DECLARED = {2: "9064074410a06c1f", 3: "6ad29e04ed5fbf08"}
 
 
@@ -169,7 +170,7 @@ def declaration(header, name):
 
 
 def test_what_is_promised_stays():
-    """If this fails on purpose, raise ABI_VERSION in pycct/runtime/abi.pxd, unless functions were only added."""
+    """An intended change raises ABI_VERSION in pycct/runtime/abi.pxd; added functions do not."""
     from pycct.runtime import build_info as _build
 
     told = "\n".join(declaration(header, name) for header, names in PROMISED.items() for name in names)

@@ -23,7 +23,7 @@ def run(script, *args, **more):
 
 @pytest.mark.skipif(not FREE, reason="a build with the GIL")
 def test_importing_leaves_the_gil_off():
-    """Every compiled module: one that did not say it can do without would switch it on for the whole process."""
+    """A module without the free-threading flag would enable the GIL for the whole process."""
     script = (
         "import sys, warnings; warnings.simplefilter('error')\n"
         "import importlib, pathlib, pycct\n"
@@ -150,7 +150,7 @@ def test_actors_come_and_go_while_others_look():
 
 
 def test_scenes_published_at_once_do_not_mix_up_what_is_cached():
-    """Versions of pictures are counted over all scenes, and what a character has cached goes by them."""
+    """Snapshot versions count over all scenes, and candidate caches compare them."""
     wrong = []
 
     def work(number):
@@ -202,7 +202,7 @@ print("alive")
 @pytest.mark.parametrize("kind", ["legacy", "isolated"])
 @pytest.mark.parametrize("order", ["alone", "first"])
 def test_a_subinterpreter_works_or_refuses(kind, order):
-    """It may be the first interpreter to import the package; after another it is refused, in words."""
+    """The first interpreter can import the package; a second one gets a clear error."""
     for module in ("_interpreters", "_xxsubinterpreters"):
         try:
             __import__(module)

@@ -1,4 +1,4 @@
-"""The folders of the package form layers: a file imports from its own folder and from lower ones only."""
+"""The folders form layers: a file imports from its own folder and from lower ones only."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The pool of threads: all work done once, whoever asks, after fork, with the default floating-point environment."""
+"""The thread pool does all work once, also after fork, with default rounding."""
 
 import ctypes
 import ctypes.util

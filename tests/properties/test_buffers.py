@@ -31,7 +31,7 @@ def dense(n, span, height=0.0):
 
 
 def test_a_crowd_of_as_many_parameters_as_members():
-    """The table of parameters grows by a row for each member, and loses the rows that nobody uses."""
+    """The table of parameters grows by a row for each member, and drops unused rows."""
     n = 300
     radii = 0.2 + 0.001 * np.arange(n)
     places = np.column_stack([np.arange(n) * 2.0, np.zeros(n), np.full(n, 1.5)])
@@ -72,7 +72,7 @@ def test_a_crowd_with_more_threads_than_before():
 
 
 def test_caches_of_a_large_crowd_grow_with_what_is_near():
-    """Members of a crowd too large for triangles walk from one triangle onto thousands, and back."""
+    """Members of a large crowd walk from one triangle onto thousands, and back."""
     n = 2100
     scene = pycct.Scene()
     v, t = dense(40, 1.0)
@@ -91,7 +91,7 @@ def test_caches_of_a_large_crowd_grow_with_what_is_near():
 
 
 def test_a_move_past_more_cells_of_characters_than_are_fetched_at_once():
-    """A long move beside hundreds of characters in cells of their own ends at the one in its way."""
+    """A long move beside hundreds of characters ends at the one that blocks it."""
     ends = []
     for side in ([-3, 3], []):
         scene = floor()
@@ -127,7 +127,7 @@ def test_as_many_characters_as_grow_the_grid_twice():
 
 
 def boxes_by_id(n):
-    """Boxes of which each is nearer, by less than the tie, and has a higher id than the one before."""
+    """Each box is nearer than the one before by less than the tie, and has a higher id."""
     scratch = CubeWorld()
     boxes = []
     for k in range(n):
@@ -156,7 +156,7 @@ def test_boxes_that_are_equally_near_beyond_the_list_of_contenders(n, backwards)
 
 @pytest.mark.slow
 def test_a_mesh_of_more_pieces_than_the_first_list_of_them():
-    """Trees of more than a million triangles are built from more than 16 subtrees of 65,536 at most."""
+    """A tree of more than a million triangles has more than 16 subtrees of at most 65,536."""
     n = 1100
     v, t = dense(n, 50.0)
     scene = pycct.Scene()

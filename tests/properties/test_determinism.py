@@ -41,7 +41,7 @@ def check(steps, how="single", **more):
 
 
 def test_the_whole_run():
-    """If this fails on purpose, raise RESULTS_VERSION and add the new hashes to hash_run.EXPECTED."""
+    """An intended change raises RESULTS_VERSION and adds its hashes to hash_run.EXPECTED."""
     check(hash_run.STEPS)
 
 
@@ -90,7 +90,7 @@ double product(double a, double b) { return a * b; }
 
 @pytest.fixture(scope="module")
 def flusher(tmp_path_factory):
-    """A library that does to its thread what others' start-up code does (gcc -ffast-math, audio libraries)."""
+    """A library that sets flush-to-zero in its thread, as gcc -ffast-math does."""
     if sys.platform == "win32" or platform.machine() not in ("x86_64", "aarch64", "arm64"):
         pytest.skip("no way to set it here")
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -144,7 +144,7 @@ def test_the_world_is_built_as_if_numbers_were_rounded_to_the_nearest(mode):
 
 
 def tiny_questions(before, after):
-    """Answers in a world so small that squares of its lengths are denormal; what is asked holds none."""
+    """Results in a world so small that squares of lengths are denormal; its numbers are not."""
     t = 2.0**-530
     scene = pycct.Scene()
     scene.add(pycct.Box((t, t, t)))

@@ -1,7 +1,7 @@
-"""Every public call with whatever comes: it works, or raises an error that is meant; never a crash or a SystemError.
+"""Every public call with any argument works or raises an intended error, and never crashes.
 
-One call at a time with arguments by hypothesis, then random programs whose callbacks go on calling. A seed of a program
-that failed is kept in `KEPT`.
+One call at a time with arguments by hypothesis, then random programs whose callbacks go on calling.
+A seed of a program that failed is kept in `KEPT`.
 """
 
 import copy
@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 import pycct
 from pycct import kernels, toolbox
 
-# What a call may raise. KeyError: an id of nothing; ImportError: no trimesh. ZeroDivisionError would be a mistake, say.
+# What a call may raise. KeyError: an id of nothing; ImportError: no trimesh. ZeroDivisionError
+# would be a mistake, say.
 MEANT = (ValueError, TypeError, RuntimeError, KeyError, OverflowError, AttributeError, OSError)
 MEANT += (MemoryError, ImportError)
 # A call or program takes no longer, seconds: else the process ends and tells where it was.
@@ -105,7 +106,7 @@ def junk():
 
 
 class Odd:
-    """Fails wherever it is asked."""
+    """An object whose every method fails."""
 
     def __float__(self):
         raise Boom
@@ -268,7 +269,7 @@ class Pool:
             self.crowds = []
 
     def callback(self, *what):
-        """Calls something, asks what it was given, and answers anything."""
+        """A callback that calls something, reads its argument, and returns anything."""
         rng = self.rng
         self.found += what
         if self.depth < 3 and rng.random() < 0.7:

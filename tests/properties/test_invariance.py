@@ -53,7 +53,7 @@ def displacements(seed=9, count=250, walkers=6):
 
 
 def bring_back(hero, around=(0.0, 0.0, 0.0)):
-    """A character that left the world drops in again, at a place told by where it was."""
+    """A character that left the level drops in again, at a place that depends on its position."""
     x, y, z = np.subtract(hero.position, around).tolist()
     if max(abs(x), abs(y)) > 9 or z < -3:
         hero.teleport(np.add(around, (x % 7 - 3.5, y % 7 - 3.5, 2.5)))
@@ -292,7 +292,7 @@ def test_a_changed_world_is_seen_at_once():
 
 
 def floors(seed, place=(0.0, 0.0, 0.0)):
-    """Level ground: tiles large and small, some missing, some there twice or a hair lower, a few a step higher."""
+    """Level ground of tiles: some are missing, doubled, slightly lower, or a step higher."""
     rng = np.random.default_rng(seed)
     v, t = [], []
     x = -12.0
@@ -341,7 +341,8 @@ def test_a_lift_far_away_changes_nothing(seed, place, rules):
 @pytest.mark.parametrize("rules", ["physx", "robust"])
 @pytest.mark.parametrize("seed", range(6))
 def test_a_plane_far_below_changes_nothing(seed, rules):
-    # Triangles are looked at in another way where there is nothing else, even where faces are met from behind.
+    # Triangles are looked at in another way where there is nothing else, even where faces are met
+    # from behind.
     rng = np.random.default_rng(seed)
     v, t = worlds.soup(rng, 60, 1.5, 4.0)
     floor_v, floor_t = floors(seed)
@@ -381,7 +382,8 @@ def forget(hero):
 
 
 def test_of_twins_the_first_is_told():
-    # Whatever the cache remembers, and wherever the tree keeps them: it was the one that the last cast had found.
+    # Whatever the cache remembers, and wherever the tree keeps them: it was the one that the last
+    # cast had found.
     n = 6
     v = [(x, y, 0.0) for x in range(n) for y in range(n)]
     corners = [i * n + j for i in range(n - 1) for j in range(n - 1)]
@@ -405,7 +407,8 @@ def test_of_twins_the_first_is_told():
 
 
 def test_a_face_at_the_end_of_a_motion_is_found_whatever_was_found_last():
-    # Corners so far away that the plane is a rounding nearer in one way of computing it than in another.
+    # Corners so far away that the plane is a rounding nearer in one way of computing it than in
+    # another.
     v = [
         (-0.5806045924430472, 1.3677166846647095, -0.7196182474809019),
         (-71164479.87120944, -1642751806.2109625, -525039099.659992),
@@ -439,7 +442,7 @@ def see_everything(hero):
     """Fill the cache by a motion so long that its volume holds the whole world.
 
     It passes over the world and down beside it, meeting nothing. The move that follows
-    finds its volume inside and asks no tree: it looks at every triangle of every shape,
+    finds its volume inside and searches no tree: it tests every triangle of every shape,
     by brute force."""
     place = hero.position
     hero.teleport((-4000, -4000, 3000))

@@ -1,4 +1,4 @@
-"""Threads that move while others change the world; forks; memory. The long versions are marked slow."""
+"""Threads that move while others change the scene, forks, and memory."""
 
 import gc
 import math
@@ -46,7 +46,7 @@ def inside(position):
 
 
 class Load:
-    """Jobs that run until told to stop, or for a number of rounds; what went wrong is kept."""
+    """Jobs that run until a stop event, or for a number of rounds; it keeps their errors."""
 
     def __init__(self, scene):
         self.scene = scene
@@ -66,7 +66,7 @@ class Load:
             self.changes += changes
 
     def walker(self, seed):
-        """Moves controllers of its own, some of which meet those of other threads; some go and new ones come."""
+        """Move controllers, some against those of other threads; remove and add some."""
         rng = random.Random(seed)
 
         def hero():
@@ -148,7 +148,7 @@ class Load:
         return step
 
     def asker(self, seed):
-        """Asks the world, characters included."""
+        """Query the scene, characters included."""
         rng = random.Random(seed)
         ball = Sphere(0.4)
 
@@ -208,7 +208,7 @@ def test_threads_move_while_others_change_the_world_for_a_minute():
 
 
 def test_a_shared_controller_raises_and_is_never_torn():
-    """Whoever comes second gets RuntimeError and changes nothing; every move that was made counts."""
+    """The second thread gets RuntimeError and changes nothing; every completed move counts."""
     scene = Scene()
     hero = CharacterController(scene, position=(0, 0, 0))
     done = []

@@ -488,7 +488,7 @@ def test_many_random_moves(seed):
 
 
 def test_questions_to_the_world():
-    """The compiled questions take other ways for other shapes too; to rounding they say the same."""
+    """Compiled queries use different algorithms by shape; results agree up to rounding."""
     rng = random.Random(3)
     met = entered = 0
     for _ in range(60):
@@ -571,7 +571,7 @@ def test_pickled_characters_go_on_alike():
 
 @pytest.mark.parametrize("module", MODULES)
 def test_overlap_before_touch(module):
-    """Where a triangle is overlapped, one that is exactly touched does not count, in whatever order they stand."""
+    """Next to an overlapped triangle, an exactly touched one does not count, in any order."""
     vertices = [(-2, -2, 0), (2, -2, 0), (0, 2, 0), (0.5, -1, 0.4), (1.5, -1, 0.9), (0.5, 1, 0.4)]
     told = []
     for triangles in ([(0, 1, 2), (3, 4, 5)], [(3, 4, 5), (0, 1, 2)]):
@@ -617,7 +617,7 @@ def test_saves_are_shared():
 @pytest.mark.parametrize("two_sided", [False, True])
 @pytest.mark.parametrize("up", [(0, 0, 1), (0, 1, 0), (0.36, 0.48, 0.8)])
 def test_over_the_top_of_a_wall_by_a_hair(up, two_sided):
-    """What keeps above all that is near is not looked at: by nothing less than the contact offset may that differ."""
+    """The shortcut above all candidates changes a result by less than the contact offset."""
     up = np.array(up, dtype=float)
     side = np.cross(up, (1.0, 0.2, -0.3))
     side /= np.linalg.norm(side)
@@ -681,7 +681,7 @@ def moved_in(module, shapes, parameters, way):
 
 
 def test_a_move_that_starts_over_sees_what_was_at_its_start():
-    """Made again as the walk experiment or with a lower step, after the first try had looked around far from there."""
+    """The walk experiment or a lower step repeats a move whose first attempt gathered far away."""
     shapes = [
         ("Sphere", (0.5,), {"position": (0, -0.4, 1.2), "body": "kinematic"}),
         ("Mesh", ([(-0.2, 2, 0.8), (1.7, 1.3, -0.3), (3.6, -3.3, -0.5)], [(0, 1, 2)], True), {}),

@@ -1058,7 +1058,7 @@ def test_r46_the_same_twice_in_any_order_and_after_a_restore(rules, n):
 # --- Fixes
 
 
-def test_sets_of_mends():
+def test_sets_of_fixes():
     lab = reports.Lab()
     w = lab.walker(lab.scene(floor()), (0, 0, CO))
     assert w.hero.rules == Rules.ROBUST

@@ -1,4 +1,4 @@
-"""Answers of moves and questions: named by the package, told apart, pickled and copied."""
+"""Results of moves and queries: names, comparison, pickling and copying."""
 
 import ast
 import copy
@@ -23,7 +23,7 @@ REMAKES = {"pickle": lambda x: pickle.loads(pickle.dumps(x)), "deepcopy": copy.d
 
 
 def place(module):
-    """A scene and a character that stands on a mesh with data, leans against a box and rides nothing."""
+    """A scene, and a character that stands on a mesh with data and leans against a box."""
     scene = module.Scene()
     floor = module.Mesh([(-9, -9, 0), (9, -9, 0), (9, 9, 0), (-9, 9, 0)], [(0, 1, 2), (0, 2, 3)], triangle_data=[7, 8])
     scene.add(floor, user_data="floor")

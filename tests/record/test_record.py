@@ -30,7 +30,7 @@ def grid(n):
 
 
 def busy_crowd(path, ticks=60, n=24):
-    """A crowd among changes of all kinds; its bytes before the move of each tick, and at the end."""
+    """Record a crowd among all kinds of changes; return its bytes at each tick and at the end."""
     scene, lift = hall()
     crowd = Crowd(scene, grid(n), radius=0.3, collide=True)
     rng = np.random.default_rng(3)

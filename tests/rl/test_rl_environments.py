@@ -1,4 +1,4 @@
-"""Gymnasium and PettingZoo environments: the interface checkers, autoreset, seeds, independence, bad input."""
+"""Gymnasium and PettingZoo environments: interface, autoreset, seeds, independence, bad input."""
 import numpy as np
 import pytest
 
@@ -290,7 +290,7 @@ def nearest_spot(level, feet):
 
 @pytest.mark.parametrize("name", ["Goal", "Maze", "Parkour"])
 def test_the_solution_of_the_level_solves_the_environment(name):
-    """Actions that follow the route reach the goal, and the rewards add up to the way and the prize."""
+    """Actions along the route reach the goal; rewards add up to the distance and the prize."""
     for seed in range(4):
         env = CrowdEnv(name, levels=20, rays=0, max_steps=3000)
         env.reset(seed=seed)

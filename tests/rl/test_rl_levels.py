@@ -149,7 +149,7 @@ def test_levels(kind):
 
 
 def test_dungeons_have_all_that_they_promise():
-    """Stairs, ramps, bridges, doors, rough ground and pillars: told by what is seen from above."""
+    """Count stairs, ramps, bridges, doors, rough ground and pillars in a view from above."""
     heights = set()
     for seed in range(40):
         level = generate("rooms", seed)

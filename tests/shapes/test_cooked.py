@@ -1,4 +1,4 @@
-"""Cooked files: what is saved comes back to the bit, is shared, and however damaged never takes the process down."""
+"""Cooked files load to the bit, share their memory, and never crash when damaged."""
 
 import copy
 import gc
@@ -373,7 +373,7 @@ def test_damage_is_found(tmp_path):
             changed = bytearray(raw)
             changed[at] ^= 1 << rng.integers(8)
             refused(path, bytes(changed), "cooked|damaged")
-    # The rest: when asked.
+    # `verify` reads the rest.
     for s in table[4:]:
         changed = bytearray(raw)
         changed[s["offset"] + int(rng.integers(s["bytes"]))] ^= 1 << rng.integers(8)

@@ -1,4 +1,4 @@
-"""Building a mesh: the same tree for any number of threads, every triangle in it once, whatever they look like."""
+"""Any number of threads builds the same mesh tree, which contains every triangle once."""
 
 import copy
 import pickle
@@ -16,7 +16,7 @@ THREADS = (1, 2, 3, 8)
 
 
 def scattered(n, seed=0):
-    """Small triangles at random, one above each cell of a square of n cells at most; none lies over another."""
+    """Random small triangles, at most one above each cell of a square; none covers another."""
     rng = np.random.default_rng(seed)
     side = int(np.ceil(np.sqrt(n)))
     cell = rng.permutation(side * side)[:n]
@@ -27,7 +27,7 @@ def scattered(n, seed=0):
 
 
 def cooked(tmp_path, mesh):
-    """Bytes of a scene's file with this mesh in it: vertices, triangles, normals, tree and order."""
+    """Bytes of a cooked scene with this mesh: vertices, triangles, normals, tree and order."""
     scene = Scene()
     scene.add(mesh)
     path = tmp_path / "mesh.cooked"
@@ -133,7 +133,8 @@ def deep(kind):
         both = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0.0]])
         return np.concatenate([both, both + 5 * UP[::-1]]), np.tile([[0, 1, 2], [3, 4, 5]], (n // 2, 1))
     if kind == "ever closer":
-        # Each is a quarter as far out as the one before: the first bin takes all but one, again and again.
+        # Each is a quarter as far out as the one before: the first bin takes all but one, again and
+        # again.
         away = 4.0 ** -np.arange(60.0) * 1e11
     else:
         # Many of each, from far out to near.
@@ -157,7 +158,7 @@ def test_trees_that_would_be_too_deep(tmp_path, kind):
     assert len(centre) > 10
     a, b = rays(one, centre + UP), rays(two, centre + UP)
     assert a.hit.all() and a.distance.tobytes() == b.distance.tobytes()
-    # Those that lie in one another tie: the first is told.
+    # Coinciding triangles tie: the ray reports the first.
     first = {tuple(c): k for k, c in reversed(list(enumerate(middles(vertices, triangles).tolist())))}
     assert a.triangle.tolist() == b.triangle.tolist() == [first[tuple(c)] for c in centre.tolist()]
 

@@ -206,7 +206,7 @@ def score(record, got, near=1e-4):
 
 
 # ---------------------------------------------------------------------------
-# What is asked of each recording
+# What each recording must satisfy
 
 
 def names():

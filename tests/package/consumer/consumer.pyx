@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True
-"""What another package does with the C-level API: loops of its own over kernels of pycct, without the GIL."""
+"""Loops over kernels of pycct without the GIL, as another package writes them."""
 from pycct cimport ABI_VERSION, check_abi
 
 # Before anything else: what follows trusts the layout of structs.
@@ -21,7 +21,7 @@ def turn(double[::1] v):
 
 
 def axis_distances(const double[:, ::1] axes, double[::1] out):
-    """Distance of each axis (six numbers) from the first, by an exported function, without the GIL."""
+    """Distance of each axis (six numbers) from the first, by an exported function."""
     cdef Py_ssize_t i
     cdef vec3 p0, p1
     with nogil:
@@ -42,7 +42,7 @@ def nearest_on_triangle(const double[::1] corners, double[::1] out):
 
 
 def drop(const double[:, ::1] corners, double height, double radius, double limit):
-    """How far an upright capsule at that height falls onto triangles (nine numbers each); None: farther than limit."""
+    """Fall of an upright capsule onto triangles (nine numbers each); None beyond the limit."""
     cdef triangle t
     cdef Py_ssize_t i
     cdef double nearest = limit, distance
