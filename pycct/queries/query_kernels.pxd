@@ -103,6 +103,17 @@ cdef void query_shape_halfspace(query_shape* q, vec3 normal, double offset) noex
 # Nearest hit along the unit vector dir. Status; hit.found reports a hit.
 cdef int query_cast(const query_view* v, const query_shape* q, vec3 dir, double limit, query_scratch* s,
                     query_hit* hit) noexcept nogil
+# The parts of a cast, for callers that know what is near. ``hit`` holds the best hit so far.
+cdef void query_no_hit(query_hit* hit) noexcept nogil
+# Casts a ray at one item. Status.
+cdef int query_ray_item(const query_view* v, const query_shape* q, vec3 dir, double limit, query_scratch* s,
+                        int32_t part, int32_t item, query_hit* hit) noexcept nogil
+# Offers the triangle ``tri`` of an item, which the ray meets at ``distance``, from behind if ``back``.
+cdef void query_offer_triangle(const query_view* v, const query_shape* q, vec3 dir, int32_t part, int32_t item,
+                               const triangle* t, int32_t tri, double distance, bint back,
+                               query_hit* hit) noexcept nogil
+# Items of one part that a query may meet in a box: their number, at most ``room`` are written.
+cdef int32_t query_items_in(const query_view* v, int32_t part, aabb box, int32_t* items, int32_t room) noexcept nogil
 # Appends a touch. Status.
 cdef int query_note(query_scratch* s, const query_touch* touch) noexcept nogil
 # All touched shapes, in s.touches; with exits if requested. Status.

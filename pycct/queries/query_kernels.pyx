@@ -843,6 +843,72 @@ cdef int query_cast(const query_view* v, const query_shape* q, vec3 dir, double 
     return STATUS_OK
 
 
+# ---------------------------------------------------------------- parts of a cast
+
+cdef void query_no_hit(query_hit* hit) noexcept nogil:
+    _no_hit(hit)
+
+
+cdef int query_ray_item(const query_view* v, const query_shape* q, vec3 dir, double limit, query_scratch* s,
+                        int32_t part, int32_t item, query_hit* hit) noexcept nogil:
+    cdef cast_job j
+    s.near.mask = v.mask
+    j.v = v
+    j.q = q
+    j.s = s
+    j.dir = dir
+    j.limit = j.asked = hit.distance if hit.found and hit.distance < limit else limit
+    j.status = STATUS_OK
+    j.best = hit
+    j.ray = ray_of(q.p0, dir)
+    j.part = part
+    j.item = item
+    return _cast_item(&j, &v.parts[part].items[item])
+
+
+cdef void query_offer_triangle(const query_view* v, const query_shape* q, vec3 dir, int32_t part, int32_t item,
+                               const triangle* t, int32_t tri, double distance, bint back,
+                               query_hit* hit) noexcept nogil:
+    cdef query_hit h
+    _no_hit(&h)
+    h.part = part
+    h.item = item
+    h.distance = distance
+    h.normal = v3_neg(t.n) if back else t.n
+    h.point = v3_madd(q.p0, dir, distance)
+    _offer(v, hit, &h, dir, t, tri)
+
+
+cdef int32_t query_items_in(const query_view* v, int32_t part, aabb box, int32_t* items, int32_t room) noexcept nogil:
+    cdef const broadphase_layer* layer = v.parts[part]
+    cdef bvh_walk w
+    cdef int32_t i, item, first, count, n = 0
+    if layer == NULL or layer.n == 0:
+        return 0
+    for i in range(layer.n_endless):
+        if _asked(v, part, layer.endless[i]):
+            if n < room:
+                items[n] = layer.endless[i]
+            n += 1
+    if layer.tree.n_items <= FEW_COLLIDERS:
+        for i in range(layer.tree.n_items):
+            item = layer.tree.order[i]
+            if item >= 0 and _asked(v, part, item) and box_overlap(layer.items[item].bounds, box):
+                if n < room:
+                    items[n] = item
+                n += 1
+        return n
+    bvh_walk_start(&w, &layer.tree, box, v3(0.0, 0.0, 0.0))
+    while bvh_walk_next(&w, 0.0, &first, &count):
+        for i in range(first, first + count):
+            item = layer.tree.order[i]
+            if _asked(v, part, item) and box_overlap(layer.items[item].bounds, box):
+                if n < room:
+                    items[n] = item
+                n += 1
+    return n
+
+
 # ---------------------------------------------------------------- touching
 
 cdef double _lowest_of(const collider* p, vec3 n, uint32_t mask, vec3* point, int32_t* tri) noexcept nogil:

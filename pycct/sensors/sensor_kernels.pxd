@@ -7,7 +7,7 @@ Results therefore do not depend on threads and ranges.
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pycct.geometry.vec cimport vec3
-from pycct.queries.query_kernels cimport query_scratch
+from pycct.queries.query_kernels cimport query_hit, query_scratch
 from pycct.world.candidates cimport broadphase_layer
 
 
@@ -17,6 +17,10 @@ cdef enum seen_kind:            # as runtime.enums.Seen
     SEEN_MOVING = 2
     SEEN_OBSTACLE = 3
     SEEN_CHARACTER = 4
+
+
+cdef enum:
+    SCAN_CELLS = 1024           # larger grids cast a ray for each cell
 
 
 cdef enum sensor_what:
@@ -56,6 +60,10 @@ cdef struct sensor_plan:
     double reach                # m, length of the rays, or radius of the search
     double none                 # m, value of a height, where nothing is
     bint tilts                  # the fan follows pitch
+    int32_t cells_ahead         # scan: size and spacing (m) of the grid
+    int32_t cells_aside
+    double step_ahead
+    double step_aside
     uint32_t mask
     sensor_column[SENSOR_FIELDS] columns
 
@@ -105,6 +113,7 @@ cdef struct sensor_job:
     const sensor_plan* plans
     int32_t n_plans
     query_scratch* scratch      # of each thread
+    query_hit* hits             # SCAN_CELLS of each thread, NULL: no sensor needs them
     int* status                 # of each thread
 
 

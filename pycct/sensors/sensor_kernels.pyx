@@ -4,23 +4,50 @@ from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from pycct.character.parameters cimport turn_from_z
-from pycct.geometry.ray cimport direction_of
+from pycct.geometry.ray cimport direction_of, ray, ray_of, ray_triangle
 from pycct.geometry.trigonometry cimport cosine, sine
-from pycct.geometry.types cimport STATUS_OK
-from pycct.geometry.vec cimport q_rotate, quat, v3, v3_dot, v3_len2, v3_madd, v3_neg, v3_scale, v3_sub, vec3
+from pycct.geometry.types cimport SHAPE_HEIGHTFIELD, SHAPE_MESH, SHAPE_PLANE, STATUS_OK, triangle
+from pycct.geometry.vec cimport (
+    aabb,
+    box_centre,
+    box_grow,
+    box_half,
+    box_of,
+    box_union,
+    f_max,
+    f_min,
+    q_rotate,
+    quat,
+    v3,
+    v3_dot,
+    v3_len,
+    v3_len2,
+    v3_madd,
+    v3_max_abs,
+    v3_neg,
+    v3_scale,
+    v3_sub,
+    vec3,
+)
 from pycct.queries.query_kernels cimport (
     query_cast,
     query_hit,
+    query_items_in,
+    query_no_hit,
+    query_offer_triangle,
+    query_ray_item,
     query_scratch,
     query_shape,
     query_shape_ray,
     query_view,
 )
-from pycct.world.candidates cimport collider, triangle_data
+from pycct.world.candidates cimport candidates, candidates_add, candidates_cut, collider, triangle_data
 
 
 cdef enum:
-    NEAREST = 16    # neighbours that one turn finds
+    NEAREST = 16        # neighbours that one turn finds
+    NEAR_OBJECTS = 256  # objects that one look-up finds
+    FEW_RAYS = 4        # so few are cast without a look-up
 
 
 # Axes of a member's look.
@@ -117,18 +144,74 @@ cdef void _put_hit(const sensor_plan* p, int64_t i, const query_view* v, const q
 
 # ---------------------------------------------------------------- rays
 
+# An object near the origin of a fan, in a sphere.
+cdef struct near_object:
+    int32_t part
+    int32_t item
+    vec3 centre     # from the origin
+    double radius
+    double least    # square of the centre's distance, less that of the radius
+
+
+cdef int32_t _objects_near(const query_view* v, vec3 origin, double reach, near_object* found) noexcept nogil:
+    """Moving actors, obstacles and characters that rays may meet; -1: too many."""
+    cdef int32_t[NEAR_OBJECTS] items
+    cdef const collider* p
+    cdef near_object* o
+    cdef aabb box = box_grow(box_of(origin, origin), reach + 1e-9 * (reach + v3_max_abs(origin)))
+    cdef int32_t part, k, count, n = 0
+    for part in range(1, 3):
+        count = query_items_in(v, part, box, items, NEAR_OBJECTS - n)
+        if count > NEAR_OBJECTS - n:
+            return -1
+        for k in range(count):
+            o = &found[n]
+            n += 1
+            p = &v.parts[part].items[items[k]]
+            o.part = part
+            o.item = items[k]
+            if p.kind == SHAPE_PLANE:
+                o.centre = v3(0.0, 0.0, 0.0)
+                o.radius = 1e300
+                o.least = -1e300
+                continue
+            o.centre = v3_sub(box_centre(p.bounds), origin)
+            o.radius = v3_len(box_half(p.bounds))
+            # Rounding of all sums below is a small share of these.
+            o.radius += 1e-9 * (o.radius + v3_len(o.centre) + v3_max_abs(origin))
+            o.least = v3_len2(o.centre) - o.radius * o.radius - 1e-9 * v3_len2(o.centre)
+    return n
+
+
+cdef inline bint _may_meet(const near_object* o, vec3 d, double limit) noexcept nogil:
+    """Whether a ray enters the sphere within a distance."""
+    cdef double along = v3_dot(o.centre, d)
+    return along * along >= o.least and along + o.radius >= 0.0 and along - o.radius <= limit
+
+
 cdef int _look_fan(const sensor_plan* p, const sensor_member* m, const look_frame* f, const query_view* v,
                    query_scratch* s, int64_t row) noexcept nogil:
-    cdef query_shape ray
+    cdef near_object[NEAR_OBJECTS] near
+    cdef query_view fixed = v[0]
+    cdef query_shape q
     cdef query_hit h
     cdef vec3 ahead = f.view if p.tilts else f.ahead, top = f.top if p.tilts else m.up, d
-    cdef int32_t k
+    cdef vec3 origin = v3_madd(m.feet, m.up, p.height)
+    cdef int32_t k, i, n = -1
     cdef int status
-    query_shape_ray(&ray, v3_madd(m.feet, m.up, p.height))
+    if p.n >= FEW_RAYS:
+        # One look-up for all rays.
+        n = _objects_near(v, origin, p.reach, near)
+    if n >= 0:
+        fixed.parts[1] = fixed.parts[2] = NULL
+    query_shape_ray(&q, origin)
     for k in range(p.n):
         d = direction_of(v3_madd(v3_madd(v3_scale(ahead, p.base[3 * k]), f.left, p.base[3 * k + 1]), top,
                                  p.base[3 * k + 2]))
-        status = query_cast(v, &ray, d, p.reach, s, &h)
+        status = query_cast(&fixed, &q, d, p.reach, s, &h)
+        for i in range(n):
+            if status == STATUS_OK and _may_meet(&near[i], d, h.distance if h.found else p.reach):
+                status = query_ray_item(v, &q, d, p.reach, s, near[i].part, near[i].item, &h)
         if status != STATUS_OK:
             return status
         _put_hit(p, row * p.n + k, v, &h)
@@ -138,20 +221,166 @@ cdef int _look_fan(const sensor_plan* p, const sensor_member* m, const look_fram
     return STATUS_OK
 
 
-cdef int _look_down(const sensor_plan* p, const sensor_member* m, const look_frame* f, const query_view* v,
-                    query_scratch* s, int64_t row) noexcept nogil:
-    cdef query_shape ray
-    cdef query_hit h
-    cdef vec3 down = direction_of(v3_neg(m.up))
+# ---------------------------------------------------------------- height scans
+
+# A grid of rays that lead down from one plane.
+cdef struct scan_grid:
+    const sensor_plan* p
+    const sensor_member* m
+    const look_frame* f
+    vec3 down
+    query_hit* hits         # of each cell
+
+
+cdef inline vec3 _cell_origin(const scan_grid* g, int32_t k) noexcept nogil:
+    return v3_madd(v3_madd(v3_madd(g.m.feet, g.f.ahead, g.p.base[2 * k]), g.f.left, g.p.base[2 * k + 1]), g.m.up,
+                   g.p.height)
+
+
+cdef aabb _scan_box(const scan_grid* g) noexcept nogil:
+    """A box around all rays."""
+    cdef int32_t rows = g.p.cells_ahead, columns = g.p.cells_aside
+    cdef int32_t[4] corners
+    cdef aabb box
+    cdef vec3 p
+    cdef int k
+    corners[0], corners[1], corners[2], corners[3] = 0, columns - 1, (rows - 1) * columns, rows * columns - 1
+    for k in range(4):
+        p = _cell_origin(g, corners[k])
+        box = box_of(p, p) if k == 0 else box_union(box, box_of(p, p))
+    box = box_union(box, box_of(v3_madd(box.lo, g.down, g.p.reach), v3_madd(box.hi, g.down, g.p.reach)))
+    return box_grow(box, 1e-9 * (1.0 + v3_max_abs(box.lo) + v3_max_abs(box.hi)))
+
+
+cdef inline void _cells_between(double lo, double hi, int32_t n, double spacing, int32_t* first,
+                                int32_t* last) noexcept nogil:
+    """Numbers of the cells of one axis at lo to hi, metres from the middle."""
+    cdef double a = lo / spacing + 0.5 * (n - 1) - 1e-6, b = hi / spacing + 0.5 * (n - 1) + 1e-6
+    first[0] = 0 if a <= 0.0 else (n if a > n else <int32_t>a)
+    last[0] = n - 1 if b >= n - 1 else (-1 if b < 0.0 else <int32_t>b)
+
+
+cdef bint _cells_below(const scan_grid* g, const vec3* corners, int n, int32_t* cells) noexcept nogil:
+    """First and last row, first and last column of the cells whose rays can meet these corners' hull."""
+    cdef double x, y, x0 = 1e300, x1 = -1e300, y0 = 1e300, y1 = -1e300, margin = v3_max_abs(g.m.feet) + g.p.reach
+    cdef vec3 q
+    cdef int k
+    for k in range(n):
+        q = v3_sub(corners[k], g.m.feet)
+        x, y = v3_dot(q, g.f.ahead), v3_dot(q, g.f.left)
+        x0, x1, y0, y1 = f_min(x0, x), f_max(x1, x), f_min(y0, y), f_max(y1, y)
+        margin = f_max(margin, v3_max_abs(q))
+    margin = 1e-9 * (1.0 + margin)
+    _cells_between(x0 - margin, x1 + margin, g.p.cells_ahead, g.p.step_ahead, &cells[0], &cells[1])
+    _cells_between(y0 - margin, y1 + margin, g.p.cells_aside, g.p.step_aside, &cells[2], &cells[3])
+    return cells[0] <= cells[1] and cells[2] <= cells[3]
+
+
+cdef void _draw_triangle(const scan_grid* g, const query_view* v, int32_t part, int32_t item, const triangle* t,
+                         bint two_sided, int32_t tri) noexcept nogil:
+    cdef int32_t[4] cells
+    cdef vec3[3] corners
+    cdef query_shape q
+    cdef query_hit* h
+    cdef ray r = ray_of(g.m.feet, g.down)
+    cdef int32_t i, j, k
+    cdef double x
+    cdef bint back
+    corners[0], corners[1], corners[2] = t.a, t.b, t.c
+    if not _cells_below(g, corners, 3, cells):
+        return
+    for i in range(cells[0], cells[1] + 1):
+        for j in range(cells[2], cells[3] + 1):
+            k = i * g.p.cells_aside + j
+            h = &g.hits[k]
+            r.origin = _cell_origin(g, k)
+            x = ray_triangle(&r, t, two_sided, &back)
+            if x <= (h.distance if h.found else g.p.reach):
+                query_shape_ray(&q, r.origin)
+                query_offer_triangle(v, &q, g.down, part, item, t, tri, x, back, h)
+
+
+cdef int _draw_solid(const scan_grid* g, const query_view* v, query_scratch* s, int32_t part,
+                     int32_t item) noexcept nogil:
+    """A shape that is no surface: a ray for each cell below its bounds."""
+    cdef const collider* c = &v.parts[part].items[item]
+    cdef int32_t[4] cells
+    cdef vec3[8] corners
+    cdef query_shape q
+    cdef int32_t i, j, k
+    cdef int status
+    cells[0], cells[1], cells[2], cells[3] = 0, g.p.cells_ahead - 1, 0, g.p.cells_aside - 1
+    for k in range(8):
+        corners[k] = v3(c.bounds.hi.x if k & 1 else c.bounds.lo.x, c.bounds.hi.y if k & 2 else c.bounds.lo.y,
+                        c.bounds.hi.z if k & 4 else c.bounds.lo.z)
+    if c.kind != SHAPE_PLANE and not _cells_below(g, corners, 8, cells):
+        return STATUS_OK
+    for i in range(cells[0], cells[1] + 1):
+        for j in range(cells[2], cells[3] + 1):
+            k = i * g.p.cells_aside + j
+            query_shape_ray(&q, _cell_origin(g, k))
+            status = query_ray_item(v, &q, g.down, g.p.reach, s, part, item, &g.hits[k])
+            if status != STATUS_OK:
+                return status
+    return STATUS_OK
+
+
+cdef int _draw(const scan_grid* g, const query_view* v, query_scratch* s, aabb box, int32_t part,
+               int32_t item) noexcept nogil:
+    """Draw one object into the grid."""
+    cdef const collider* p = &v.parts[part].items[item]
+    cdef candidates* c = &s.near
     cdef int32_t k
     cdef int status
+    if p.kind != SHAPE_MESH and p.kind != SHAPE_HEIGHTFIELD:
+        return _draw_solid(g, v, s, part, item)
+    c.mask = v.mask
+    candidates_cut(c, 0, 0)
+    status = candidates_add(c, p, item, part, box, NULL)
+    if status != STATUS_OK or c.n_groups == 0:
+        return status
+    for k in range(c.n_tris):
+        _draw_triangle(g, v, part, item, &c.tris[k], c.groups[0].two_sided, c.source[k])
+    return STATUS_OK
+
+
+cdef int _look_down(const sensor_plan* p, const sensor_member* m, const look_frame* f, const query_view* v,
+                    query_scratch* s, query_hit* hits, int64_t row) noexcept nogil:
+    cdef scan_grid g
+    cdef query_shape q
+    cdef query_hit h
+    cdef int32_t[NEAR_OBJECTS] items
+    cdef aabb box
+    cdef int32_t k, part, n
+    cdef bint draws = p.n <= SCAN_CELLS
+    cdef int status
+    g.p = p
+    g.m = m
+    g.f = f
+    g.down = direction_of(v3_neg(m.up))
+    g.hits = hits
+    box = _scan_box(&g)
+    for part in range(3):
+        # Objects beyond the room of the list: a ray for each cell.
+        draws = draws and query_items_in(v, part, box, items, 0) <= NEAR_OBJECTS
+    if not draws:
+        for k in range(p.n):
+            query_shape_ray(&q, _cell_origin(&g, k))
+            status = query_cast(v, &q, g.down, p.reach, s, &h)
+            if status != STATUS_OK:
+                return status
+            _put_hit(p, row * p.n + k, v, &h)
+        return STATUS_OK
     for k in range(p.n):
-        query_shape_ray(&ray, v3_madd(v3_madd(v3_madd(m.feet, f.ahead, p.base[2 * k]), f.left, p.base[2 * k + 1]),
-                                      m.up, p.height))
-        status = query_cast(v, &ray, down, p.reach, s, &h)
-        if status != STATUS_OK:
-            return status
-        _put_hit(p, row * p.n + k, v, &h)
+        query_no_hit(&hits[k])
+    for part in range(3):
+        n = query_items_in(v, part, box, items, NEAR_OBJECTS)
+        for k in range(n):
+            status = _draw(&g, v, s, box, part, items[k])
+            if status != STATUS_OK:
+                return status
+    for k in range(p.n):
+        _put_hit(p, row * p.n + k, v, &hits[k])
     return STATUS_OK
 
 
@@ -255,7 +484,7 @@ cdef void sensors_look(void* context, int worker, int64_t first, int64_t last) n
             if p.what == SENSOR_FAN:
                 status = _look_fan(p, m, &f, &v, s, i)
             elif p.what == SENSOR_SCAN:
-                status = _look_down(p, m, &f, &v, s, i)
+                status = _look_down(p, m, &f, &v, s, j.hits + worker * SCAN_CELLS, i)
             elif p.what == SENSOR_NEIGHBOURS:
                 _look_around(p, j.members, &j.companies[m.company], m, i)
             else:

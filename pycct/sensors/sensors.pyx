@@ -4,7 +4,7 @@ import numpy as np
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memset
 
 from pycct._core cimport CharacterController
@@ -15,7 +15,7 @@ from pycct.crowd.crowd cimport Crowd
 from pycct.geometry.trigonometry cimport cosine, sine
 from pycct.geometry.types cimport STATUS_OK
 from pycct.geometry.vec cimport v3_madd
-from pycct.queries.query_kernels cimport query_free, query_init, query_scratch
+from pycct.queries.query_kernels cimport query_free, query_hit, query_init, query_scratch
 from pycct.runtime.fenv cimport fp_enter, fp_leave
 from pycct.runtime.thread_pool cimport pool_run, pool_threads
 from pycct.scene.scene cimport Actor, Scene, Snapshot, fill_capsule
@@ -31,6 +31,7 @@ from pycct.sensors.sensor_kernels cimport (
     FIELD_TRIANGLE,
     FIELD_VELOCITY,
     FIELD_WALKABLE,
+    SCAN_CELLS,
     SEEN_CHARACTER,
     SEEN_MOVING,
     SEEN_NOTHING,
@@ -154,6 +155,7 @@ cdef class Sensors:
     cdef sensor_plan* plans
     cdef int32_t n_plans
     cdef bint casts             # a sensor has rays
+    cdef bint scans             # a sensor is a height scan
     cdef bint wants_kind        # of the ground
     cdef sensor_member* members
     cdef int64_t capacity
@@ -204,6 +206,9 @@ cdef class Sensors:
                 p.height = sensor.above
                 p.none = -p.reach
                 p.reach += p.height
+                p.cells_ahead, p.cells_aside = sensor.shape
+                p.step_ahead, p.step_aside = sensor.spacing
+                self.scans = True
                 array = np.array(sensor.offsets)
             else:
                 p.what = SENSOR_FAN
@@ -305,7 +310,9 @@ cdef class Sensors:
         try:
             job.scratch = <query_scratch*>calloc(threads, sizeof(query_scratch))
             job.status = <int*>calloc(threads, sizeof(int))
-            if job.scratch == NULL or job.status == NULL:
+            if self.scans:
+                job.hits = <query_hit*>malloc(<size_t>threads * SCAN_CELLS * sizeof(query_hit))
+            if job.scratch == NULL or job.status == NULL or (self.scans and job.hits == NULL):
                 raise MemoryError("pycct: out of memory")
             for k in range(threads):
                 query_init(&job.scratch[k])
@@ -328,6 +335,7 @@ cdef class Sensors:
                     query_free(&job.scratch[k])
             free(job.scratch)
             free(job.status)
+            free(job.hits)
             free(<void*>job.worlds)
             free(<void*>job.companies)
         raise_status(status)
