@@ -108,7 +108,8 @@ cdef void query_no_hit(query_hit* hit) noexcept nogil
 # Casts a ray at one item. Status.
 cdef int query_ray_item(const query_view* v, const query_shape* q, vec3 dir, double limit, query_scratch* s,
                         int32_t part, int32_t item, query_hit* hit) noexcept nogil
-# Offers the triangle ``tri`` of an item, which the ray meets at ``distance``, from behind if ``back``.
+# Offers the triangle ``tri`` of an item, which the ray meets at ``distance``, from behind if
+# ``back``.
 cdef void query_offer_triangle(const query_view* v, const query_shape* q, vec3 dir, int32_t part, int32_t item,
                                const triangle* t, int32_t tri, double distance, bint back,
                                query_hit* hit) noexcept nogil
