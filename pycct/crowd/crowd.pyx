@@ -1259,23 +1259,32 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         (n,) array, (n, 3) for ``up``
             New; of objects for modes and rules.
         """
+        cdef int64_t[::1] each
         cdef int64_t i
         self.enter(True)
         try:
+            numbers = np.zeros(self.c.n, np.int64)
+            each = numbers
             if name == "group":
-                return np.array([self.c.groups[i] for i in range(self.c.n)], np.int64)
+                for i in range(self.c.n):
+                    each[i] = self.c.groups[i]
+                return numbers
             if name == "world":
-                return np.array([0 if self.c.homes == NULL else self.c.homes[i] for i in range(self.c.n)], np.int64)
+                if self.c.homes != NULL:
+                    for i in range(self.c.n):
+                        each[i] = self.c.homes[i]
+                return numbers
             if not isinstance(name, str) or name not in DEFAULTS:
                 raise ValueError(f"name must be 'group', 'world' or one of {sorted(DEFAULTS)}, not {name!r}")
+            for i in range(self.c.n):
+                each[i] = self.c.rows[i]
             values = [parameter_get(&self.c.table[i], name) for i in range(self.n_rows)]
             kind = type(parameter_get(&self.usual, name))
-            rows = [self.c.rows[i] for i in range(self.c.n)]
             if name == "up":
-                return np.array([values[k] for k in rows], np.float64).reshape(-1, 3)
-            column = np.empty(self.c.n, kind if kind in (float, bool, int) else object)
-            column[:] = [values[k] for k in rows]
-            return column
+                return np.array(values, np.float64).reshape(-1, 3)[numbers]
+            column = np.empty(self.n_rows, kind if kind in (float, bool, int) else object)
+            column[:] = values
+            return column[numbers]
         finally:
             self.leave()
 
@@ -2400,6 +2409,9 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
 
         The caller holds its lock.
         """
+        # A restore usually returns the members that are there, whose ids nothing else has.
+        if len(ids) == 0 or self.c.n_worlds == 1 and np.array_equal(ids, self.ids_):
+            return -1
         for others in (scene.characters_, scene.actors_):
             both = np.intersect1d(ids, np.fromiter(others, np.int64, len(others)))
             if len(both):
