@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pycct import Actor, Crowd, HitArrays, Scene, Shape
 from pycct.net.checks import as_bits, as_count, as_number, as_rows, as_tick, as_units, as_whole
+from pycct.net.rewind import offer_members
 
 __all__ = ["History", "RewindHit"]
 
@@ -18,9 +19,6 @@ Bools = NDArray[np.bool_]
 
 ALL = 0xFFFFFFFF
 UNROTATED = (0.0, 0.0, 0.0, 1.0)
-# Pairs of a ray and a member that are tested at a time: bounds the memory of a batch.
-PAIRS_AT_A_TIME = 1 << 18
-RAYS_AT_A_TIME = 1 << 12
 # Cells of a grid for each member, and the least size of a cell, metres.
 CELLS_PER_MEMBER, LEAST_CELL = 2, 0.5
 # Boxes and lines are widened by this share of a cell, so that rounding misses no cell.
@@ -94,65 +92,6 @@ def _dot(a: Doubles, b: Doubles) -> Doubles:
     """Products of rows, summed in the order of the kernels."""
     out: Doubles = a[:, 0] * b[:, 0] + a[:, 1] * b[:, 1] + a[:, 2] * b[:, 2]
     return out
-
-
-def ray_capsules(origin: Doubles, direction: Doubles, a: Doubles, b: Doubles, radius: Doubles
-                 ) -> tuple[Doubles, Doubles, Bools]:
-    """First contact of each ray with its capsule, to the bit as queries of a scene compute it.
-
-    Parameters
-    ----------
-    origin, direction, a, b : (n, 3) float64
-        Start and unit direction of a ray, ends of the axis of a capsule.
-    radius : (n,) float64
-
-    Returns
-    -------
-    distance : (n,) float64
-        Metres, inf for a miss.
-    normal : (n, 3) float64
-    inside : (n,) bool
-        True if the ray starts in the capsule.
-    """
-    e, m = b - a, origin - a
-    l2 = _dot(e, e)
-    long = l2 > 0.0
-    divisor = np.where(long, l2, 1.0)
-    along_m, along_d = _dot(m, e), _dot(direction, e)
-    t = np.clip(np.where(long, along_m / divisor, 0.0), 0.0, 1.0)
-    w = origin - (a + e * t[:, None])
-    inside = _dot(w, w) < radius * radius
-    best = np.full(len(radius), np.inf)
-    normal = np.zeros_like(origin)
-
-    d_perp = direction + e * (-along_d / divisor)[:, None]
-    k = _dot(d_perp, d_perp)
-    m_perp = m + e * (-along_m / divisor)[:, None]
-    turning = np.where(k > 1e-18, k, 1.0)
-    nearest = -_dot(m_perp, d_perp) / turning
-    w = m_perp + d_perp * nearest[:, None]
-    disc = radius * radius - _dot(w, w)
-    meets = long & (k > 1e-18) & (disc > 0.0)
-    time = nearest - np.sqrt(np.maximum(disc, 0.0) / turning)
-    s = along_m + along_d * time
-    meets &= (time >= 0.0) & (s >= 0.0) & (s <= l2)
-    w = m_perp + d_perp * time[:, None]
-    best[meets] = time[meets]
-    normal[meets] = w[meets] * (1.0 / np.sqrt(_dot(w[meets], w[meets])))[:, None]
-
-    for end in (a, b):
-        m = origin - end
-        nearest = -_dot(m, direction)
-        w = m + direction * nearest[:, None]
-        disc = radius * radius - _dot(w, w)
-        time = nearest - np.sqrt(np.maximum(disc, 0.0))
-        meets = (nearest > 0.0) & (disc > 0.0) & (time >= 0.0) & (time < best)
-        w = m + direction * time[:, None]
-        best[meets] = time[meets]
-        normal[meets] = w[meets] * (1.0 / np.sqrt(_dot(w[meets], w[meets])))[:, None]
-    best[inside] = 0.0
-    normal[inside] = -direction[inside]
-    return best, normal, inside
 
 
 def _spans(counts: Ints) -> tuple[Ints, Ints]:
@@ -680,14 +619,14 @@ class History:
         if names is not None:
             hits = hits._replace(actor=names[hits.actor])
         self._ray_actors(hits, m, origin, given, direction, reach, mask)
-        for low in range(0, len(origin), RAYS_AT_A_TIME):
-            self._ray_members(hits, np.arange(low, min(low + RAYS_AT_A_TIME, len(origin))), m, origin, direction, reach,
-                              mask, exclude, group)
+        self._ray_members(hits, m, origin, direction, reach, mask, exclude, group)
         return hits
 
     def _ray_actors(self, hits: HitArrays, m: _Moments, origin: Doubles, given: Doubles, direction: Doubles,
                     reach: Doubles, mask: int) -> None:
         """Offer the moving actors to rays."""
+        if not self._twins:
+            return
         key = m.slot * self._size + m.after
         for pair in np.unique(key).tolist():
             slot, after = divmod(pair, self._size)
@@ -708,131 +647,15 @@ class History:
                 _take(hits, found, at, better)
                 hits.actor[at[better]] = [ids[k] for k in found.actor[better].tolist()]
 
-    def _ray_members(self, hits: HitArrays, rays: Ints, m: _Moments, origin: Doubles, direction: Doubles,
-                     reach: Doubles, mask: int, exclude: Ints, group: int | None) -> None:
+    def _ray_members(self, hits: HitArrays, m: _Moments, origin: Doubles, direction: Doubles, reach: Doubles,
+                     mask: int, exclude: Ints, group: int | None) -> None:
         """Offer the members to rays."""
-        kind = (m.after[rays] != m.slot[rays]).astype(np.int64)
-        self._index(kind, m.slot[rays], m.after[rays])
-        first, count, owner = self._cells(kind, rays, m, origin, direction, hits.distance)
-        total = np.cumsum(count)
-        low = 0
-        while low < len(count):
-            done = total[low - 1] if low else 0
-            high = max(int(np.searchsorted(total, done + PAIRS_AT_A_TIME, side="right")), low + 1)
-            row, item = _spans(count[low:high])
-            ray = owner[low:high][row]
-            entry = first[low:high][row] + item
-            self._pairs(hits, ray, entry, kind[ray - rays[0]], m, origin, direction, reach, mask, exclude, group)
-            low = high
-
-    def _cells(self, kind: Ints, rays: Ints, m: _Moments, origin: Doubles, direction: Doubles, reach: Doubles
-               ) -> tuple[Ints, Ints, Ints]:
-        """First entry and number of entries of each cell that a ray passes, and the ray.
-
-        The members outside of the grid are one more cell, which every ray passes.
-        """
-        slot = m.slot[rays]
-        x0, y0, rate, columns, lines = self._grid[kind, slot].T
-        # In units of cells.
-        o = (origin[rays, :2] - np.stack([x0, y0], 1)) * rate[:, None]
-        way = direction[rays, :2] * rate[:, None]
-        size = np.stack([columns, lines], 1)
-        length = reach[rays]
-        # The part of the ray above the grid.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            one, two = (-SLACK - o) / way, (size + SLACK - o) / way
-        level = way == 0.0
-        inside = (o >= -SLACK) & (o <= size + SLACK)
-        enter = np.where(level, np.where(inside, -np.inf, np.inf), np.minimum(one, two)).max(axis=1)
-        leave = np.where(level, np.where(inside, np.inf, -np.inf), np.maximum(one, two)).min(axis=1)
-        enter, leave = np.maximum(enter, 0.0), np.minimum(leave, length)
-        k = np.flatnonzero(enter <= leave)
-        # Columns along the longer part of the way; across, two neighbours at most.
-        flat = np.abs(way[k, 0]) < np.abs(way[k, 1])
-        main, cross = flat.astype(np.int64), 1 - flat.astype(np.int64)
-        p, q = o[k] + way[k] * enter[k, None], o[k] + way[k] * leave[k, None]
-        row = np.arange(len(k))
-        u0, u1, v0, v1 = p[row, main], q[row, main], p[row, cross], q[row, cross]
-        top = size[k][row, main] - 1
-        low = np.clip(np.floor(np.minimum(u0, u1) - SLACK), 0, top)
-        high = np.clip(np.floor(np.maximum(u0, u1) + SLACK), 0, top)
-        which, step = _spans((high - low).astype(np.int64) + 1)
-        column = low[which] + step
-        span = u1 - u0
-        slope = np.where(span != 0.0, (v1 - v0) / np.where(span != 0.0, span, 1.0), 0.0)[which]
-        least, most = np.minimum(u0, u1)[which], np.maximum(u0, u1)[which]
-        base, start = u0[which], v0[which]
-        a = start + slope * (np.clip(column, least, most) - base)
-        b = start + slope * (np.clip(column + 1.0, least, most) - base)
-        # A ray that stands on a point of the grid has no slope.
-        limit = size[k][row, cross][which] - 1
-        left = np.clip(np.floor(np.minimum(a, b) - SLACK), 0, limit)
-        right = np.clip(np.floor(np.maximum(a, b) + SLACK), 0, limit)
-        again, side = _spans((right - left).astype(np.int64) + 1)
-        u, v = column[again].astype(np.int64), (left[again] + side).astype(np.int64)
-        ray = k[which[again]]
-        turned = flat[which[again]]
-        x, y = np.where(turned, v, u), np.where(turned, u, v)
-        cell = x * lines[ray].astype(np.int64) + y
-        cell += (kind[ray] * self._size + slot[ray]) * self._starts.shape[2]
-        starts, ends = self._starts.reshape(-1)[cell], self._starts.reshape(-1)[cell + 1]
-        some = ends > starts
-        outside = self._outside[kind, slot]
-        far = np.flatnonzero(outside[:, 1] > outside[:, 0])
-        first = np.concatenate([starts[some].astype(np.int64), outside[far, 0]])
-        count = np.concatenate([(ends - starts)[some], (outside[:, 1] - outside[:, 0])[far]])
-        return first, count, rays[np.concatenate([ray[some], far])]
-
-    def _pairs(self, hits: HitArrays, ray: Ints, entry: Ints, kind: Ints, m: _Moments, origin: Doubles,
-               direction: Doubles, reach: Doubles, mask: int, exclude: Ints, group: int | None) -> None:
-        """Test rays against members and keep what is nearer."""
-        slot, places = m.slot[ray], self._places.reshape(-1, 3)
-        pair = self._entries.reshape(-1, 2).take((kind * self._size + slot) * self._entries.shape[2] + entry, axis=0)
-        at = slot * self._ids.shape[1] + pair[:, 0]
-        start = places.take(at, axis=0)
-        end = places.take(m.after[ray] * self._ids.shape[1] + pair[:, 1], axis=0)
-        # At a stored tick both are the same.
-        start += (end - start) * m.share[ray][:, None]
-        # Balls about the members first, as large as the largest member.
-        d = direction.take(ray, axis=0)
-        w = start - origin.take(ray, axis=0)
-        along = _dot(w, d)
-        ball = self._largest + 1e-9 * np.abs(along)
-        keep = (_dot(w, w) - along * along * (1.0 - 1e-12) <= ball * ball) & (along >= -ball)
-        keep &= along <= hits.distance[ray] + ball
-        k = np.flatnonzero(keep)
-        if not len(k):
-            return
-        ray, start, at, d = ray[k], start[k], at[k], d[k]
-        ids, shape = self._ids.reshape(-1)[at], self._rows[self._row.reshape(-1)[at]]
-        keep = (ids != exclude[ray]) & ((shape[:, LAYER].astype(np.int64) & mask) != 0)
-        if group is not None:
-            keep &= shape[:, GROUP] == group
-        k = np.flatnonzero(keep)
-        if not len(k):
-            return
-        ray, ids, start, shape, d = ray[k], ids[k], start[k], shape[k], d[k]
-        up, half = shape[:, UP], 0.5 * shape[:, HEIGHT]
-        a, b = start + up * (-half)[:, None], start + up * half[:, None]
-        o = origin[ray]
-        distance, normal, inside = ray_capsules(o, d, a, b, shape[:, RADIUS])
-        k = np.flatnonzero(distance <= reach[ray])
-        if not len(k):
-            return
-        ray, ids, distance, normal, inside, d, o = ray[k], ids[k], distance[k], normal[k], inside[k], d[k], o[k]
-        facing = np.abs(_dot(normal, d))
-        order = np.lexsort((ids, normal[:, 2], normal[:, 1], normal[:, 0], -facing, ~inside, distance, ray))
-        first = order[np.flatnonzero(np.diff(ray[order], prepend=-1))]
-        at = ray[first]
-        found = HitArrays(
-            np.ones(len(at), bool), distance[first], np.zeros(len(at)), o[first] + d[first] * distance[first, None],
-            normal[first], np.full(len(at), -1, np.int64), ids[first], np.full(len(at), -1, np.int32),
-            np.zeros(len(at), np.int64), np.full(len(at), ALL, np.uint32), inside[first],
+        self._index((m.after != m.slot).astype(np.int64), m.slot, m.after)
+        offer_members(
+            hits, (m.slot, m.after, m.share, np.argsort(m.slot, kind="stable")), (origin, direction, reach, exclude),
+            (self._ids, self._places, self._row, self._rows),
+            (self._grid, self._starts, self._entries, self._outside), self._largest, mask, group,
         )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found.time[:] = np.where(reach[at] > 0.0, found.distance / reach[at], 0.0)
-        better = _better(found, hits, at, direction)
-        _take(hits, found, at, better)
 
     # --- grids -------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import pytest
 
 from pycct import Box, Capsule, ConvexHull, Crowd, Mesh, Plane, Scene, Sphere, Worlds
 from pycct.net import History
-from pycct.net.history import between_rotations, ray_capsules
+from pycct.net.history import between_rotations
 
 DT = 1 / 60
 
@@ -315,8 +315,14 @@ def test_rays_and_capsules_by_brute_force():
     d /= np.linalg.norm(d, axis=1)[:, None]
     p, up = o + d * rng.uniform(0, 3, (n, 1)) + rng.normal(size=(n, 3)) * 0.4, rng.normal(size=(n, 3))
     crowd = Crowd(scene, p, radius=0.5, height=rng.choice([0.0, 1.0], n), up=up, layer=1 << (np.arange(n) % 32))
-    half = crowd.get("up") * (0.5 * crowd.get("height"))[:, None]
-    distance, _normal, inside = ray_capsules(o, d, p - half, p + half, np.full(n, 0.5))
+    crowd.set(np.arange(n), group=np.arange(n))
+    history = History(crowd)
+    history.store(0)
+    # Each ray sees one member.
+    hits = [history.raycast(0, o[k], d[k], 6.0, group=k) for k in range(n)]
+    distance = np.array([np.inf if hit is None else hit.distance for hit in hits])
+    inside = [hit is not None and hit.overlapping for hit in hits]
+    assert [hit.controller for hit in hits if hit is not None] == crowd.ids[distance < np.inf].tolist()
     for k in range(n):
         t = np.linspace(0, 6, 6001)
         w = o[k] + d[k] * t[:, None] - p[k]
