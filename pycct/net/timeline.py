@@ -17,13 +17,19 @@ Doubles = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+# Ticks that run again between two states that are saved. A save costs as much as a tick, so that
+# saving every tick would double the cost of a correction. With rare saves, the next correction
+# would begin far back.
+SPACING = 4
+
+
 class _Tick(NamedTuple):
     """A tick that has been run."""
 
-    # The crowd before its move, and moving actors where they were during the move.
-    state: bytes
-    # The same without the members: poses alone, or nothing if no actor has moved since the tick before.
-    poses: Doubles
+    # The members before their move; None: run again from an earlier tick.
+    state: bytes | None
+    # Poses, layers and behaviors of moving actors and obstacles during the move.
+    poses: bytes
     dt: float
     inputs: Doubles
     ids: Ints
@@ -83,6 +89,8 @@ class Timeline:
         self._past: dict[int, _Tick] = {}
         # Inputs of ticks to come: by tick and member.
         self._waiting: dict[int, dict[int, Doubles]] = {}
+        # A crowd without members: its state consists of the moving actors and obstacles alone.
+        self._actors = Crowd(crowd.scene, np.empty((0, 3)))
         self._hash = crowd.state_hash()
 
     @property
@@ -98,7 +106,12 @@ class Timeline:
     @property
     def ticks(self) -> list[int]:
         """Ticks that can be corrected, from the oldest to the newest."""
-        return list(self._past)
+        return list(range(self._oldest, self._tick))
+
+    @property
+    def _oldest(self) -> int:
+        """The oldest tick that can be corrected; older ones only lead to it."""
+        return max(next(iter(self._past), self._tick), self._tick - self._size)
 
     def input(self, tick: int, ids: ArrayLike, displacements: ArrayLike) -> None:
         """Give inputs for a tick that has not been run.
@@ -158,31 +171,34 @@ class Timeline:
         inputs = np.tile(self._default, (len(ids), 1))
         waiting = self._waiting.get(self._tick, {})
         if waiting:
-            order = np.argsort(ids)
-            for member, move in waiting.items():
-                at = int(np.searchsorted(ids, member, sorter=order))
-                if at < len(ids) and ids[order[at]] == member:
-                    inputs[order[at]] = move
-        state = crowd.save(moving=True)
+            members = np.fromiter(waiting, np.int64, len(waiting))
+            there = np.isin(members, ids)
+            inputs[self._find(members[there], ids)] = np.array(list(waiting.values()))[there]
+        past = _Tick(crowd.save(), self._actors.save(moving=True), seconds, inputs, ids)
         flags = self._run(self._tick, seconds, inputs)
-        self._past[self._tick] = _Tick(state, self._poses(), seconds, inputs, ids)
+        self._past[self._tick] = past
         self._waiting.pop(self._tick, None)
-        if len(self._past) > self._size:
-            del self._past[next(iter(self._past))]
         self._tick += 1
+        self._drop()
         self._hash = crowd.state_hash()
         return flags
+
+    def _drop(self) -> None:
+        """Drop the ticks that nothing can be corrected from."""
+        start = self._start(self._oldest)
+        for number in range(next(iter(self._past)), start):
+            del self._past[number]
+
+    def _start(self, tick: int) -> int:
+        """Number of the newest saved tick that leads to a tick that has been run."""
+        while self._past[tick].state is None:
+            tick -= 1
+        return tick
 
     def _run(self, tick: int, dt: float, inputs: Doubles) -> NDArray[np.uint8]:
         if self._before is not None:
             self._before(self._crowd, tick, dt)
         return self._crowd.move(inputs, dt, threads=self._threads)
-
-    def _poses(self) -> Doubles:
-        """Poses of all that may move, to tell whether anything has."""
-        scene = self._crowd.scene
-        others = [*(a for a in scene.actors if a.body != "static"), *scene.obstacles]
-        return np.array([(a.id, *a.position, *a.rotation) for a in others]).reshape(-1, 8)
 
     def correct(self, tick: ArrayLike, ids: ArrayLike, displacements: ArrayLike) -> Ints:
         """Apply inputs that have arrived late, and run forward again.
@@ -211,72 +227,72 @@ class Timeline:
         crowd = self._crowd
         wanted, moves = self._rows(ids, displacements, different=False)
         numbers = as_whole(tick, "tick", len(wanted))
-        if len(np.unique(np.column_stack([numbers, wanted]), axis=0)) != len(wanted):
+        if len(set(zip(numbers.tolist(), wanted.tolist(), strict=True))) != len(wanted):
             raise ValueError("ids must be different from one another in each tick")
         late = numbers < self._tick
-        missing = np.array([n not in self._past for n in numbers.tolist()], bool) & late
+        oldest = self._oldest
+        missing = late & (numbers < oldest)
         if missing.any():
-            oldest = next(iter(self._past), self._tick)
             raise ValueError(f"tick must be >= {oldest}, the oldest one that is kept, got {int(numbers[missing][0])}")
         if len(wanted):
             self._ahead(int(numbers.max()))
-        for number in np.unique(numbers).tolist():
+        for number in set(numbers.tolist()):
             self._find(wanted[numbers == number], self._past[number].ids if number < self._tick else crowd.ids)
         if late.any() and crowd.state_hash() != self._hash:
             raise ValueError("tick: the crowd has been changed since it was advanced")
 
-        for number in np.unique(numbers[~late]).tolist():
+        for number in set(numbers[~late].tolist()):
             mine = numbers == number
             self._wait(number, wanted[mine], moves[mine])
         if not late.any():
             return np.zeros(0, np.int64)
-        kept, members = dict(self._past), crowd.save(moving=True)
-        changed = False
-        first = self._tick
-        for number in np.unique(numbers[late]).tolist():
+        kept, first = dict(self._past), self._tick
+        for number in set(numbers[late].tolist()):
             mine = numbers == number
             past = self._past[number]
             inputs = past.inputs.copy()
             inputs[self._find(wanted[mine], past.ids)] = moves[mine]
             if not np.array_equal(inputs, past.inputs):
-                changed, first = True, min(first, number)
+                first = min(first, number)
                 self._past[number] = past._replace(inputs=inputs)
-        if not changed:
+        if first == self._tick:
             return np.zeros(0, np.int64)
-        ended = crowd.positions.copy()
+        ended, members, poses = crowd.positions.copy(), crowd.save(), self._actors.save(moving=True)
         try:
-            poses = self._poses()
-            self._again(first)
-            if not np.array_equal(poses, self._poses()):
-                # Platforms may have been moved for the next tick already.
-                self._keep_members(members)
+            self._again(first, poses)
         except BaseException:
-            crowd.restore(members)
             self._past = kept
+            crowd.restore(members)
+            self._actors.restore(poses)
             raise
         return crowd.ids[(crowd.positions != ended).any(axis=1)]
 
-    def _again(self, first: int) -> None:
-        """Run forward from a tick that has been run, with its inputs as they are now."""
-        crowd = self._crowd
-        crowd.restore(self._past[first].state)
-        poses = self._past[first].poses
-        for number in range(first, self._tick):
-            past = self._past[number]
-            if number > first:
-                if not np.array_equal(past.poses, poses):
-                    # Platforms go where they were; members stay where they are now.
-                    self._keep_members(past.state)
-                    poses = past.poses
-                self._past[number] = past._replace(state=crowd.save(moving=True))
-            self._run(number, past.dt, past.inputs)
-        self._hash = crowd.state_hash()
+    def _again(self, first: int, poses: bytes) -> None:
+        """Run forward from a tick that has been run, with its inputs as they are now.
 
-    def _keep_members(self, state: bytes) -> None:
-        """Restore the moving actors of a state only."""
-        members = self._crowd.save()
-        self._crowd.restore(state)
-        self._crowd.restore(members)
+        The moving actors go where they were in each tick, and then back to `poses`: they may have
+        been moved for the next tick already.
+        """
+        crowd = self._crowd
+        start = self._start(first)
+        state, now, saved = self._past[start].state, poses, start
+        assert state is not None
+        crowd.restore(state)
+        for number in range(start, self._tick):
+            past = self._past[number]
+            if past.poses != now:
+                now = past.poses
+                self._actors.restore(now)
+            if number == saved + SPACING:
+                self._past[number], saved = past._replace(state=crowd.save()), number
+            elif number > first:
+                self._past[number] = past._replace(state=None)
+            self._run(number, past.dt, past.inputs)
+            if self._before is not None:
+                now = self._actors.save(moving=True)
+        if now != poses:
+            self._actors.restore(poses)
+        self._hash = crowd.state_hash()
 
     def _rows(self, ids: ArrayLike, displacements: ArrayLike, different: bool = True) -> tuple[Ints, Doubles]:
         wanted = as_whole(ids, "ids")
