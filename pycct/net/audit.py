@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -51,6 +52,17 @@ WAYS = tuple(
 )
 # Most ticks that one claim may cover.
 LONGEST = 600
+# Up to this share of a crowd moves in a small crowd: a call costs as much as some of its members.
+FEW = 1 / 16
+# Least size of such a small crowd.
+LEAST_FEW = 32
+# A walk that ends this near to its claim on the ground, and farther from moving things, is possible
+# whatever those do, metres.
+CLEAR = 0.5
+# Pairs of claims and moving things that are compared at most; beyond that all are near.
+MOST_PAIRS = 1 << 20
+# Claims farther from moving things do not depend on their poses, metres.
+FAR = DEEP + 1.0
 # Ticks whose platforms are kept.
 KEPT = 256
 
@@ -112,6 +124,47 @@ class _Batch(NamedTuple):
     # State of the members if they are accepted.
     state: dict[str, NDArray[Any]]
     inputs: Doubles | None
+
+
+@dataclass
+class _Claims:
+    """Claims of one call of `_reach`, and what is known of them so far. All arrays have a row per claim."""
+
+    rows: Ints                  # of the members
+    claim: Doubles
+    n: Ints                     # ticks since the last accepted claim
+    tick: int                   # of the claims
+    up: Doubles
+    before: Bools               # the member was on the ground
+    still: Doubles              # last accepted position
+    supported: Bools            # the claim is on the ground
+    ground: Ints                # id of the platform below the claim, -1: none
+    carry: Doubles              # way of the platform that the member stood on
+    start: Doubles              # last accepted position, carried by a platform
+    lift: Doubles               # upward speed of that platform, m/s
+    high: Doubles               # of the way from start to claim: upwards, m
+    flat: Doubles               # and across up, m
+    far: Doubles                # length of `flat`, m
+    verdict: NDArray[np.int8]
+    miss: Doubles               # error, m
+    debt: Doubles               # excess way of this and former claims, m
+    allow: Doubles              # greatest rise, m
+    landed: Bools               # the member may have touched the ground on the way
+    end: Doubles                # end of the repeated way
+
+
+@dataclass
+class _Result:
+    """Arrays that `check` fills, a row per claim."""
+
+    error: Doubles
+    reason: NDArray[np.int8]
+    position: Doubles
+    out: dict[str, NDArray[Any]]
+
+    def columns(self) -> list[NDArray[Any]]:
+        """Return all arrays."""
+        return [self.error, self.reason, self.position, *self.out.values()]
 
 
 def _dot(a: Doubles, b: Doubles) -> Doubles:
@@ -187,8 +240,8 @@ class Audit:
         self._dt = as_number(dt, "dt", above=0.0)
         self._fall = as_number(fall, "fall", above=0.0)
         self._now: int | None = None
-        # Platforms by tick: ids, positions, rotations.
-        self._past: dict[int, tuple[Ints, Doubles, Doubles]] = {}
+        # Platforms by tick: ids, positions, rotations, bounds.
+        self._past: dict[int, tuple[Ints, Doubles, Doubles, Doubles]] = {}
         self._stamp: tuple[int, int] | None = None
         self._others: list[Actor] = []
         self._world, self._world_stamp = Scene(), -1
@@ -199,8 +252,13 @@ class Audit:
         self._state: dict[str, NDArray[Any]] = {}
         self._sizes: dict[str, NDArray[Any]] = {}
         self._up = self._gap = self._easy = np.zeros(0)
-        self._cases: dict[int, tuple[_Batch, int]] = {}
+        # The last check of each member that has not been accepted: number of the batch, and row in it.
+        self._batches: dict[int, _Batch] = {}
+        self._batch_of = self._row_of = np.zeros(0, np.int64)
         self._ghosts: Crowd | None = None
+        # Kinds of members with equal parameters, and a small crowd of each.
+        self._kind = np.zeros(0, np.int64)
+        self._few: dict[int, Crowd] = {}
         self._sync()
 
     @property
@@ -230,6 +288,7 @@ class Audit:
             np.array([a.id for a in self._others], np.int64),
             np.array([a.position for a in self._others]).reshape(-1, 3),
             np.array([a.rotation for a in self._others]).reshape(-1, 4),
+            np.array([a.bounds for a in self._others]).reshape(-1, 2, 3),
         )
         if self._now is None:
             self._state["joined"][:] = number
@@ -249,6 +308,7 @@ class Audit:
                         self._world.add(a.shape, a.position, a.rotation, a.scale, layer=a.layer, behavior=a.behavior)
             self._world_stamp = scene.timestamp
             self._twins, self._names, self._posed, self._ghosts = {}, {}, None, None
+            self._few = {}
         ids = crowd.ids
         if not self._state or not np.array_equal(ids, self._ids):
             old, before = self._state, self._ids
@@ -263,10 +323,12 @@ class Audit:
             for name, column in state.items():
                 if name in old:
                     column[mine] = old[name][theirs]
+            cases = np.full((2, n), -1, np.int64)
+            cases[:, mine] = self._batch_of[theirs], self._row_of[theirs]
+            self._batch_of, self._row_of = cases
             self._state, self._ids, self._ghosts = state, ids.copy(), None
             self._order = np.argsort(self._ids)
-            there = set(ids.tolist())
-            self._cases = {number: case for number, case in self._cases.items() if number in there}
+            self._forget_batches()
         if self._ghosts is None or any(not np.array_equal(crowd.get(k), v) for k, v in self._sizes.items()):
             parameters: dict[str, Any] = {name: crowd.get(name) for name in PARAMETERS}
             # Layer 0: no query sees them.
@@ -275,6 +337,10 @@ class Audit:
             self._up, self._gap = parameters["up"], parameters["contact_offset"]
             # The round bottom of a capsule climbs more than the step offset, unless that is constrained.
             self._easy = np.array([mode is ClimbingMode.EASY for mode in parameters["climbing_mode"]], np.float64)
+            self._few, self._parameters = {}, parameters
+            columns = [np.unique([str(v) for v in c.tolist()], return_inverse=True)[1].reshape(-1)
+                       for c in parameters.values()] if len(ids) else [self._ids]
+            self._kind = np.unique(np.stack(columns, 1), axis=0, return_inverse=True)[1].reshape(-1)
 
     def _rows(self, ids: ArrayLike) -> tuple[Ints, Ints]:
         self._sync()
@@ -287,9 +353,17 @@ class Audit:
             found = self._ids[rows] == wanted
         if not found.all():
             raise KeyError(f"ids: the crowd has no member {int(wanted[~found][0])}")
-        if len(np.unique(wanted)) != len(wanted):
+        seen = np.zeros(len(self._ids), bool)
+        seen[rows] = True
+        if np.count_nonzero(seen) != len(wanted):
             raise ValueError("ids must be different from one another")
         return wanted, rows
+
+    def _forget_batches(self) -> None:
+        """Drop the batches that no member waits for."""
+        if self._batches:
+            used = set(np.unique(self._batch_of).tolist())
+            self._batches = {number: batch for number, batch in self._batches.items() if number in used}
 
     # --- checking ----------------------------------------------------------------------------------------------------
 
@@ -327,13 +401,45 @@ class Audit:
         moves = None if inputs is None else self._inputs(inputs, n)
         if self._now is None:
             raise ValueError("ticks: store the server's tick first")
+        s = self._state
+        passed, late, wrong = self._clocks(rows, clock, moves)
+        found = _Result(
+            np.where(wrong, np.maximum(late, 1e-9) * self._speed, 0.0),
+            np.where(wrong, Reason.TIME, Reason.NONE).astype(np.int8), s["position"][rows],
+            {
+                "supported": s["supported"][rows], "ground": s["ground"][rows], "debt": np.zeros(n),
+                "pace": np.zeros(n), "rise": np.minimum(s["rise"][rows], 0.0),
+            },
+        )
+        lost = ~wrong & ~(np.abs(claims) < 1e15).all(axis=1)
+        found.error[lost], found.reason[lost] = np.inf, Reason.TELEPORT
+        good = np.flatnonzero(~wrong & ~lost)
+        if moves is not None:
+            self._repeat(rows, claims, moves, good, found.error, found.reason, found.position, found.out)
+        else:
+            self._judge(rows, claims, passed, clock, good, found)
+        ok = found.reason == Reason.NONE
+        lead = np.where(s["fresh"][rows], (clock - self._now).astype(np.float64), s["lead"][rows])
+        batch = _Batch(found.error, found.reason, claims, found.position, clock, passed, lead, found.out, moves)
+        number = max(self._batches, default=-1) + 1
+        self._batch_of[rows], self._row_of[rows] = number, np.arange(n)
+        self._batches[number] = batch
+        self._forget_batches()
+        # The caller may write into what it is given.
+        return Verdicts(ok, found.error.copy(), found.reason.copy(), found.position.copy())
+
+    def _clocks(self, rows: Ints, clock: Ints, moves: Doubles | None) -> tuple[Ints, Doubles, Bools]:
+        """Compare the clients' clocks with the server's.
+
+        Returns the ticks that each claim covers, by how many seconds it is early, and which claims
+        are refused for that.
+        """
         s, now = self._state, self._now
+        assert now is not None
         fresh = s["fresh"][rows]
         # A new member may have moved since the server knows of it.
         first = np.maximum(1, now - s["joined"][rows] + math.ceil(self._budget / self._dt))
         passed = np.where(fresh, first if moves is None else moves.shape[1], clock - s["tick"][rows])
-
-        # The client's clock against the server's.
         lead = np.where(fresh, (clock - now).astype(np.float64), s["lead"][rows])
         ahead = (clock - now) - lead - DRIFT * np.where(fresh, 0, now - s["since"][rows])
         late = np.where(passed < 1, (1 - passed) * self._dt, ahead * self._dt - self._budget)
@@ -341,41 +447,88 @@ class Audit:
         if moves is not None:
             wrong |= passed != moves.shape[1]
             late = np.where(passed != moves.shape[1], np.maximum(late, self._dt), late)
-        error, reason = np.zeros(n), np.zeros(n, np.int8)
-        position = s["position"][rows].copy()
-        error[wrong], reason[wrong] = np.maximum(late[wrong], 1e-9) * self._speed, Reason.TIME
+        return np.minimum(passed, LONGEST), late, wrong
 
-        passed = np.minimum(passed, LONGEST)
-        lost = ~wrong & ~(np.abs(claims) < 1e15).all(axis=1)
-        error[lost], reason[lost] = np.inf, Reason.TELEPORT
-        good = np.flatnonzero(~wrong & ~lost)
-        out = {
-            "supported": s["supported"][rows], "ground": s["ground"][rows], "debt": np.zeros(n), "pace": np.zeros(n),
-            "rise": np.minimum(s["rise"][rows], 0.0),
-        }
-        if moves is not None:
-            self._repeat(rows, claims, moves, good, error, reason, position, out)
-        else:
-            # Without anything that moves, one world serves all ticks.
-            worlds = np.full(n, now)
-            if self._others or self._twins:
-                distinct, which = np.unique(clock[good], return_inverse=True)
-                worlds[good] = np.array([self._nearest(t) for t in distinct.tolist()], np.int64)[which.reshape(-1)]
-            for tick in np.unique(worlds[good]).tolist():
-                k = good[worlds[good] == tick]
-                self._reach(rows[k], k, claims[k], passed[k], tick, tick, error, reason, position, out)
-                if self._twins:
-                    # A platform that was somewhere else at the beginning may explain the way.
-                    bad = k[reason[k] != Reason.NONE]
-                    old = np.array([self._nearest(t) for t in s["tick"][rows[bad]].tolist()], np.int64)
-                    for world in np.unique(old).tolist():
-                        b = bad[old == world]
-                        self._again(rows, b, claims, passed, world, tick, error, reason, position, out)
-        ok = reason == Reason.NONE
-        batch = _Batch(error, reason, claims, position, clock, passed, lead, out, moves)
-        self._cases.update((number, (batch, i)) for i, number in enumerate(wanted.tolist()))
-        # The caller may write into what it is given.
-        return Verdicts(ok, error.copy(), reason.copy(), position.copy())
+    def _judge(self, rows: Ints, claims: Doubles, passed: Ints, clock: Ints, good: Ints, found: _Result) -> None:
+        """Judge claims without inputs, those of one tick at a time where platforms matter."""
+        s, now = self._state, self._now
+        assert now is not None
+        if not len(good):
+            return
+        worlds = np.full(len(rows), self._posed if self._posed is not None else now)
+        close, near = self._near_movers(rows[good], claims[good])
+        self._pose(int(worlds[good[0]]))
+        self._walk_clear(rows, claims, passed, good[~close], found)
+        left = good[found.reason[good] < 0]
+        if near.any():
+            k = good[near & (found.reason[good] < 0)]
+            distinct, which = np.unique(clock[k], return_inverse=True)
+            worlds[k] = np.array([self._nearest(t) for t in distinct.tolist()], np.int64)[which.reshape(-1)]
+        for tick in np.unique(worlds[left]).tolist():
+            k = left[worlds[left] == tick]
+            self._reach(rows[k], k, claims[k], passed[k], tick, tick, found)
+            if self._twins:
+                # A platform that was somewhere else at the beginning may explain the way.
+                bad = k[found.reason[k] != Reason.NONE]
+                old = np.array([self._nearest(t) for t in s["tick"][rows[bad]].tolist()], np.int64)
+                for world in np.unique(old).tolist():
+                    b = bad[old == world]
+                    self._again(rows, b, claims, passed, world, tick, found)
+
+    def _near_movers(self, rows: Ints, claims: Doubles) -> tuple[Bools, Bools]:
+        """Return which members may touch moving things, and whose verdicts may depend on them."""
+        s, n, now = self._state, len(rows), self._now
+        assert now is not None
+        if not self._others and not self._twins:
+            return np.zeros(n, bool), np.zeros(n, bool)
+        since = int(s["tick"][rows].min(initial=now))
+        boxes = [past[3] for tick, past in self._past.items() if tick >= since - 1 or tick == now]
+        if any(len(box) != len(boxes[0]) for box in boxes) or len(boxes[0]) * n > MOST_PAIRS:
+            return np.ones(n, bool), np.ones(n, bool)
+        low, high = np.min([b[:, 0] for b in boxes], axis=0), np.max([b[:, 1] for b in boxes], axis=0)
+        size = self._sizes["radius"][rows, None] + 0.5 * self._sizes["height"][rows, None] * np.abs(self._up[rows])
+        least, most = np.minimum(s["position"][rows], claims) - size, np.maximum(s["position"][rows], claims) + size
+        gap = np.full(n, np.inf)
+        for lo, hi in zip(low, high, strict=True):
+            gap = np.minimum(gap, np.maximum(lo - most, least - hi).max(axis=1))
+        rides = s["ground"][rows] >= 0
+        # A way round a corner is as long as the way itself at most.
+        detour = self._speed * self._dt * LONGEST
+        way = np.minimum((most - least).max(axis=1), detour)
+        return (gap <= CLEAR) | rides, (gap <= FAR + way) | rides
+
+    def _walk_clear(self, rows: Ints, claims: Doubles, passed: Ints, k: Ints, found: _Result) -> None:
+        """Accept claims of members that walk on still ground, with one move each; mark all others by -1.
+
+        The walk ends on the ground at the claim, so that the claim is on the ground as well.
+        """
+        s, dt, tol = self._state, self._dt, self._tolerance
+        good = found.reason == Reason.NONE
+        mine = rows[k]
+        found.reason[good] = -1
+        up, n = self._up[mine], passed[k]
+        d = claims[k] - s["position"][mine]
+        high = _dot(d, up)
+        flat = d - up * high[:, None]
+        far = np.sqrt(_dot(flat, flat))
+        debt = np.maximum(s["debt"][mine] + far - self._speed * dt * n, 0.0)
+        sunk = -high - (self._fall * dt * n + tol) - far
+        walks = np.flatnonzero(s["supported"][mine] & (debt <= tol) & (sunk <= 0.0) & (far <= STRIDE * STRIDES))
+        if not len(walks):
+            return
+        k, mine, up, n, debt = k[walks], mine[walks], up[walks], n[walks], debt[walks]
+        high, flat = high[walks], flat[walks]
+        way = flat + up * (np.minimum(high, 0.0) - SKIN)[:, None]
+        end, flags = self._go(mine, s["position"][mine], way)
+        gap = end - claims[k]
+        off = _dot(gap, up)
+        beside = gap - up * off[:, None]
+        fine = ((flags & DOWN) != 0) & (_dot(beside, beside) <= tol * tol) & (np.abs(off) <= SKIN)
+        at = k[fine]
+        found.reason[at] = Reason.NONE
+        found.position[at] = claims[at]
+        found.out["supported"][at], found.out["ground"][at], found.out["rise"][at] = True, -1, self._jump
+        found.out["debt"][at], found.out["pace"][at] = debt[fine], (high / (n * dt))[fine]
 
     def _inputs(self, inputs: ArrayLike, n: int) -> Doubles:
         moves = np.asarray(inputs)
@@ -445,7 +598,7 @@ class Audit:
         tick = self._nearest(tick)
         if self._posed == tick:
             return
-        ids, places, turns = self._past[tick]
+        ids, places, turns, _ = self._past[tick]
         wanted = set(ids.tolist())
         originals = {a.id: a for a in self._others}
         with self._world.edit():
@@ -490,9 +643,9 @@ class Audit:
     def _carried(self, ground: Ints, place: Doubles, then: Ints, tick: int, back: bool = False) -> Doubles:
         """Way that platforms carry places from one tick to another, or have carried them when `back`."""
         out = np.zeros_like(place)
-        ids1, p1, q1 = self._past[self._nearest(tick)]
+        ids1, p1, q1, _ = self._past[self._nearest(tick)]
         for old in np.unique(then[ground >= 0]).tolist():
-            ids0, p0, q0 = self._past[self._nearest(old)]
+            ids0, p0, q0, _ = self._past[self._nearest(old)]
             for number in np.unique(ground[(ground >= 0) & (then == old)]).tolist():
                 a, b = np.flatnonzero(ids0 == number)[:1], np.flatnonzero(ids1 == number)[:1]
                 if len(a) and len(b):
@@ -503,23 +656,47 @@ class Audit:
                     out[k] = -way if back else way
         return out
 
-    def _go(self, rows: Ints, start: Doubles, way: Doubles, stride: float = STRIDE
-            ) -> tuple[Doubles, NDArray[np.uint8]]:
-        """Where the ghosts of members end, and the flags of their last move."""
+    def _walkers(self, rows: Ints) -> tuple[Crowd, Ints]:
+        """Return a crowd whose members stand for these, and their indices in it."""
         ghosts = self._ghosts
         assert ghosts is not None
-        ghosts.teleport(rows, start)
+        if len(rows) > FEW * len(ghosts) or not len(rows):
+            return ghosts, rows
+        kind = int(self._kind[rows[0]])
+        if (self._kind[rows] != kind).any():
+            return ghosts, rows
+        crowd = self._few.get(kind)
+        if crowd is None or len(crowd) < len(rows):
+            size = max(LEAST_FEW, 1 << (len(rows) - 1).bit_length())
+            parameters = {name: column[rows[0]] for name, column in self._parameters.items()}
+            crowd = Crowd(self._world, np.tile(self._state["position"][rows[0]], (size, 1)), layer=0, **parameters)
+            if len(self._few) >= LEAST_FEW:
+                self._few.clear()
+            self._few[kind] = crowd
+        return crowd, np.arange(len(rows))
+
+    def _send(self, rows: Ints, start: Doubles, way: Doubles, stride: float = STRIDE
+              ) -> tuple[Crowd, Ints, NDArray[np.uint8]]:
+        """Move the ghosts of members; return their crowd, their indices and the flags of their last move."""
+        crowd, at = self._walkers(rows)
+        crowd.teleport(at, start)
         length = np.sqrt(_dot(way, way))
         count = np.clip(np.ceil(length / stride), 1, STRIDES).astype(np.int64)
-        every, active = np.zeros((len(ghosts), 3)), np.zeros(len(ghosts), bool)
-        every[rows] = way / count[:, None]
+        every, active = np.zeros((len(crowd), 3)), np.zeros(len(crowd), bool)
+        every[at] = way / count[:, None]
         flags = np.zeros(len(rows), np.uint8)
         for j in range(int(count.max(initial=0))):
             # A call clears the flags of members that it leaves out.
             goes = count > j
-            active[rows] = goes
-            flags[goes] = ghosts.move(every, self._dt, active=active)[rows[goes]]
-        return ghosts.positions[rows], flags
+            active[at] = goes
+            flags[goes] = crowd.move(every, self._dt, active=active)[at[goes]]
+        return crowd, at, flags
+
+    def _go(self, rows: Ints, start: Doubles, way: Doubles, stride: float = STRIDE
+            ) -> tuple[Doubles, NDArray[np.uint8]]:
+        """Return where the ghosts of members end, and the flags of their last move."""
+        crowd, at, flags = self._send(rows, start, way, stride)
+        return crowd.positions[at], flags
 
     def _ballistic(self, v: Doubles, n: Doubles) -> Doubles:
         """Greatest height after n ticks that begin with speed v, or at an earlier one."""
@@ -534,38 +711,39 @@ class Audit:
         out: Doubles = np.maximum(v * dt * n - 0.5 * g * dt * dt * n * (n - 1.0), -self._fall * dt * n)
         return out
 
-    def _again(self, rows: Ints, k: Ints, claims: Doubles, passed: Ints, world: int, tick: int, error: Doubles,
-               reason: NDArray[np.int8], position: Doubles, out: dict[str, NDArray[Any]]) -> None:
+    def _again(self, rows: Ints, k: Ints, claims: Doubles, passed: Ints, world: int, tick: int,
+               found: _Result) -> None:
         """Judge refused claims in the world of an earlier tick; a claim that is possible there is possible."""
-        columns: list[NDArray[Any]] = [error, reason, position, *out.values()]
-        copies = [column.copy() for column in columns]
-        self._reach(rows[k], k, claims[k], passed[k], world, tick, error, reason, position, out)
-        still = k[reason[k] != Reason.NONE]
-        for column, copy in zip(columns, copies, strict=True):
-            column[still] = copy[still]
+        copies = [column[k].copy() for column in found.columns()]
+        self._reach(rows[k], k, claims[k], passed[k], world, tick, found)
+        still = found.reason[k] != Reason.NONE
+        for column, copy in zip(found.columns(), copies, strict=True):
+            column[k[still]] = copy[still]
 
-    def _reach(self, rows: Ints, k: Ints, claim: Doubles, n: Ints, world: int, tick: int, error: Doubles,
-               reason: NDArray[np.int8], position: Doubles, out: dict[str, NDArray[Any]]) -> None:
+    def _reach(self, rows: Ints, k: Ints, claim: Doubles, n: Ints, world: int, tick: int, found: _Result) -> None:
         """Judge the claims of one tick in the world of that or another one."""
         self._pose(world)
-        ghosts = self._ghosts
-        assert ghosts is not None
-        s, dt, tol = self._state, self._dt, self._tolerance
-        up, before = self._up[rows], s["supported"][rows]
-        still = s["position"][rows]
+        c = self._begin(rows, claim, n, tick)
+        self._judge_speed(c)
+        self._judge_height(c)
+        self._judge_way(c)
+        self._finish(c, k, found)
 
-        # What is below the claim.
-        skin = self._gap[rows] + SKIN + tol
-        _, flags = self._go(rows, claim, -up * skin[:, None])
+    def _begin(self, rows: Ints, claim: Doubles, n: Ints, tick: int) -> _Claims:
+        """Find what is below claims, and what platforms have carried."""
+        s, m = self._state, len(rows)
+        up, still = self._up[rows], s["position"][rows]
+        skin = self._gap[rows] + SKIN + self._tolerance
+        crowd, at, flags = self._send(rows, claim, -up * skin[:, None])
         supported = (flags & DOWN) != 0
-        ground = np.full(len(rows), -1, np.int64)
+        ground = np.full(m, -1, np.int64)
         if self._names:
-            below = ghosts.standing_on[rows]
+            below = crowd.standing_on[at]
             for twin, number in self._names.items():
                 ground[supported & (below == twin)] = number
 
         # A platform carries for the whole way or for a part of it, the one before or the one below the claim.
-        start, lift = still.copy(), np.zeros(len(rows))
+        start, lift = still.copy(), np.zeros(m)
         left, then = s["ground"][rows], s["tick"][rows]
         ways = [self._carried(left, still, then, tick), self._carried(ground, claim, then, tick, True)]
         for way in ways:
@@ -576,94 +754,103 @@ class Audit:
                 other = still + way * share[:, None]
                 nearer = rides & (_dot(claim - other, claim - other) < _dot(claim - start, claim - start))
                 start[nearer] = other[nearer]
-                lift = np.maximum(lift, np.where(rides, _dot(way, up) / (n * dt), 0.0))
+                lift = np.maximum(lift, np.where(rides, _dot(way, up) / (n * self._dt), 0.0))
         d = claim - start
         high = _dot(d, up)
         flat = d - up * high[:, None]
-        far = np.sqrt(_dot(flat, flat))
+        return _Claims(
+            rows, claim, n, tick, up, s["supported"][rows], still, supported, ground, ways[0], start, lift, high, flat,
+            np.sqrt(_dot(flat, flat)), np.zeros(m, np.int8), np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m, bool),
+            start.copy(),
+        )
 
-        # Speed along the ground: what is too much adds up, what is less pays it back.
-        over = far - self._speed * dt * n
-        debt = np.maximum(s["debt"][rows] + over, 0.0)
-        fast = debt > tol
+    def _judge_speed(self, c: _Claims) -> None:
+        """Speed along the ground: what is too much adds up, what is less pays it back."""
+        s, tol = self._state, self._tolerance
+        over = c.far - self._speed * self._dt * c.n
+        c.debt = np.maximum(s["debt"][c.rows] + over, 0.0)
+        fast = c.debt > tol
         if fast.any():
             f = np.flatnonzero(fast)
-            over[f] -= self._pushed(rows[f], start[f], claim[f], flat[f], far[f], s["rise"][rows[f]], n[f], tick)
-            debt = np.maximum(s["debt"][rows] + over, 0.0)
-            fast = debt > tol
-        why = np.where(over > TELEPORT, Reason.TELEPORT, Reason.SPEED).astype(np.int8)
-        verdict = np.where(fast, why, Reason.NONE).astype(np.int8)
-        miss = np.where(fast, debt, 0.0)
+            over[f] -= self._pushed(c.rows[f], c.start[f], c.claim[f], c.flat[f], c.far[f], s["rise"][c.rows[f]],
+                                    c.n[f], c.tick)
+            c.debt = np.maximum(s["debt"][c.rows] + over, 0.0)
+            fast = c.debt > tol
+        why = np.where(over > TELEPORT, Reason.TELEPORT, Reason.SPEED)
+        c.verdict[fast], c.miss[fast] = why[fast], c.debt[fast]
 
-        # Jumps and falls.
-        v = s["rise"][rows]
-        jump = self._jump + lift
-        allow = np.where(before, self._ballistic(jump, n.astype(np.float64)), self._falling(v, n))
-        flown = ~supported & (high > allow + tol) & ~fast
-        landed = np.zeros(len(rows), bool)
+    def _judge_height(self, c: _Claims) -> None:
+        """Jumps and falls."""
+        tol, v, fast = self._tolerance, self._state["rise"][c.rows], c.verdict != Reason.NONE
+        jump = self._jump + c.lift
+        c.allow = np.where(c.before, self._ballistic(jump, c.n.astype(np.float64)), self._falling(v, c.n))
+        flown = ~c.supported & (c.high > c.allow + tol) & ~fast
         if flown.any():
             f = np.flatnonzero(flown)
-            allow[f], landed[f] = self._landing(rows[f], start[f], claim[f], up[f], high[f], v[f], jump[f], n[f],
-                                                before[f], allow[f])
-            flown = ~supported & (high > allow + tol) & ~fast
+            c.allow[f], c.landed[f] = self._landing(
+                c.rows[f], c.start[f], c.claim[f], c.up[f], c.high[f], v[f], jump[f], c.n[f], c.before[f], c.allow[f])
+            flown = ~c.supported & (c.high > c.allow + tol) & ~fast
         if flown.any():
             # An edge that is passed lifts or holds what slides along it.
             f = np.flatnonzero(flown)
-            there, _ = self._go(rows[f], start[f], flat[f] + up[f] * allow[f][:, None])
-            gap = there - claim[f]
-            shoved = self._shoved(rows[f], start[f], claim[f], tick)
-            flown[f] = (_dot(gap, gap) > (NEAR + tol) ** 2) & (high[f] > allow[f] + tol + shoved)
+            there, _ = self._go(c.rows[f], c.start[f], c.flat[f] + c.up[f] * c.allow[f][:, None])
+            gap = there - c.claim[f]
+            shoved = self._shoved(c.rows[f], c.start[f], c.claim[f], c.tick)
+            flown[f] = (_dot(gap, gap) > (NEAR + tol) ** 2) & (c.high[f] > c.allow[f] + tol + shoved)
+        c.verdict[flown], c.miss[flown] = Reason.FLIGHT, (c.high - c.allow)[flown]
         # Faster down than the game falls.
-        sunk = -high - (self._fall * dt * n + tol) - far
-        verdict[flown], miss[flown] = Reason.FLIGHT, (high - allow)[flown]
-        deep = (sunk > 0.0) & (verdict == Reason.NONE)
-        verdict[deep], miss[deep] = Reason.TELEPORT, sunk[deep]
+        sunk = -c.high - (self._fall * self._dt * c.n + tol) - c.far
+        deep = (sunk > 0.0) & (c.verdict == Reason.NONE)
+        c.verdict[deep], c.miss[deep] = Reason.TELEPORT, sunk[deep]
 
-        # The way.
-        near = np.minimum(NEAR * np.maximum(n / USUAL, 1.0), NEAREST) + tol
-        open_ = np.flatnonzero(verdict == Reason.NONE)
-        end = start.copy()
-        best = np.full(len(rows), np.inf)
-        if len(open_):
-            walks = before[open_] & supported[open_]
-            self._try(rows, open_, start, flat, high, allow, claim, walks, best, end)
-            left = open_[best[open_] > near[open_]]
+    def _judge_way(self, c: _Claims) -> None:
+        """Repeat the way, and look for other ways where it ends elsewhere."""
+        near = np.minimum(NEAR * np.maximum(c.n / USUAL, 1.0), NEAREST) + self._tolerance
+        best = np.full(len(c.rows), np.inf)
+        left = np.flatnonzero(c.verdict == Reason.NONE)
+        walks = c.before & c.supported
+        for other in (False, True):
             if len(left):
-                self._try(rows, left, start, flat, high, allow, claim, ~(before[left] & supported[left]), best, end)
+                self._try(c.rows, left, c.start, c.flat, c.high, c.allow, c.claim, walks[left] != other, best, c.end)
                 left = left[best[left] > near[left]]
-            if len(left):
-                starts = (start, still, still + ways[0])
-                self._search(rows, left, starts, claim, n, np.maximum(allow, 0.0), best, end, near)
-                left = left[best[left] > near[left]]
-            if len(left):
-                shoved = self._shoved(rows[left], start[left], claim[left], tick)
-                left = left[best[left] > near[left] + shoved]
-            if len(left):
-                step = supported[left] & (high[left] > 0.5 * self._sizes["step_offset"][rows[left]])
-                verdict[left] = np.where(step, Reason.STEP, Reason.BLOCKED)
-                miss[left] = best[left]
+        if len(left):
+            starts = (c.start, c.still, c.still + c.carry)
+            self._search(c.rows, left, starts, c.claim, c.n, np.maximum(c.allow, 0.0), best, c.end, near)
+            left = left[best[left] > near[left]]
+        if len(left):
+            shoved = self._shoved(c.rows[left], c.start[left], c.claim[left], c.tick)
+            left = left[best[left] > near[left] + shoved]
+        if len(left):
+            step = c.supported[left] & (c.high[left] > 0.5 * self._sizes["step_offset"][c.rows[left]])
+            c.verdict[left] = np.where(step, Reason.STEP, Reason.BLOCKED)
+            c.miss[left] = best[left]
 
-        # A fall that may have ended between the two claims says nothing about the speed at the second one.
-        measured = high / (n * dt)
-        air = np.flatnonzero(~before & ~supported & ~landed & (verdict == Reason.NONE))
+    def _finish(self, c: _Claims, k: Ints, found: _Result) -> None:
+        """Store verdicts, and the state of the members if they are accepted."""
+        s, dt, tol = self._state, self._dt, self._tolerance
+        # A fall that may have ended between the two claims does not limit the speed at the second one.
+        measured = c.high / (c.n * dt)
+        air = np.flatnonzero(~c.before & ~c.supported & ~c.landed & (c.verdict == Reason.NONE))
         if len(air):
-            down = np.maximum(-np.minimum(s["pace"][rows[air]], measured[air]), 0.0)
-            deep_ = (down + self._gravity * dt * n[air]) * dt * n[air] + self._gap[rows[air]] + SKIN
-            for place in (start[air], claim[air]):
-                _, flags = self._go(rows[air], place, -up[air] * deep_[:, None])
-                landed[air] |= (flags & DOWN) != 0
+            n, rows = c.n[air], c.rows[air]
+            down = np.maximum(-np.minimum(s["pace"][rows], measured[air]), 0.0)
+            depth = (down + self._gravity * dt * n) * dt * n + self._gap[rows] + SKIN
+            for place in (c.start[air], c.claim[air]):
+                _, flags = self._go(rows, place, -c.up[air] * depth[:, None])
+                c.landed[air] |= (flags & DOWN) != 0
 
-        ok = verdict == Reason.NONE
-        blocked = np.isin(verdict, (Reason.BLOCKED, Reason.STEP))
-        error[k], reason[k] = miss, verdict
-        position[k] = np.where(ok[:, None], claim, np.where(blocked[:, None], end, still))
-        fallen = measured - self._gravity * dt * 0.5 * (n + 1) + tol / (n * dt)
-        rise = np.where(before | landed, jump, np.minimum(v - self._gravity * dt * n, fallen))
-        rise = np.maximum(np.where(supported, self._jump, rise), -self._fall)
-        out["supported"][k] = np.where(ok, supported, before)
-        out["ground"][k] = np.where(ok, ground, -1)
+        v, ok = s["rise"][c.rows], c.verdict == Reason.NONE
+        blocked = np.isin(c.verdict, (Reason.BLOCKED, Reason.STEP))
+        found.error[k], found.reason[k] = c.miss, c.verdict
+        found.position[k] = np.where(ok[:, None], c.claim, np.where(blocked[:, None], c.end, c.still))
+        fallen = measured - self._gravity * dt * 0.5 * (c.n + 1) + tol / (c.n * dt)
+        rise = np.where(c.before | c.landed, self._jump + c.lift, np.minimum(v - self._gravity * dt * c.n, fallen))
+        rise = np.maximum(np.where(c.supported, self._jump, rise), -self._fall)
+        out = found.out
+        out["supported"][k] = np.where(ok, c.supported, c.before)
+        out["ground"][k] = np.where(ok, c.ground, -1)
         out["rise"][k] = np.where(ok, rise, np.minimum(v, 0.0))
-        out["debt"][k] = np.where(ok, debt, 0.0)
+        out["debt"][k] = np.where(ok, c.debt, 0.0)
         out["pace"][k] = np.where(ok, measured, 0.0)
 
     def _pushed(self, rows: Ints, start: Doubles, claim: Doubles, flat: Doubles, far: Doubles, v: Doubles, n: Ints,
@@ -696,7 +883,7 @@ class Audit:
         for old in np.unique(then).tolist():
             # A platform that turns back has moved all the same.
             track = np.full((0, len(numbers), 3), np.nan)
-            for t, (ids, places, _) in self._past.items():
+            for t, (ids, places, _, _) in self._past.items():
                 if self._nearest(old) <= t <= self._nearest(tick):
                     at = np.searchsorted(ids, numbers, sorter=(order := np.argsort(ids)))
                     at = order[np.minimum(at, len(ids) - 1)] if len(ids) else np.zeros(len(numbers), np.int64)
@@ -814,37 +1001,37 @@ class Audit:
             Members that have been checked since they were accepted last.
         """
         wanted, rows = self._rows(ids)
-        missing = [k for k in wanted.tolist() if k not in self._cases]
-        if missing:
-            raise ValueError(f"ids: {missing[0]} has not been checked since it was accepted")
+        numbers = self._batch_of[rows]
+        if (numbers < 0).any():
+            raise ValueError(f"ids: {int(wanted[numbers < 0][0])} has not been checked since it was accepted")
+        for number in np.unique(numbers).tolist():
+            mine = rows[numbers == number]
+            self._commit(self._batches[number], mine, self._row_of[mine])
+        self._batch_of[rows] = -1
+        self._forget_batches()
+
+    def _commit(self, batch: _Batch, mine: Ints, at: Ints) -> None:
+        """Take the verdicts in rows of a batch for members."""
         s, crowd = self._state, self._crowd
-        batches: dict[int, tuple[_Batch, list[int], list[int]]] = {}
-        for number, row in zip(wanted.tolist(), rows.tolist(), strict=True):
-            batch, i = self._cases.pop(number)
-            _, places, members = batches.setdefault(id(batch), (batch, [], []))
-            places.append(i)
-            members.append(row)
-        for batch, places, members in batches.values():
-            at, mine = np.array(places), np.array(members)
-            kept = batch.reason[at] != Reason.TIME
-            at, mine = at[kept], mine[kept]
-            new = s["fresh"][mine]
-            s["lead"][mine[new]], s["since"][mine[new]] = batch.lead[at[new]], self._now
-            s["fresh"][mine] = False
-            s["position"][mine], s["tick"][mine] = batch.position[at], batch.tick[at]
-            for name, column in batch.state.items():
-                s[name][mine] = column[at]
-            again = np.zeros(len(at), bool)
-            if batch.inputs is not None:
-                again = np.isin(batch.reason[at], (Reason.NONE, Reason.BLOCKED))
-            if not again.all():
-                crowd.teleport(mine[~again], s["position"][mine[~again]])
-            if batch.inputs is not None and again.any():
-                active, every = np.zeros(len(crowd), bool), np.zeros((len(crowd), 3))
-                active[mine[again]] = True
-                for j in range(batch.inputs.shape[1]):
-                    every[mine[again]] = batch.inputs[at[again], j]
-                    crowd.move(every, self._dt, active=active)
+        kept = batch.reason[at] != Reason.TIME
+        at, mine = at[kept], mine[kept]
+        new = s["fresh"][mine]
+        s["lead"][mine[new]], s["since"][mine[new]] = batch.lead[at[new]], self._now
+        s["fresh"][mine] = False
+        s["position"][mine], s["tick"][mine] = batch.position[at], batch.tick[at]
+        for name, column in batch.state.items():
+            s[name][mine] = column[at]
+        again = np.zeros(len(at), bool)
+        if batch.inputs is not None:
+            again = np.isin(batch.reason[at], (Reason.NONE, Reason.BLOCKED))
+        if not again.all():
+            crowd.teleport(mine[~again], s["position"][mine[~again]])
+        if batch.inputs is not None and again.any():
+            active, every = np.zeros(len(crowd), bool), np.zeros((len(crowd), 3))
+            active[mine[again]] = True
+            for j in range(batch.inputs.shape[1]):
+                every[mine[again]] = batch.inputs[at[again], j]
+                crowd.move(every, self._dt, active=active)
 
     def explain(self, id: int) -> str:
         """Say why the last claim of a member was refused, in words and numbers.
@@ -859,9 +1046,11 @@ class Audit:
         str
         """
         number = as_tick(id, "id")
-        if number not in self._cases:
+        self._sync()
+        row = np.flatnonzero(self._ids == number)
+        if not len(row) or self._batch_of[row[0]] < 0:
             raise KeyError(f"id: {number} has not been checked since it was accepted")
-        batch, i = self._cases[number]
+        batch, i = self._batches[int(self._batch_of[row[0]])], int(self._row_of[row[0]])
         reason = Reason(int(batch.reason[i]))
         words = WORDS[reason].format(speed=self._speed, error=float(batch.error[i]), ticks=int(batch.ticks[i]))
         x, y, z = batch.claim[i].tolist()
