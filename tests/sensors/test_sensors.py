@@ -217,6 +217,26 @@ def test_each_ray_is_a_raycast(up, sensor, turned):
     assert (seen["s.id"].ravel() == who).all()
 
 
+def test_more_objects_and_cells_than_one_look_up_finds():
+    """Lists of near objects and grids have a largest size; beyond it, rays are cast one by one."""
+    n = 300
+    rng = np.random.default_rng(5)
+    scene = big_scene()
+    for _ in range(300):
+        scene.add(pycct.Sphere(0.1), position=(*rng.uniform(-3, 3, 2), rng.uniform(0, 1)), body="kinematic")
+    crowd = Crowd(scene, np.column_stack([rng.uniform(-6, 6, (n, 2)), rng.uniform(0.5, 2.5, n)]))
+    for sensor, some in ((Lidar(8, 15.0, fields=RAYS), n), (HeightScan((33, 32), 0.2, 2.0, fields=RAYS), 20),
+                         (HeightScan((8, 8), 0.9, 2.0, fields=RAYS), 60)):
+        seen = Sensors(crowd, {"s": sensor}).look(0.5)
+        origins, ways, reach = rays_of(sensor, crowd, np.full(n, 0.5), np.zeros(n))
+        k = origins.shape[1]
+        expected = scene.raycast_many(origins[:some].reshape(-1, 3), ways[:some].reshape(-1, 3), reach,
+                                      include="all", exclude=np.repeat(crowd.ids[:some], k))
+        for name in ("distance", "normal", "triangle"):
+            column = getattr(expected, name)
+            assert seen[f"s.{name}"][:some].reshape(column.shape).tobytes() == column.tobytes(), name
+
+
 def test_fields_types_and_memory():
     crowd, _ = crowds(1, 5)
     sensors = Sensors(crowd, EVERYTHING)
