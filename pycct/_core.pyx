@@ -1040,7 +1040,7 @@ cdef class CharacterController:
                 self.leave()
         self.look_down(reach, &found, True)
         gap = gap_to_close(&self.params, &found)
-        if gap == 0.0:
+        if gap < 0.0:
             return False
         self.enter()
         try:
@@ -1049,7 +1049,7 @@ cdef class CharacterController:
             self.publish()
         finally:
             self.leave()
-        return True
+        return gap > 0.0
 
     def can_resize(self, height):
         """Return whether the character fits with another height, with its feet in place.

@@ -24,12 +24,15 @@ from pycct.character.move_types cimport (
     COLLISION_UP,
     FIX_ALMOST_LEVEL,
     FIX_BACK_FACES,
+    FIX_CREASES,
     FIX_KEEP_RIDE,
     FIX_KINEMATIC_RECOVERY,
     FIX_LOWER_STEP,
     FIX_MOVING_SLOPES,
     FIX_OVERHANGS,
+    FIX_ROUND_SLOPES,
     FIX_SHEET_EDGES,
+    FIX_SLIDE_LENGTH,
     FIX_STEEP_ASIDE,
     FIX_STEEP_CLIMB,
     FIX_STEP_IS_NO_JUMP,
@@ -112,10 +115,12 @@ from pycct.geometry.vec cimport (
     box_union,
     f_max,
     f_min,
+    q_unrotate,
     v3,
     v3_abs,
     v3_add,
     v3_along,
+    v3_cross,
     v3_dot,
     v3_finite,
     v3_is_zero,
@@ -133,7 +138,9 @@ from pycct.geometry.vec cimport (
 )
 from pycct.world.candidates cimport (
     ASK_BEHAVIOR,
+    GROUP_BOX,
     GROUP_PLANE,
+    GROUP_SPHERE,
     OWNER_ACTOR,
     OWNER_OBSTACLE,
     book_answer,
@@ -161,6 +168,9 @@ from pycct.world.candidates cimport (
 
 # Collision iterations of a pass that slides (MOVE 1.1; PhysX's MAX_ITER).
 cdef int MAX_ITERATIONS = 10
+# Most normals in FIX_CREASES: a SIDE pass has MAX_ITERATIONS.
+cdef enum:
+    MAX_PLANES = 10
 # Further iterations after the first DOWN collision with something to slide on (MOVE 7.2.3k).
 cdef int SLIDE_ITERATIONS = 9
 # The cached volume is the temporal box times this factor, across up and along it. MOVE 1.1
@@ -187,6 +197,10 @@ cdef double ALMOST_LEVEL = 1e-9
 # Top of a plane, metres: higher than any step. A finite number, because states are saved (RULES_2
 # 1).
 cdef double ENDLESS = 1e100
+# A face whose normal rises or falls by less is upright: it lifts nobody.
+cdef double NEARLY_UPRIGHT = 0.05
+# A motion that sinks into a plane by a smaller share of its length follows it.
+cdef double INTO_PLANE = 1e-6
 # Number of parts of the step offset in FIX_LOWER_STEP.
 cdef int STEP_PARTS = 8
 # Largest number of cached triangles and shapes of a short move.
@@ -253,8 +267,16 @@ cdef bint _steep_aside(move_job* m) noexcept nogil:
         if v3_dot(m.s.side_normal, m.p.up) < 0.0 and has_fix(m, FIX_OVERHANGS):
             return True
     if m.moving_aside and is_below_limit(v3_dot(m.aside_normal, m.p.up), m.p.slope_limit):
-        return has_fix(m, FIX_MOVING_SLOPES)
+        if has_fix(m, FIX_MOVING_SLOPES):
+            return True
+    if m.round_aside and is_below_limit(v3_dot(m.round_aside_normal, m.p.up), m.p.slope_limit):
+        return has_fix(m, FIX_ROUND_SLOPES)
     return False
+
+
+cdef inline bint _round_is_steep(const move_job* m, double bottom) noexcept nogil:
+    """Whether a shape without faces below is too steep, and higher than a step."""
+    return m.round_below and m.round_max - bottom > m.p.step_offset and _too_steep(m.p, m.round_below_normal)
 
 
 cdef bint _steep_below(move_job* m, double bottom) noexcept nogil:
@@ -262,14 +284,18 @@ cdef bint _steep_below(move_job* m, double bottom) noexcept nogil:
     if (m.s.marks & VALIDATE_TRIANGLE_DOWN and m.s.touched_max - bottom > m.p.step_offset
             and _too_steep(m.p, m.s.down_normal)):
         return True
-    if m.moving_below and m.below_max - bottom > m.p.step_offset and _too_steep(m.p, m.below_normal):
-        return has_fix(m, FIX_MOVING_SLOPES)
+    if (m.moving_below and m.below_max - bottom > m.p.step_offset and _too_steep(m.p, m.below_normal)
+            and has_fix(m, FIX_MOVING_SLOPES)):
+        return True
+    if _round_is_steep(m, bottom) and has_fix(m, FIX_ROUND_SLOPES):
+        return True
     if m.s.marks & CLIMBS_STEEP and m.s.steep_climb > 0.0:
         bottom -= m.s.steep_climb
         if ((m.s.marks & VALIDATE_TRIANGLE_DOWN and m.s.touched_max - bottom > m.p.step_offset
                 and _too_steep(m.p, m.s.down_normal))
                 or (m.p.rules & FIX_MOVING_SLOPES and m.moving_below and m.below_max - bottom > m.p.step_offset
-                    and _too_steep(m.p, m.below_normal))):
+                    and _too_steep(m.p, m.below_normal))
+                or (m.p.rules & FIX_ROUND_SLOPES and _round_is_steep(m, bottom))):
             return has_fix(m, FIX_STEEP_CLIMB)
     return False
 
@@ -278,7 +304,8 @@ cdef void _count_steep_climb(move_job* m, double gained, bint jumps) noexcept no
     """FIX_STEEP_CLIMB: the climb of the last moves without walkable ground."""
     cdef controller_state* s = m.s
     cdef double c = v3_dot(s.ground.face_normal, m.p.up)
-    if jumps or (s.ground.touching and not (s.ground.has_face and c >= 0.0 and is_below_limit(c, m.p.slope_limit))):
+    cdef bint faced = s.ground.has_face or m.p.rules & FIX_ROUND_SLOPES
+    if jumps or (s.ground.touching and not (faced and c >= 0.0 and is_below_limit(c, m.p.slope_limit))):
         s.marks &= ~<uint32_t>CLIMBS_STEEP
         s.steep_climb = 0.0
     elif s.ground.touching or s.marks & CLIMBS_STEEP:
@@ -533,7 +560,7 @@ cdef inline void _forget_touched(move_job* m) noexcept nogil:
     """RULES 5: a pass that starts forgets the contacts of the one before."""
     m.s.marks &= ~<uint32_t>(VALIDATE_TRIANGLE_DOWN | TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
     m.s.touched_actor = m.s.touched_obstacle = m.s.touched_controller = -1
-    m.moving_below = False
+    m.moving_below = m.round_below = False
 
 
 cdef inline bint _is_clear(const move_job* m, vec3 direction, vec3 target, double min_distance,
@@ -558,12 +585,52 @@ cdef inline bint _try_unobstructed_pass(move_job* m, vec3 direction, double min_
     return True
 
 
+cdef double _round_top(const candidate_group* g, vec3 up) noexcept nogil:
+    """Highest point of a shape without faces, along up."""
+    cdef vec3 u
+    if g.kind == GROUP_BOX:
+        u = q_unrotate(g.rotation, up)
+        return v3_dot(g.q0, up) + (fabs(u.x) * g.q1.x + fabs(u.y) * g.q1.y + fabs(u.z) * g.q1.z)
+    if g.kind == GROUP_SPHERE:
+        return v3_dot(g.q0, up) + g.radius
+    return f_max(v3_dot(g.q0, up), v3_dot(g.q1, up)) + g.radius
+
+
+cdef vec3 _along_crease(move_job* m, const vec3* planes, int n, vec3 normal, vec3 position, vec3 before,
+                        vec3 target) noexcept nogil:
+    """FIX_CREASES: the new target if a response goes into a plane that was met before.
+
+    ``before`` is the remaining motion before the response to ``normal``.
+    """
+    cdef vec3 way = v3_sub(target, position), crease
+    cdef double size = v3_len(way)
+    cdef int i, k
+    for i in range(n):
+        if v3_dot(way, planes[i]) < -INTO_PLANE * size and has_fix(m, FIX_CREASES):
+            crease = v3_unit(v3_cross(planes[i], normal))
+            way = v3_scale(crease, v3_dot(before, crease))
+            size = v3_len(way)
+            for k in range(n):
+                # A third plane closes the way.
+                if (v3_dot(way, planes[k]) < -INTO_PLANE * size
+                        and not (planes[k].x == planes[i].x and planes[k].y == planes[i].y
+                                 and planes[k].z == planes[i].z)):
+                    way = v3(0.0, 0.0, 0.0)
+                    break
+            return v3_add(position, way)
+    return target
+
+
 cdef inline void _stand_on(move_job* m, const world_hit* hit, const candidate_group* g, const collider* item,
                            const triangle* t, vec3 face) noexcept nogil:
     """Record the ground of the DOWN pass."""
     cdef controller_state* s = m.s
     cdef vec3 up = m.p.up
     cdef double h
+    if t == NULL and g.kind != GROUP_PLANE:
+        m.round_below = True
+        m.round_below_normal = hit.base.normal
+        m.round_max = _round_top(g, up)
     if g.owner == OWNER_ACTOR:
         s.marks &= ~<uint32_t>(TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
         s.touched_actor = g.id
@@ -616,9 +683,11 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     """
     cdef controller_state* s = m.s
     cdef candidates* near = &m.cache.near
-    cdef vec3 position = s.position, target, way, normal, p0, p1
+    cdef vec3 position = s.position, target, way, normal, p0, p1, before
+    cdef vec3[MAX_PLANES] planes            # normals of what stopped it without an advance
+    cdef int n_planes = 0
     cdef double length, asked
-    cdef bint moved = False, upright, sliding, struck, faced
+    cdef bint moved = False, upright, sliding, struck, faced, upright_face
     cdef bint on_steep = False, was_on_steep    # a too steep triangle deflected this motion
     cdef int passed
     cdef capsule_cast cast
@@ -719,9 +788,15 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             elif g.owner == OWNER_ACTOR and faced:
                 m.moving_aside = True
                 m.aside_normal = face
+            elif not faced:
+                m.round_aside = True
+                m.round_aside_normal = hit.base.normal
             if sweep_pass == PASS_SIDE:
                 h = v3_dot(face, m.p.up)
-                on_steep = faced and g.owner == OWNER_ACTOR and is_below_limit(h, m.p.slope_limit)
+                # An upright face lifts nobody; its edge does, and may be that of a step.
+                upright_face = faced and fabs(h) <= NEARLY_UPRIGHT
+                on_steep = (not upright_face and (faced or m.p.rules & FIX_ROUND_SLOPES != 0)
+                            and is_below_limit(h, m.p.slope_limit))
                 if m.p.rules & FIX_LOWER_STEP and m.lifted > 0.0 and not m.lintel:
                     m.lintel = _is_lintel(m, &cast, &hit)
         if not m.world.silent or m.world.trace != NULL:
@@ -741,7 +816,14 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         normal = hit.base.normal
         if upright or ((s.marks & WALK_EXPERIMENT) and m.p.non_walkable != NON_WALKABLE_FORCE_SLIDING):
             normal = v3_unit(v3_reject(normal, m.p.up))
+        before = v3_sub(target, position)
         target = collision_response(target, position, way, normal, 0.0, 1.0, (s.marks & NORMALIZE_RESPONSE) != 0)
+        if sweep_pass == PASS_SIDE and m.p.rules & FIX_CREASES:
+            if hit.base.distance > m.p.contact_offset:
+                n_planes = 0
+            target = _along_crease(m, planes, n_planes, normal, position, before, target)
+            planes[n_planes] = normal
+            n_planes += 1
         if max_iterations == 0 and m.world.trace != NULL:
             _trace(m, TRACE_OUT_OF_TURNS, sweep_pass, position, v3_sub(target, position), NULL)
     s.position = position
@@ -752,18 +834,18 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
     """moveCharacter (MOVE 6.2, RULES 6): the passes up, aside and down. Returns collision flags."""
     cdef controller_state* s = m.s
     cdef const controller_params* p = m.p
-    cdef vec3 up = p.up, saved, down
+    cdef vec3 up = p.up, saved, down, start = s.position
     cdef double rise = v3_dot(displacement, up)
     cdef double start_height = v3_dot(s.position, up)
     cdef double bottom = start_height - (0.5 * p.height + p.radius)
-    cdef double gained, drop
+    cdef double gained, drop, left
     cdef bint experiment = (s.marks & WALK_EXPERIMENT) != 0
-    cdef bint handles_slopes = p.slope_limit > 0.0, constrained
+    cdef bint handles_slopes = p.slope_limit > 0.0, constrained, on_user
     cdef int flags = 0, collisions = 0, iterations
     cdef decomposition d = _decompose(displacement, up, m.step, m.standing_on_moving)
     m.lifted = 0.0
     m.raised = 0.0
-    m.lintel = m.moving_below = m.moving_aside = False
+    m.lintel = m.moving_below = m.moving_aside = m.round_below = m.round_aside = False
     s.marks &= ~<uint32_t>(HIT_NON_WALKABLE | IS_MOVING_UP | NORMALIZE_RESPONSE)
     if experiment and p.rules & RULE_NORMALIZE_EXPERIMENT:
         s.marks |= NORMALIZE_RESPONSE
@@ -826,9 +908,11 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
     if _sweep_test(m, down, iterations, min_distance, PASS_DOWN, &collisions) and collisions > 0:
         if rise <= 0.0:
             flags |= COLLISION_DOWN
-        if handles_slopes and not s.marks & (TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE):
-            if (constrained and not p.rules & RULE_SIDE_CHECK_AT_ONCE and s.contact_height > bottom + d.step_offset
-                    and _steep_aside(m)):
+        if handles_slopes:
+            on_user = (s.marks & (TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)) != 0
+            if (constrained and (not on_user or p.rules & FIX_ROUND_SLOPES)
+                    and not p.rules & RULE_SIDE_CHECK_AT_ONCE and s.contact_height > bottom + d.step_offset
+                    and _steep_aside(m) and (not on_user or has_fix(m, FIX_ROUND_SLOPES))):
                 s.marks |= HIT_NON_WALKABLE
                 if m.world.trace != NULL:
                     _trace(m, TRACE_TOO_STEEP_ASIDE, PASS_DOWN, s.position, s.side_normal, NULL)
@@ -837,8 +921,10 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
     if m.status != STATUS_OK:
         return 0
 
-    if (handles_slopes and not s.marks & (TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)
-            and rise <= 0.0 and _steep_below(m, bottom)):
+    on_user = (s.marks & (TOUCH_OTHER_CONTROLLER | TOUCH_OBSTACLE)) != 0
+    if (handles_slopes and rise <= 0.0
+            and ((_round_is_steep(m, bottom) and has_fix(m, FIX_ROUND_SLOPES)) if on_user
+                 else _steep_below(m, bottom))):
         s.marks |= HIT_NON_WALKABLE
         if m.world.trace != NULL:
             _trace(m, TRACE_TOO_STEEP_BELOW, PASS_DOWN, s.position, s.down_normal, NULL)
@@ -849,6 +935,10 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
         s.marks |= NORMALIZE_RESPONSE
         gained = v3_dot(s.position, up) - start_height
         drop = f_max(0.0, gained) + fabs(rise)
+        if p.non_walkable == NON_WALKABLE_FORCE_SLIDING:
+            left = f_max(0.0, m.longest - v3_len(v3_sub(s.position, start)))
+            if drop > left * (1.0 + MOTION_SHARE) and has_fix(m, FIX_SLIDE_LENGTH):
+                drop = left
         if drop < min_distance:
             min_distance = drop / MAX_ITERATIONS
         # PhysX calls this motion down an UP pass, and hits are reported as such.
@@ -1025,6 +1115,7 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
         m.s.marks |= WALK_EXPERIMENT
         m.s.position = carried
         _set_back(m)
+        m.longest = v3_len(whole)
         if p.non_walkable == NON_WALKABLE_FORCE_SLIDING:
             displacement = v3_along(whole, p.up)
             if p.rules & RULE_FORCE_SLIDE_HORIZONTAL:

@@ -82,6 +82,9 @@ cdef enum fix_bit:
     FIX_ALMOST_LEVEL = 1 << 24             # a rise by rounding cancels steps and slopes
     FIX_STEEP_CLIMB = 1 << 25              # climbs steep slopes of triangles smaller than a step
     FIX_SHEET_EDGES = 1 << 26              # walks into a sheet from the side, and is lifted out of it
+    FIX_ROUND_SLOPES = 1 << 27             # no slope of a shape without triangles is too steep
+    FIX_SLIDE_LENGTH = 1 << 28             # forced sliding exceeds the displacement
+    FIX_CREASES = 1 << 29                  # stops where it could follow the crease of two planes
 
 
 cdef struct controller_params:
@@ -309,5 +312,11 @@ cdef struct move_job:
     vec3 below_normal
     double below_max
     bint moving_aside           # a triangle of a moving body is aside
+    bint round_below            # a shape without faces is below: its contact normal and top
+    bint round_aside            # such a shape is aside: its contact normal
+    vec3 round_below_normal
+    vec3 round_aside_normal
+    double round_max
+    double longest              # length of the way that forced sliding may take
     vec3 aside_normal
     bint carried                # it stood on a moving platform at the start of the move

@@ -62,9 +62,10 @@ cdef void state_shift(controller_state* s, vec3 offset, vec3 up) noexcept nogil
 cdef double foot_below(const controller_params* p) noexcept nogil
 cdef character character_of(const controller_params* p, vec3 position, int64_t id, int32_t group) noexcept nogil
 cdef bint is_walkable(const controller_params* p, const ground_contact* g) noexcept nogil
-# Way down to the ground that was found, 0: the character cannot or need not move (MOVE 12.2).
+# Way down to the ground that was found (MOVE 12.2); 0: the character stands on it; negative: there
+# is none to stand on.
 cdef double gap_to_close(const controller_params* p, const ground_contact* found) noexcept nogil
-# Go down by that gap onto what was found.
+# Go down by that gap, >= 0, onto what was found, which becomes the ground.
 cdef void snapped(controller_state* s, const controller_params* p, const ground_contact* found,
                   double gap) noexcept nogil
 

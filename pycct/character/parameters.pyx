@@ -382,16 +382,17 @@ cdef bint is_walkable(const controller_params* p, const ground_contact* g) noexc
 cdef double gap_to_close(const controller_params* p, const ground_contact* found) noexcept nogil:
     cdef double gap
     if not found.touching or not is_walkable(p, found):
-        return 0.0
+        return -1.0
     gap = found.distance - p.contact_offset
     return gap if gap > SMALLEST_GAP else 0.0
 
 
 cdef void snapped(controller_state* s, const controller_params* p, const ground_contact* found,
                   double gap) noexcept nogil:
-    s.position = v3_madd(s.position, p.up, -gap)
     s.ground = found[0]
-    s.ground.distance = p.contact_offset
+    if gap > 0.0:
+        s.position = v3_madd(s.position, p.up, -gap)
+        s.ground.distance = p.contact_offset
 
 
 cdef object other_of(Scene scene, int32_t owner, int64_t id):

@@ -478,9 +478,9 @@ cdef void _probe_some(void* context, int worker, int64_t first, int64_t last) no
             continue
         ground_row_fill(&q.ground[i], &c.table[c.rows[i]], &found, q.reach)
         gap = gap_to_close(&c.table[c.rows[i]], &found)
-        if q.snaps and gap > 0.0:
+        if q.snaps and gap >= 0.0:
             snapped(&c.states[i], &c.table[c.rows[i]], &found, gap)
-            q.answers[i] = 1
+            q.answers[i] = gap > 0.0
 
 
 cdef void crowd_probe(crowd_question* q, int threads) noexcept nogil:

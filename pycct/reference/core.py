@@ -899,10 +899,12 @@ class CharacterController:
         if ground is None or not ground.walkable:
             return False
         gap = ground.distance - self.contact_offset
-        # A smaller gap is rounding.
-        if gap <= 1e-9:
-            return False
         with self._mine():
+            # A smaller gap is rounding: the character stands there already.
+            if gap <= 1e-9:
+                self._memory = replace(self._memory, ground=ground._contact)
+                self._publish()
+                return False
             place = madd(self.position, self.up, -gap)
             contact = replace(ground._contact, distance=self.contact_offset)
             self._memory = replace(self._memory, position=place, ground=contact)

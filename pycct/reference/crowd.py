@@ -573,8 +573,12 @@ class Crowd:
         with self._change("snap_to_ground", max_distance=reach):
             for k, (hero, contact) in enumerate(zip(self.controllers, contacts, strict=True)):
                 gap = found.distance[k] - hero.contact_offset
-                # A smaller gap is rounding.
-                if found.hit[k] and found.walkable[k] and gap > 1e-9:
+                if not found.hit[k] or not found.walkable[k]:
+                    continue
+                # A smaller gap is rounding: the character stands there already.
+                if gap <= 1e-9:
+                    hero._memory = replace(hero._memory, ground=contact)
+                else:
                     place = madd(hero.position, hero.up, -float(gap))
                     hero._memory = replace(
                         hero._memory, position=place, ground=replace(contact, distance=hero.contact_offset)

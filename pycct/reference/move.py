@@ -33,6 +33,7 @@ from pycct.reference.vec import (
     box_inside,
     box_overlap,
     box_union,
+    cross,
     dot,
     f_max,
     f_min,
@@ -41,6 +42,7 @@ from pycct.reference.vec import (
     length,
     madd,
     max_abs,
+    q_unrotate,
     reject,
     scale,
     sub,
@@ -80,6 +82,10 @@ STEP_PARTS = 8
 # share of the radius.
 STANDING_GAP = 2.0
 STANDING_SHARE = 1e-3
+# A face whose normal rises or falls by less is upright: it lifts nobody.
+NEARLY_UPRIGHT = 0.05
+# A motion that sinks into a plane by a smaller share of its length follows it.
+INTO_PLANE = 1e-6
 # Corrections of one recovery (RULES 7.5).
 MAX_RECOVERIES = 4
 # Bodies that recovery moves out of (MOVE 9.3).
@@ -239,6 +245,15 @@ def face_heights(hit, up):
     return min(heights), max(heights)
 
 
+def round_top(item, up):
+    """Highest point of a shape without faces, along up."""
+    if item.kind == BOX:
+        u = q_unrotate(item.rotation, up)
+        half = abs(u[0]) * item.half[0] + abs(u[1]) * item.half[1] + abs(u[2]) * item.half[2]
+        return dot(item.position, up) + half
+    return f_max(dot(item.q0, up), dot(item.q1, up)) + item.radius
+
+
 def ground_contact(item, point, normal, face, face_normal, distance):
     """Return the ground."""
     triangle = face.source if face is not None and face.source >= 0 else None
@@ -306,6 +321,9 @@ class Move:
     raised: float = 0.0  # height that too steep triangles added to the SIDE pass
     moving_below: tuple | None = None  # (normal, top) of a moving body's triangle below
     moving_aside: tuple | None = None  # its normal, aside
+    round_below: tuple | None = None  # (contact normal, top) of what has no faces, below
+    round_aside: tuple | None = None  # its contact normal, aside
+    longest: float = 0.0  # length of the way that forced sliding may take
     carried: bool = False  # it stood on a moving platform at the start of the move
     candidates: list = field(default_factory=list)
     bounds: tuple | None = None  # box of the candidates
@@ -446,12 +464,13 @@ class Move:
             touched_obstacle=-1,
             touched_controller=-1,
         )
-        self.moving_below = None
+        self.moving_below = self.round_below = None
         moved = False
         collisions = 0
         position = self.s.position
         asked = length(direction)
         on_steep = False  # a too steep triangle deflected this motion
+        planes = []  # normals of what stopped it without an advance
         target = add(position, direction)
         self.tell("pass", sweep_pass, position, direction)
         while iterations > 0:
@@ -519,7 +538,13 @@ class Move:
             forced = p.non_walkable_mode is NonWalkableMode.FORCE_SLIDING
             if upright or (self.s.walk_experiment and not forced):
                 normal = unit(reject(normal, p.up))
+            before = sub(target, position)
             target = collision_response(target, position, way, normal, 0.0, 1.0, self.s.normalize_response)
+            if sweep_pass is Pass.SIDE and Rules.FIX_CREASES in p.rules:
+                if p.contact_offset < hit.base.distance:
+                    planes = []
+                target = self.along_crease(planes, normal, position, before, target)
+                planes.append(normal)
             if iterations == 0:
                 self.tell("out_of_turns", sweep_pass, position, sub(target, position))
         self.set(position=position)
@@ -544,6 +569,8 @@ class Move:
                 self.set(validate_triangle_down=True, down_normal=face_normal, touched_min=low, touched_max=high)
             elif item.owner == ACTOR and has_face(hit):
                 self.moving_below = (face_normal, face_heights(hit, p.up)[1])
+            elif not has_face(hit):
+                self.round_below = (base.normal, round_top(item, p.up))
             gap = f_min(base.distance, p.contact_offset)
             self.set(ground=ground_contact(item, base.point, base.normal, face, face_normal, gap))
         elif sweep_pass is Pass.SIDE or sweep_pass is Pass.SENSOR:
@@ -552,6 +579,8 @@ class Move:
                 upright = p.prevent_vertical_sliding and dot(face_normal, p.up) < 0.0
             elif item.owner == ACTOR and has_face(hit):
                 self.moving_aside = face_normal
+            elif not has_face(hit):
+                self.round_aside = base.normal
         axis = madd(position, way, base.distance)
         record = HitRecord(
             sweep_pass,
@@ -585,12 +614,33 @@ class Move:
         else:
             self.set(touch_other_controller=True, touched_controller=item.id)
 
+    def along_crease(self, planes, normal, position, before, target):
+        """FIX_CREASES: the new target if a response goes into a plane that was met before.
+
+        ``before`` is the remaining motion before the response to ``normal``.
+        """
+        way = sub(target, position)
+        size = length(way)
+        for plane in planes:
+            if dot(way, plane) < -INTO_PLANE * size and self.fix(Rules.FIX_CREASES):
+                crease = unit(cross(plane, normal))
+                way = scale(crease, dot(before, crease))
+                size = length(way)
+                # A third plane closes the way.
+                if any(dot(way, other) < -INTO_PLANE * size for other in planes if other != plane):
+                    way = ZERO
+                return add(position, way)
+        return target
+
     # --- fixes: what they look at ---------------------------------------------
 
     def is_steep_hit(self, hit, way):
         """Whether the hit face of an actor is too steep to walk on, on any body."""
         rise = dot(facing(hit, way), self.p.up)
-        return has_face(hit) and hit.group.item.owner == ACTOR and below_limit(rise, self.p.slope_limit)
+        if not has_face(hit):
+            return Rules.FIX_ROUND_SLOPES in self.p.rules and below_limit(rise, self.p.slope_limit)
+        # An upright face lifts nobody; its edge does, and may be that of a step.
+        return abs(rise) > NEARLY_UPRIGHT and below_limit(rise, self.p.slope_limit)
 
     def is_lintel(self, q, hit):
         """Whether a capsule without the lift of the UP pass would miss the hit of the SIDE pass."""
@@ -613,8 +663,18 @@ class Move:
             if dot(self.s.side_normal, p.up) < 0.0 and self.fix(Rules.FIX_OVERHANGS):
                 return True
         if self.moving_aside is not None and below_limit(dot(self.moving_aside, p.up), p.slope_limit):
-            return self.fix(Rules.FIX_MOVING_SLOPES)
+            if self.fix(Rules.FIX_MOVING_SLOPES):
+                return True
+        if self.round_aside is not None and below_limit(dot(self.round_aside, p.up), p.slope_limit):
+            return self.fix(Rules.FIX_ROUND_SLOPES)
         return False
+
+    def round_is_steep(self, bottom):
+        """Whether a shape without faces below is too steep, and higher than a step."""
+        if self.round_below is None:
+            return False
+        normal, top = self.round_below
+        return top - bottom > self.p.step_offset and too_steep(self.p, normal)
 
     def steep_below(self, bottom):
         """Whether the ground is too steep, and higher than a step."""
@@ -624,8 +684,10 @@ class Move:
                 return True
         if self.moving_below is not None:
             normal, top = self.moving_below
-            if top - bottom > p.step_offset and too_steep(p, normal):
-                return self.fix(Rules.FIX_MOVING_SLOPES)
+            if top - bottom > p.step_offset and too_steep(p, normal) and self.fix(Rules.FIX_MOVING_SLOPES):
+                return True
+        if self.round_is_steep(bottom) and self.fix(Rules.FIX_ROUND_SLOPES):
+            return True
         if self.s.climbs_steep and self.s.steep_climb > 0.0:
             # Higher than a step above the last walkable ground.
             bottom -= self.s.steep_climb
@@ -636,6 +698,8 @@ class Move:
                 normal, top = self.moving_below
                 if top - bottom > p.step_offset and too_steep(p, normal):
                     return self.fix(Rules.FIX_STEEP_CLIMB)
+            if Rules.FIX_ROUND_SLOPES in p.rules and self.round_is_steep(bottom):
+                return self.fix(Rules.FIX_STEEP_CLIMB)
         return False
 
     def count_steep_climb(self, gained, jumps):
@@ -644,7 +708,8 @@ class Move:
         steep = False
         if ground is not None:
             c = dot(ground.face_normal, self.p.up)
-            steep = ground.has_face and c >= 0.0 and below_limit(c, self.p.slope_limit)
+            faced = ground.has_face or Rules.FIX_ROUND_SLOPES in self.p.rules
+            steep = faced and c >= 0.0 and below_limit(c, self.p.slope_limit)
         if jumps or (ground is not None and not steep):
             self.set(climbs_steep=False, steep_climb=0.0)
         elif ground is not None or self.s.climbs_steep:
@@ -679,6 +744,8 @@ class Move:
         self.lifted = self.raised = 0.0
         self.lintel = False
         self.moving_below = self.moving_aside = None
+        self.round_below = self.round_aside = None
+        start = self.s.position
         step_offset = d.step_offset
         # RULES 9 row 6: unit vectors in the response, during the whole experiment.
         normalize = experiment and Rules.NORMALIZE_EXPERIMENT in p.rules
@@ -747,12 +814,13 @@ class Move:
                 flags |= CollisionFlags.DOWN
             # RULES 6: a side triangle too steep, climbed higher than the step allows.
             if (
-                not on_user_geometry
+                (not on_user_geometry or Rules.FIX_ROUND_SLOPES in p.rules)
                 and p.slope_limit > 0.0
                 and constrained
                 and not check_at_once
                 and self.s.contact_height > bottom + step_offset
                 and self.steep_aside()
+                and (not on_user_geometry or self.fix(Rules.FIX_ROUND_SLOPES))
             ):
                 self.set(hit_non_walkable=True)
                 self.tell("too_steep_aside", Pass.DOWN, self.s.position, self.s.side_normal)
@@ -760,7 +828,13 @@ class Move:
                     return flags
 
         # RULES 6: the triangle below is too steep and reaches higher than a step (MOVE 10.4).
-        if p.slope_limit > 0.0 and not on_user_geometry and rise <= 0.0 and self.steep_below(bottom):
+        steep = False
+        if p.slope_limit > 0.0 and rise <= 0.0:
+            if not on_user_geometry:
+                steep = self.steep_below(bottom)
+            else:
+                steep = self.round_is_steep(bottom) and self.fix(Rules.FIX_ROUND_SLOPES)
+        if steep:
             self.set(hit_non_walkable=True)
             self.tell("too_steep_below", Pass.DOWN, self.s.position, self.s.down_normal)
             # RULES 9 row 9: by the letter the recovery sweep comes after the rerun, see run.
@@ -770,6 +844,10 @@ class Move:
             self.set(normalize_response=True)
             gained = dot(self.s.position, up) - start_height
             recover = f_max(0.0, gained) + abs(rise)
+            if forced:
+                left = f_max(0.0, self.longest - length(sub(self.s.position, start)))
+                if recover > left * (1.0 + SHARE) and self.fix(Rules.FIX_SLIDE_LENGTH):
+                    recover = left
             if recover < min_distance:
                 min_distance = recover / MAX_ITERATIONS
             # PhysX calls this motion down an UP pass, and hits are reported as such.
@@ -1000,6 +1078,7 @@ class Move:
         if self.s.hit_non_walkable:
             # The move starts again after the ride, as the walk experiment (MOVE 3.2.5, RULES 7.4).
             self.set(walk_experiment=True, position=carried)
+            self.longest = length(whole)
             if p.non_walkable_mode is NonWalkableMode.FORCE_SLIDING:
                 displacement = along(whole, p.up)
                 if Rules.FORCE_SLIDE_HORIZONTAL in p.rules:

@@ -39,7 +39,7 @@ class Rules(IntFlag):
         one.
     FIX_STEEP_ASIDE
         R20. With the fix, a too steep triangle met aside that lifts the character is non-walkable
-        even if the DOWN pass meets nothing.
+        even if the DOWN pass meets nothing. Upright faces do not count.
     FIX_MOVING_SLOPES
         R22. With the fix, the slope limit applies to kinematic and dynamic bodies as to static
         ones.
@@ -61,6 +61,15 @@ class Rules(IntFlag):
     FIX_SHEET_EDGES
         If motion and axis of a character are in the plane of a sheet, PhysX lets it walk into the
         sheet, and recovery lifts it again and again. With the fix, the edge of the sheet stops it.
+    FIX_ROUND_SLOPES
+        R21, R74. Spheres, capsules, obstacles and characters have no triangles, so no slope of
+        theirs is too steep. With the fix, their contact normals decide, up to their tops.
+    FIX_SLIDE_LENGTH
+        Forced sliding moves a character up to twice its displacement. With the fix, the way is no
+        longer than the displacement.
+    FIX_CREASES
+        R70. Between a floor and a wall that leans over it, single responses turn a motion back and
+        forth, and the character stops. With the fix, it continues along the crease.
     """
 
     PHYSX = 0
@@ -89,7 +98,10 @@ class Rules(IntFlag):
     FIX_ALMOST_LEVEL = 1 << 24
     FIX_STEEP_CLIMB = 1 << 25
     FIX_SHEET_EDGES = 1 << 26
-    ROBUST = ((1 << 11) - 1) << 16
+    FIX_ROUND_SLOPES = 1 << 27
+    FIX_SLIDE_LENGTH = 1 << 28
+    FIX_CREASES = 1 << 29
+    ROBUST = ((1 << 14) - 1) << 16
 
 
 class ClimbingMode(Enum):

@@ -8,7 +8,7 @@ import pytest
 import reports
 from reports import C0, RIDES, Lab, about, block, box, floor, gap, grid, ledge, long_floor, quad, ramp
 
-from pycct import Box, Capsule, CharacterController, Mesh, Plane, Rules, Scene, Sphere
+from pycct import Box, Capsule, CharacterController, ConvexHull, Crowd, Mesh, Plane, Rules, Scene, Sphere
 
 CO = C0["co"]
 FIXES = [b for b in Rules if b & Rules.ROBUST and b & (b - 1) == 0]
@@ -93,6 +93,27 @@ def walks_into_a_sheet(lab):
     return got.top > 0.2, got.fixes
 
 
+def climbs_a_ball(lab):
+    scene = lab.scene(long_floor())
+    scene.add(Sphere(2.0), position=(0, 0, -1.0))
+    w = lab.walker(scene, (-4, 0.03, CO), so=0.2, climbing_mode="easy")
+    got = w.walk([(0.05, 0, -0.05)] * 110)
+    return got.top > 0.25, got.fixes
+
+
+def slides_farther_than_asked(lab):
+    w = lab.walker(lab.scene(ramp(1, 75, 40.0)), (4, 0, 12), so=0.0, non_walkable_mode="force_sliding")
+    got = w.walk([(0.03, 0, -0.5)] * 10)
+    return np.linalg.norm(got.steps, axis=1).max() > 0.51, got.fixes
+
+
+def freezes_below_a_wall_that_leans_over(lab):
+    scene = lab.scene(long_floor())
+    scene.add(ConvexHull([(x, y, z) for y in (-50, 50) for x, z in ((3, 0), (0, 3), (9, 0), (9, 3))]))
+    got = lab.walker(scene, (0.5, 0, CO), climbing_mode="easy").walk([(0.035, 0.035, -0.02)] * 100)
+    return got.end[1] < 3.1, got.fixes
+
+
 FAULTS = {
     Rules.FIX_BACK_FACES: held_from_behind,
     Rules.FIX_OVERHANGS: climbs_what_leans_over,
@@ -105,6 +126,9 @@ FAULTS = {
     Rules.FIX_ALMOST_LEVEL: rises_by_rounding,
     Rules.FIX_STEEP_CLIMB: climbs_small_triangles,
     Rules.FIX_SHEET_EDGES: walks_into_a_sheet,
+    Rules.FIX_ROUND_SLOPES: climbs_a_ball,
+    Rules.FIX_SLIDE_LENGTH: slides_farther_than_asked,
+    Rules.FIX_CREASES: freezes_below_a_wall_that_leans_over,
 }
 
 
@@ -273,3 +297,84 @@ def test_a_crush_from_above_is_told():
         assert abs(hero.position[0]) < 1e-9 and hero.position[2] < 1
     assert told["robust"] > 0.5
     assert told["physx"] == told[Rules.ROBUST & ~Rules.FIX_KINEMATIC_RECOVERY] == 0.0
+
+
+@pytest.mark.parametrize("climbing", ["easy", "constrained"])
+@pytest.mark.parametrize("kind", ["ball", "log", "obstacle", "trunk"])
+def test_nothing_round_is_climbed_higher_than_a_step(kind, climbing):
+    scene = Scene()
+    scene.add(Plane((0, 0, 1)))
+    if kind == "ball":
+        scene.add(Sphere(0.5), position=(0, 0, 0.5))
+    elif kind == "log":
+        scene.add(Capsule(0.3, 0.2), position=(0, 0, 0.4))
+    elif kind == "obstacle":
+        scene.add_obstacle(Box((0.3, 0.3, 0.25)), position=(0, 0, 0.25))
+    else:
+        scene.add(Capsule(0.3, 10.0), position=(0, 0, 2), rotation=about((0, 1, 0), 30))
+    if kind == "obstacle" and climbing == "easy":
+        pytest.skip("easy climbing slides over the edges of boxes")
+    hero = CharacterController(
+        scene, radius=0.3, height=1.2, contact_offset=0.02, step_offset=0.2, climbing_mode=climbing, rules="robust"
+    )
+    hero.foot_position = (-2, 0.03, 0)
+    for _ in range(80):
+        hero.move((0.05, 0, -0.03), 1 / 60)
+        assert hero.foot_position[2] < 0.25
+
+
+@pytest.mark.parametrize("lean", [2, 20, 45, 60])
+@pytest.mark.parametrize("two_sided", [False, True])
+def test_walks_along_walls_that_lean_over(lean, two_sided):
+    over = 3 * math.tan(math.radians(lean))
+    scene = Scene()
+    scene.add(Plane((0, 0, 1)))
+    if two_sided:
+        corners = [(3, -50, 0), (3, 50, 0), (3 - over, 50, 3), (3 - over, -50, 3)]
+        scene.add(Mesh(corners, [(0, 1, 2), (0, 2, 3)], two_sided=True))
+    else:
+        scene.add(ConvexHull([(x, y, z) for y in (-50, 50) for x, z in ((3, 0), (3 - over, 3), (9, 0), (9, 3))]))
+    for heading in (15, 45, 80):
+        a = math.radians(heading)
+        hero = CharacterController(scene, radius=0.3, height=1.2, contact_offset=0.02, rules="robust")
+        hero.foot_position = (0, 0, 0)
+        for _ in range(150):
+            hero.move((0.05 * math.sin(a), 0.05 * math.cos(a), -0.02), 1 / 60)
+        assert hero.position[1] > 0.9 * 150 * 0.05 * math.cos(a)
+
+
+def test_a_long_move_climbs_stairs():
+    scene = Scene()
+    scene.add(Plane((0, 0, 1)))
+    for i in range(5):
+        scene.add(Box((5, 5, 0.05 * (i + 1))), position=(1 + 0.15 * i + 5, 0, 0.05 * (i + 1)))
+    hero = CharacterController(scene, radius=0.5, height=1.0, step_offset=0.2, rules="robust")
+    hero.foot_position = (0, 0, 0)
+    for _ in range(5):
+        hero.move((3, 0, -0.02), 1 / 60)
+    assert hero.position[0] > 2
+
+
+def test_snapping_within_the_contact_offset_grounds():
+    scene = Scene()
+    scene.add(Plane((0, 0, 1)))
+    hero = CharacterController(scene, radius=0.3, height=1.2, contact_offset=0.02)
+    hero.teleport((0, 0, 0.92))
+    assert not hero.grounded
+    assert not hero.snap_to_ground(0.1)
+    assert hero.grounded and hero.position == (0, 0, 0.92)
+    crowd = Crowd(scene, [(0, 0, 0.92), (0, 0, 0.95), (0, 0, 2.0)], radius=0.3, height=1.2, contact_offset=0.02)
+    assert list(crowd.snap_to_ground(0.1)) == [False, True, False]
+    assert list(crowd.grounded) == [True, True, False]
+
+
+def test_stays_grounded_uphill_along_the_slope():
+    a = math.radians(30)
+    scene = Scene()
+    scene.add(Plane((-math.sin(a), 0, math.cos(a))))
+    hero = CharacterController(scene, (0, 0, 1.2), radius=0.3, height=1.2, contact_offset=0.02)
+    hero.move((0, 0, -1), 1 / 60)
+    for _ in range(60):
+        hero.move((0.05 * math.cos(a), 0, 0.05 * math.sin(a)), 1 / 60)
+        hero.snap_to_ground(0.1)
+        assert hero.grounded

@@ -23,8 +23,8 @@ EXPECTED = {
         500: ("868e63367c7ec91e71198c137c99a01c", "a5db880fd8b0b6dde2d505d31b1e84bc"),
     },
     3: {
-        100: ("b6f5ab2aaca83e8209f7e1f7a0210b26", "af397740633aa5dc5080e335969475c9"),
-        500: ("e46fdde38feb7acc1967d2871a73a268", "ca84203e2541e8da4fd442b054d63b7b"),
+        100: ("34cd0d9fa128cc45c0cdb46ba78c604a", "fbdcdb01914093bad30b0ab9bac3d930"),
+        500: ("073c52ecce2b27bca4bb65b585ea8540", "a102ee7030cfec04a27dbd947047c001"),
     },
 }
 
