@@ -99,8 +99,9 @@ def test_shards_have_the_bits_of_one_crowd(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 140))
 def test_shards_have_the_bits_of_one_crowd_at_length(seed):
+    """100,000 ticks in all."""
     rng = np.random.default_rng(seed)
-    assert check_run(seed, 500, n=int(rng.integers(5, 90)), shards=int(rng.integers(2, 7))) > 0
+    assert check_run(seed, 2500, n=int(rng.integers(4, 16)), shards=int(rng.integers(2, 4))) > 0
 
 
 def test_a_jam_across_a_border():
