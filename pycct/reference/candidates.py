@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from pycct.reference.character_grid import Character
 from pycct.reference.closest import point_segment, segment_segment, triangle_normal
+from pycct.reference.edges import ALL_CONVEX
+from pycct.reference.exits import push_from_hull, push_from_surface
 from pycct.reference.overlap import (
     APART,
     overlaps_triangles,
@@ -184,6 +186,26 @@ class Placed:
         if triangle is None or not isinstance(self.shape, SURFACES) or self.shape._data is None:
             return None
         return self.shape._data[triangle]
+
+    def convex_bits(self, face):
+        """Bits of the convex edges of a triangle in the world (RULES_2 3)."""
+        if face.source < 0:
+            return ALL_CONVEX
+        bits = self.shape.convex_edges()[face.source]
+        # A mirrored triangle has its corners in the other order.
+        return (bits & 2) | (bits & 1) << 2 | bits >> 2 if self.mirrored else bits
+
+    def inverse_edges(self):
+        """Edges of a hull in the world with the inverse of its scale, as PhysX has them (RULES_2 4)."""
+        tables = self.shape._tables
+        sides = {(min(u, v), max(u, v)) for f in tables.faces for u, v in zip(f, f[1:] + f[:1], strict=True)}
+        factors = mul(self.shape.scale, self.scale)
+        edges = []
+        for u, v in sorted(sides):
+            e = sub(tables.vertices[v], tables.vertices[u])
+            e = (e[0] / factors[0], e[1] / factors[1], e[2] / factors[2])
+            edges.append(e if self.plain else m3_mul(self.matrix, e))
+        return edges
 
     def all_faces(self):
         """The shape as triangles in the world (RULES 2), each with its box."""
@@ -367,6 +389,26 @@ def group_order(g, g_face, h, h_face):
     return k or (a.id > b.id) - (a.id < b.id)
 
 
+def _smallest(faces):
+    """The smallest triangle by its corners."""
+    best = faces[0]
+    for t in faces:
+        if triangle_order(t, best) < 0:
+            best = t
+    return best
+
+
+def place_order(g, h):
+    """Order of two groups by geometry, whatever the order of their triangles."""
+    a, b = g.item, h.item
+    if a.kind != b.kind or a.kind != TRIANGLES:
+        return group_order(g, None, h, None)
+    k = lex(a.bounds[0], b.bounds[0]) or lex(a.bounds[1], b.bounds[1])
+    if k:
+        return k
+    return triangle_order(_smallest(g.faces), _smallest(h.faces)) or (a.id > b.id) - (a.id < b.id)
+
+
 def anything(item):
     """No filter: everything collides."""
     return True
@@ -422,6 +464,16 @@ def group_push(g, p0, p1, radius):
     if item.closed:
         return push_from_polytope(p0, p1, radius, g.faces, item.flat)
     return push_from_triangles(p0, p1, radius, g.faces, item.two_sided)
+
+
+def recovery_push(g, p0, p1, radius, first):
+    """The way out of one shape as PhysX takes it (RULES_2 3 and 4)."""
+    item = g.item
+    if item.kind != TRIANGLES or isinstance(item.shape, Box) or item.flat:
+        return group_push(g, p0, p1, radius)
+    if item.closed:
+        return push_from_hull(p0, p1, radius, g.faces, item.inverse_edges())
+    return push_from_surface(p0, p1, radius, g.faces, [item.convex_bits(t) for t in g.faces], item.two_sided, first)
 
 
 def group_overlaps(g, p0, p1, radius):

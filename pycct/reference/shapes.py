@@ -3,6 +3,7 @@
 import numpy as np
 
 from pycct.reference.closest import triangle_normal
+from pycct.reference.edges import FLAT_FIELD, FLAT_MESH, convex_edges
 from pycct.reference.hull import HullTables
 from pycct.reference.values import as_bool, as_float, as_not_negative, as_positive, as_table, as_unit, as_vec3
 from pycct.reference.vec import box_union, is_zero, lex, mul, neg, vmax, vmin
@@ -11,6 +12,13 @@ from pycct.reference.vec import box_union, is_zero, lex, mul, neg, vmax, vmin
 ENDLESS = 1e30
 # Largest coordinate of a vertex of a mesh or heightfield, metres.
 FARTHEST_VERTEX = 1e30
+
+
+def _convex_edges(shape, flat):
+    """Flags of the convex edges of each triangle (RULES_2 3), computed when first needed."""
+    if shape._convex is None:
+        shape._convex = convex_edges(shape._faces, flat)
+    return shape._convex
 
 
 def _constant(name, doc):
@@ -307,6 +315,12 @@ class Mesh(Shape):
             if not is_zero(n):
                 self._faces.append((i, p, n))
 
+    _convex = None
+
+    def convex_edges(self):
+        """Bits of the convex edges of a triangle, by its number."""
+        return _convex_edges(self, FLAT_MESH)
+
     vertices = _constant("_vertices", "Vertices as given, read-only (n, 3) array, metres.")
     triangles = _constant("_triangles", "Triangles as given, read-only (m, 3) array of vertex indices.")
     two_sided = _constant("_two_sided", "True when triangles are met from both sides.")
@@ -498,6 +512,11 @@ class Heightfield(Shape):
                 height = h00 + v * (h01 - h00) + u * (h11 - h01)
         number = 2 * (i * (columns - 1) + j) + which
         return height, next(normal for n, _, normal in self._faces if n == number)
+    _convex = None
+
+    def convex_edges(self):
+        """Bits of the convex edges of a triangle, by its number."""
+        return _convex_edges(self, FLAT_FIELD)
 
     heights = _constant("_heights", "Heights as given, read-only (rows, columns) array, metres.")
     spacing = _constant("_spacing", "Distance of the samples along x and along y, metres.")
