@@ -196,7 +196,7 @@ class Placed:
         return (bits & 2) | (bits & 1) << 2 | bits >> 2 if self.mirrored else bits
 
     def inverse_edges(self):
-        """Edges of a hull in the world with the inverse of its scale, as PhysX has them (RULES_2 4)."""
+        """Edges of a hull in the world with the inverse of its scale, like PhysX (RULES_2 4)."""
         tables = self.shape._tables
         sides = {(min(u, v), max(u, v)) for f in tables.faces for u, v in zip(f, f[1:] + f[:1], strict=True)}
         factors = mul(self.shape.scale, self.scale)

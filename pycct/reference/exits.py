@@ -206,7 +206,7 @@ def push_from_surface(p0, p1, radius, faces, flags, two_sided, first):
     m2 = len2(push)
     if m2 < NO_PUSH2:
         if first:
-            # PhysX leaves a capsule whose axis crosses a triangle there, and it falls through later.
+            # PhysX leaves a capsule whose axis crosses a triangle there; it falls through later.
             old = push_from_triangles(p0, p1, radius, faces, two_sided)
             if old.overlapping and old.depth >= radius:
                 return old
