@@ -91,6 +91,9 @@ cdef struct query_scratch:
     query_touch* touches
     int32_t n_touches
     int32_t room_touches
+    query_hit* hits         # of query_ray_all
+    int32_t n_hits
+    int32_t room_hits
 
 
 cdef void query_init(query_scratch* s) noexcept nogil
@@ -115,6 +118,9 @@ cdef void query_offer_triangle(const query_view* v, const query_shape* q, vec3 d
                                query_hit* hit) noexcept nogil
 # Items of one part that a query may meet in a box: their number, at most ``room`` are written.
 cdef int32_t query_items_in(const query_view* v, int32_t part, aabb box, int32_t* items, int32_t room) noexcept nogil
+# All hits along a ray, in s.hits, the nearest first: each triangle, and each solid once. Status.
+cdef int query_ray_all(const query_view* v, const query_shape* q, vec3 dir, double limit,
+                       query_scratch* s) noexcept nogil
 # Appends a touch. Status.
 cdef int query_note(query_scratch* s, const query_touch* touch) noexcept nogil
 # All touched shapes, in s.touches; with exits if requested. Status.

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Queries of a scene. See the header."""
 from libc.math cimport INFINITY, fabs, sqrt
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc, realloc
 
 from pycct.spatial.bvh cimport (
@@ -27,7 +27,7 @@ from pycct.geometry.closest cimport (
     within_ends,
 )
 from pycct.convex.distance cimport core_distance, core_pair
-from pycct.shapes.heightfield_cells cimport FIELD_TILE, field_tile, field_tile_boxes
+from pycct.shapes.heightfield_cells cimport FIELD_TILE, field_cells, field_tile, field_tile_boxes
 from pycct.geometry.overlap cimport overlaps_triangles, push_from_polytope, push_out
 from pycct.convex.polytope_cast cimport cast_body_of, cast_polytopes
 from pycct.convex.polytope cimport (
@@ -70,6 +70,7 @@ from pycct.geometry.types cimport (
     triangle,
 )
 from pycct.geometry.vec cimport (
+    aabb,
     box_grow,
     box_of,
     box_overlap,
@@ -124,6 +125,7 @@ from pycct.world.candidates cimport (
 )
 
 cdef enum:
+    FEW_CELLS = 32          # of a heightfield: so few are looked at without a walk through its tree
     FEW_COLLIDERS = 2       # so few are cast at without a walk through the tree of their layer
 
 # Most pushes of one exit from a surface, and depths that count as equal (RULES 7.5).
@@ -140,14 +142,18 @@ cdef void query_init(query_scratch* s) noexcept nogil:
     s.work = NULL
     s.touches = NULL
     s.n_touches = s.room_touches = 0
+    s.hits = NULL
+    s.n_hits = s.room_hits = 0
 
 
 cdef void query_free(query_scratch* s) noexcept nogil:
     candidates_free(&s.near)
     free(s.work)
     free(s.touches)
+    free(s.hits)
     s.work = NULL
     s.touches = NULL
+    s.hits = NULL
 
 
 # ---------------------------------------------------------------- query shape
@@ -365,6 +371,7 @@ cdef struct cast_job:
     query_hit* best
     int32_t part
     int32_t item
+    bint all            # a ray that records every triangle in s.hits
 
 
 cdef inline query_hit _fresh(const cast_job* j) noexcept nogil:
@@ -382,6 +389,35 @@ cdef inline void _took(cast_job* j) noexcept nogil:
     if j.v.first_only and j.best.found:
         # Nothing is near enough any more.
         j.limit = j.cast.limit = -1.0
+
+
+cdef void _record(cast_job* j, query_hit* h) noexcept nogil:
+    """Append a hit of a ray that looks for all."""
+    cdef query_scratch* s = j.s
+    cdef void* more
+    if s.n_hits == s.room_hits:
+        more = NULL
+        if s.room_hits < 2**26:
+            more = realloc(s.hits, <size_t>(2 * s.room_hits + 16) * sizeof(query_hit))
+        if more == NULL:
+            j.status = STATUS_NO_MEMORY
+            return
+        s.hits = <query_hit*>more
+        s.room_hits = 2 * s.room_hits + 16
+    s.hits[s.n_hits] = h[0]
+    s.n_hits += 1
+
+
+cdef inline void _offer_triangle(cast_job* j, query_hit* h, const triangle* t, int32_t tri) noexcept nogil:
+    """A triangle that a ray or polytope meets."""
+    cdef query_hit none
+    if j.all:
+        none.found = False
+        _offer(j.v, &none, h, j.dir, t, tri)
+        _record(j, h)
+        return
+    _offer(j.v, j.best, h, j.dir, t, tri)
+    _took(j)
 
 
 cdef void _polytope_contact(cast_job* j, query_hit* h, const collider* p, const triangle* t) noexcept nogil:
@@ -473,8 +509,7 @@ cdef void _cast_triangle(cast_job* j, const triangle* t, bint two_sided, int32_t
         if not cast_polytopes(&w.cast, &w.other_cast, j.dir, j.limit, &h.distance, &h.normal, &h.overlapping):
             return
         _polytope_contact(j, &h, NULL, t)
-    _offer(j.v, j.best, &h, j.dir, t, tri)
-    _took(j)
+    _offer_triangle(j, &h, t, tri)
 
 
 cdef inline vec3 _local_motion(const collider* p, vec3 dir) noexcept nogil:
@@ -516,8 +551,7 @@ cdef void _ray_at_mesh(cast_job* j, const collider* p) noexcept nogil:
             h.distance = x
             h.normal = v3_neg(t.n) if back else t.n
             h.point = v3_madd(j.q.p0, j.dir, x)
-            _offer(j.v, j.best, &h, j.dir, &t, tri)
-            _took(j)
+            _offer_triangle(j, &h, &t, tri)
 
 
 cdef void _cast_mesh(cast_job* j, const collider* p) noexcept nogil:
@@ -802,6 +836,7 @@ cdef int query_cast(const query_view* v, const query_shape* q, vec3 dir, double 
     j.limit = j.asked = limit
     j.status = STATUS_OK
     j.best = hit
+    j.all = False
     if q.kind == ASK_RAY:
         j.ray = ray_of(q.p0, dir)
     else:
@@ -860,6 +895,7 @@ cdef int query_ray_item(const query_view* v, const query_shape* q, vec3 dir, dou
     j.limit = j.asked = hit.distance if hit.found and hit.distance < limit else limit
     j.status = STATUS_OK
     j.best = hit
+    j.all = False
     j.ray = ray_of(q.p0, dir)
     j.part = part
     j.item = item
@@ -907,6 +943,79 @@ cdef int32_t query_items_in(const query_view* v, int32_t part, aabb box, int32_t
                     items[n] = item
                 n += 1
     return n
+
+
+cdef int _record_item(cast_job* j, int32_t item) noexcept nogil:
+    """Every triangle of an item, or the nearest hit of a solid."""
+    cdef int status
+    j.item = item
+    if not _asked(j.v, j.part, item):
+        return STATUS_OK
+    _no_hit(j.best)
+    j.limit = j.asked
+    status = _cast_item(j, &j.v.parts[j.part].items[item])
+    if status == STATUS_OK and j.best.found:
+        _record(j, j.best)
+    return j.status if status == STATUS_OK else status
+
+
+cdef void _sink(const query_view* v, query_hit* hits, int32_t i, int32_t n) noexcept nogil:
+    """Restore the heap below place i: the farthest hit on top."""
+    cdef query_hit one = hits[i]
+    cdef int32_t k
+    while 2 * i + 1 < n:
+        k = 2 * i + 1
+        if k + 1 < n and _before(v, &hits[k], &hits[k + 1]):
+            k += 1
+        if not _before(v, &one, &hits[k]):
+            break
+        hits[i] = hits[k]
+        i = k
+    hits[i] = one
+
+
+cdef int query_ray_all(const query_view* v, const query_shape* q, vec3 dir, double limit,
+                       query_scratch* s) noexcept nogil:
+    cdef cast_job j
+    cdef query_hit best, swap
+    cdef const broadphase_layer* part
+    cdef bvh_walk w
+    cdef int32_t k, i, first, count
+    cdef int status = STATUS_OK
+    s.n_hits = 0
+    s.near.mask = v.mask
+    j.v = v
+    j.q = q
+    j.s = s
+    j.dir = dir
+    j.limit = j.asked = limit
+    j.status = STATUS_OK
+    j.best = &best
+    j.all = True
+    j.ray = ray_of(q.p0, dir)
+    for k in range(QUERY_PARTS):
+        part = v.parts[k]
+        if part == NULL or part.n == 0:
+            continue
+        j.part = k
+        for i in range(part.n_endless):
+            status = _record_item(&j, part.endless[i])
+            if status != STATUS_OK:
+                return status
+        bvh_walk_start(&w, &part.tree, q.box, dir)
+        while bvh_walk_next(&w, limit, &first, &count):
+            for i in range(first, first + count):
+                status = _record_item(&j, part.tree.order[i])
+                if status != STATUS_OK:
+                    return status
+    for i in range(s.n_hits // 2 - 1, -1, -1):
+        _sink(v, s.hits, i, s.n_hits)
+    for i in range(s.n_hits - 1, 0, -1):
+        swap = s.hits[0]
+        s.hits[0] = s.hits[i]
+        s.hits[i] = swap
+        _sink(v, s.hits, 0, i)
+    return STATUS_OK
 
 
 # ---------------------------------------------------------------- touching
@@ -1103,7 +1212,21 @@ cdef bint _heightfield_touched(const query_view* v, const query_shape* q, query_
     cdef int32_t first, count, k, tri, i, m, i0, i1, j0, j1
     cdef int which, half, lane
     cdef triangle t
-    bvh_walk_near(&w, &p.field.tree, local_box(p, q.box), _smallest_scale(p))
+    cdef aabb box = local_box(p, q.box)
+    if not field_cells(p.field, box, &i0, &i1, &j0, &j1):
+        return False
+    if (i1 - i0 + 1) * <int64_t>(j1 - j0 + 1) <= FEW_CELLS:
+        # So few need no tree.
+        for i in range(i0, i1 + 1):
+            for m in range(j0, j1 + 1):
+                for which in range(2):
+                    tri = 2 * (i * (p.field.columns - 1) + m) + which
+                    if p.field.mask != NULL and not p.field.mask[tri] & v.mask:
+                        continue
+                    if heightfield_triangle(p, i, m, which, &t) and _triangle_touched(q, s, &t):
+                        return True
+        return False
+    bvh_walk_near(&w, &p.field.tree, box, _smallest_scale(p))
     while bvh_walk_next(&w, 0.0, &first, &count):
         for k in range(first, first + count):
             field_tile(p.field, p.field.tree.order[k], &i0, &i1, &j0, &j1)

@@ -19,6 +19,7 @@ cdef class View:
 
 # Bodies of the Scene methods of the same names.
 cdef object ask_raycast(View view, object origin, object direction, object distance, object mask, object filter)
+cdef list ask_raycast_all(View view, object origin, object direction, object distance, object mask, object filter)
 cdef object ask_raycast_many(View view, object origins, object directions, object distances, object mask,
                              object filter, dict options)
 cdef object ask_visible(View view, object a, object b, object mask, object filter, object exclude)
@@ -31,7 +32,7 @@ cdef object ask_sweep_many(View view, object shape, object positions, object dir
 cdef list ask_touching(View view, object shape, object position, object rotation, object mask, object filter,
                        bint ways_out)
 cdef object ask_touching_many(View view, object shape, object positions, object rotations, object mask,
-                              object filter, bint ways_out)
+                              object filter, bint ways_out, dict options)
 cdef object ask_closest(View view, object shape, object position, object max_distance, object rotation, object mask,
                         object filter)
 cdef object ask_closest_many(View view, object shape, object positions, object max_distance, object rotations,

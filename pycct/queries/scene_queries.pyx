@@ -42,6 +42,7 @@ from pycct.queries.query_kernels cimport (
     query_init,
     query_mark,
     query_note,
+    query_ray_all,
     query_scratch,
     query_touch,
     query_touches,
@@ -547,6 +548,41 @@ cdef object ask_visible(View view, object a, object b, object mask, object filte
         return _cast(view, &v, &q, direction_of(d) if reach > 0.0 else v3(0.0, 0.0, 1.0), reach, &s, filter) is None
     finally:
         query_free(&s)
+
+
+cdef list ask_raycast_all(View view, object origin, object direction, object distance, object mask, object filter):
+    cdef vec3 o = as_place(origin, "origin"), d = as_unit(direction, "direction")
+    cdef double reach = as_not_negative(distance, "distance"), limit = reach if reach < REACH else REACH
+    cdef query_view v
+    cdef query_shape q
+    cdef query_scratch s
+    cdef Verdict verdict
+    cdef list found = []
+    cdef int32_t i
+    cdef int status
+    cdef unsigned long long env
+    _check_filter(filter)
+    _look(view, as_bits(mask, "mask"), &v)
+    query_shape_ray(&q, o)
+    query_init(&s)
+    try:
+        if filter is not None:
+            verdict = _no_verdict(&v)
+            with nogil:
+                env = fp_enter()
+                query_mark(&v, &q, d, limit, False, verdict.marks)
+                fp_leave(env)
+            _judge(view, &v, verdict, filter)
+        with nogil:
+            env = fp_enter()
+            status = query_ray_all(&v, &q, d, limit, &s)
+            fp_leave(env)
+        raise_status(status)
+        for i in range(s.n_hits):
+            found.append(_scene_hit(view, &v, &s.hits[i], reach))
+    finally:
+        query_free(&s)
+    return found
 
 
 cdef object ask_sweep(View view, object shape, object position, object direction, object distance, object rotation,
@@ -1407,81 +1443,188 @@ cdef object ask_closest_many(View view, object shape, object positions, object m
     return _batch(view, DO_CLOSEST, shape, positions, None, max_distance, rotations, mask, filter, options)
 
 
-cdef object ask_touching_many(View view, object shape, object positions, object rotations, object mask,
-                              object filter, bint ways_out):
-    cdef convex_shape convex
-    cdef double[:, ::1] p
-    cdef double[:, ::1] r
-    cdef Py_ssize_t n, i
+# Where the touches of a row are: in the list of one thread.
+cdef struct touch_span:
+    int32_t worker
+    int32_t first
+    int32_t count
+
+
+# A batch of overlaps or penetrations as its threads see it.
+cdef struct touch_job:
+    query_view view
+    bint ways_out
+    bint marks_only
+    uint8_t* marks[QUERY_PARTS]
+    const double* positions
+    const double* rotations
+    const uint32_t* masks   # NULL: that of the view
+    const int64_t* exclude  # NULL: nobody
+    Py_ssize_t exclude_step
+    convex_shape convex
+    vec3 plane
+    double offset
+    query_scratch* scratch  # of each thread
+    query_scratch* found    # touches of each thread
+    int* status
+    touch_span* spans       # of each row
+
+
+cdef void _touch_rows(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    cdef touch_job* b = <touch_job*>context
+    cdef query_view v = b.view
+    cdef query_scratch* s = &b.scratch[worker]
+    cdef query_shape q
+    cdef vec3 n
+    cdef quat r
+    cdef Py_ssize_t i
+    cdef int status = b.status[worker]
+    if status != STATUS_OK:
+        return
+    for i in range(first, last):
+        r = _quat_row(b.rotations + 4 * i)
+        if b.convex.kind == SHAPE_PLANE:
+            n = q_rotate(r, b.plane)
+            query_shape_halfspace(&q, n, b.offset + v3_dot(n, v3_load(b.positions + 3 * i)))
+        else:
+            status = query_shape_place(&q, &b.convex, v3_load(b.positions + 3 * i), r, s, False)
+        if b.masks != NULL:
+            v.mask = b.masks[i]
+        if b.exclude != NULL:
+            v.exclude = b.exclude[i * b.exclude_step]
+        if b.marks_only and status == STATUS_OK:
+            query_mark(&v, &q, v3(0.0, 0.0, 0.0), 0.0, False, b.marks)
+            continue
+        if status == STATUS_OK:
+            status = query_touches(&v, &q, b.ways_out, s)
+        b.spans[i].worker = worker
+        b.spans[i].first = b.found[worker].n_touches
+        b.spans[i].count = s.n_touches
+        if status == STATUS_OK:
+            status = _collect(&b.found[worker], s, &v)
+        if status != STATUS_OK:
+            b.status[worker] = status
+            return
+
+
+cdef object _touch_arrays(const touch_job* b, Py_ssize_t n, bint ways_out):
+    """The touches of all threads in the order of the rows."""
+    cdef Py_ssize_t i, at = 0
     cdef int32_t k
     cdef int64_t[::1] first, actor, controller
     cdef double[:, ::1] direction
     cdef double[::1] depth
-    cdef query_view v
-    cdef query_scratch s, all_
-    cdef query_shape q
+    cdef const query_touch* t
+    cdef int64_t id_
+    starts = np.zeros(n + 1, np.int64)
+    first = starts
+    for i in range(n):
+        at += b.spans[i].count
+        first[i + 1] = at
+    actors = np.full(at, -1, np.int64)
+    controllers = np.full(at, -1, np.int64)
+    directions = np.zeros((at, 3))
+    depths = np.zeros(at)
+    actor, controller, direction, depth = actors, controllers, directions, depths
+    at = 0
+    for i in range(n):
+        for k in range(b.spans[i].count):
+            t = &b.found[b.spans[i].worker].touches[b.spans[i].first + k]
+            id_ = b.view.parts[t.part].items[t.item].id
+            if t.part == 2:
+                controller[at] = id_
+            else:
+                actor[at] = id_
+            direction[at, 0] = t.direction.x
+            direction[at, 1] = t.direction.y
+            direction[at, 2] = t.direction.z
+            depth[at] = t.depth
+            at += 1
+    hit = np.diff(starts) > 0
+    return TouchArrays(hit, starts, actors, controllers, directions if ways_out else None,
+                       depths if ways_out else None)
+
+
+cdef object ask_touching_many(View view, object shape, object positions, object rotations, object mask,
+                              object filter, bint ways_out, dict options):
+    cdef touch_job b
+    cdef const double[:, ::1] p
+    cdef const double[:, ::1] r
+    cdef const uint32_t[::1] masks
+    cdef const int64_t[::1] ids
+    cdef Py_ssize_t n
     cdef Verdict verdict
-    cdef const collider* item
-    cdef int status = STATUS_OK, turn, turns = 1
+    cdef int status = STATUS_OK, turn, turns = 1, many, k
     cdef unsigned long long env
-    cdef Shape s_
-    _shape_of(shape, &convex)
-    s_ = shape
+    threads, exclude = options.get("threads"), options.get("exclude")
+    memset(&b, 0, sizeof(touch_job))
+    _shape_of(shape, &b.convex)
+    b.plane = (<Shape>shape).a
+    b.offset = (<Shape>shape).height_
     places = _places(positions, "positions", -1)
     n = places.shape[0]
     turned = _turns(rotations, "rotations", n)
     _check_filter(filter)
-    _look(view, as_bits(mask, "mask"), &v)
-    p, r = places, turned
-    starts = np.zeros(n + 1, np.int64)
-    first = starts
+    if isinstance(mask, np.ndarray) and mask.ndim > 0:
+        _look(view, 0, &b.view)
+        row_masks = _row_numbers(mask, "mask", (n,), np.uint32, 0, 0xFFFFFFFF)
+        if n:
+            masks = row_masks
+            b.masks = &masks[0]
+    else:
+        _look(view, as_bits(mask, "mask"), &b.view)
+    if exclude is not None:
+        row_ids = _row_numbers(exclude, "exclude", (n,), np.int64, -1, 2**63 - 1)
+        b.exclude_step = 1 if row_ids.shape[0] > 1 else 0
+        if row_ids.shape[0]:
+            ids = row_ids
+            b.exclude = &ids[0]
+    many = 1 if threads is None else pool_threads(threads)
+    if n < MANY_ROWS:
+        many = 1
+    if n:
+        p, r = places, turned
+        b.positions, b.rotations = &p[0, 0], &r[0, 0]
+    b.ways_out = ways_out
     if filter is not None:
-        verdict = _no_verdict(&v)
+        verdict = _no_verdict(&b.view)
+        b.marks = verdict.marks
         turns = 2
-    query_init(&s)
-    query_init(&all_)
+    b.scratch = <query_scratch*>malloc(2 * many * sizeof(query_scratch))
+    b.status = <int*>calloc(many, sizeof(int))
+    b.spans = <touch_span*>malloc(<size_t>(n + 1) * sizeof(touch_span))
+    if b.scratch == NULL or b.status == NULL or b.spans == NULL:
+        free(b.scratch)
+        free(b.status)
+        free(b.spans)
+        raise MemoryError("pycct: out of memory")
+    b.found = b.scratch + many
+    for k in range(2 * many):
+        query_init(&b.scratch[k])
     try:
+        # With a filter, the first turn only finds out whom to ask about.
         for turn in range(turns):
+            b.marks_only = turn < turns - 1
             with nogil:
-                env = fp_enter()
-                for i in range(n):
-                    status = _place(&q, s_, &convex, v3_load(&p[i, 0]), _quat_row(&r[i, 0]), &s, False)
-                    if status != STATUS_OK:
-                        break
-                    if turn < turns - 1:
-                        query_mark(&v, &q, v3(0.0, 0.0, 0.0), 0.0, False, verdict.marks)
-                        continue
-                    status = query_touches(&v, &q, ways_out, &s)
-                    if status == STATUS_OK:
-                        status = _collect(&all_, &s, &v)
-                    if status != STATUS_OK:
-                        break
-                    first[i + 1] = all_.n_touches
-                fp_leave(env)
+                if many > 1 and not b.marks_only:
+                    pool_run(_touch_rows, &b, n, ROWS, many)
+                else:
+                    env = fp_enter()
+                    _touch_rows(&b, 0, 0, n)
+                    fp_leave(env)
+            for k in range(many):
+                if b.status[k] != STATUS_OK:
+                    status = b.status[k]
             raise_status(status)
-            if turn < turns - 1:
-                _judge(view, &v, verdict, filter)
-        actors = np.full(all_.n_touches, -1, np.int64)
-        controllers = np.full(all_.n_touches, -1, np.int64)
-        directions = np.zeros((all_.n_touches, 3))
-        depths = np.zeros(all_.n_touches)
-        actor, controller, direction, depth = actors, controllers, directions, depths
-        for k in range(all_.n_touches):
-            item = &v.parts[all_.touches[k].part].items[all_.touches[k].item]
-            if all_.touches[k].part == 2:
-                controller[k] = item.id
-            else:
-                actor[k] = item.id
-            direction[k, 0] = all_.touches[k].direction.x
-            direction[k, 1] = all_.touches[k].direction.y
-            direction[k, 2] = all_.touches[k].direction.z
-            depth[k] = all_.touches[k].depth
+            if b.marks_only:
+                _judge(view, &b.view, verdict, filter)
+        return _touch_arrays(&b, n, ways_out)
     finally:
-        query_free(&s)
-        query_free(&all_)
-    hit = np.diff(starts) > 0
-    return TouchArrays(hit, starts, actors, controllers, directions if ways_out else None,
-                       depths if ways_out else None)
+        for k in range(2 * many):
+            query_free(&b.scratch[k])
+        free(b.scratch)
+        free(b.status)
+        free(b.spans)
 
 
 cdef inline bint _touch_before(const query_view* v, const query_touch* x, const query_touch* y) noexcept nogil:

@@ -118,6 +118,16 @@ class Scene:
         *,
         include: _Include = "actors",
     ) -> SceneHit | None: ...
+    def raycast_all(
+        self,
+        origin: _Vector,
+        direction: _Vector,
+        distance: _Number,
+        mask: int = 0xFFFFFFFF,
+        filter: _Filter | None = None,
+        *,
+        include: _Include = "actors",
+    ) -> list[SceneHit]: ...
     def raycast_many(
         self,
         origins: ArrayLike,
@@ -197,9 +207,11 @@ class Scene:
         shape: Shape,
         positions: ArrayLike,
         rotations: ArrayLike = (0.0, 0.0, 0.0, 1.0),
-        mask: int = 0xFFFFFFFF,
+        mask: ArrayLike = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
+        threads: int = 1,
+        exclude: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> TouchArrays: ...
     def penetration(
@@ -217,9 +229,11 @@ class Scene:
         shape: Shape,
         positions: ArrayLike,
         rotations: ArrayLike = (0.0, 0.0, 0.0, 1.0),
-        mask: int = 0xFFFFFFFF,
+        mask: ArrayLike = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
+        threads: int = 1,
+        exclude: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> TouchArrays: ...
     def closest_points(

@@ -15,6 +15,7 @@ from pycct.queries.scene_queries cimport (
     ask_closest,
     ask_closest_many,
     ask_raycast,
+    ask_raycast_all,
     ask_raycast_many,
     ask_sweep,
     ask_sweep_many,
@@ -1322,6 +1323,36 @@ cdef class Scene:
         """
         return ask_raycast(self.view(options), origin, direction, distance, mask, filter)
 
+    def raycast_all(self, origin, direction, distance, mask=0xFFFFFFFF, filter=None, **options):
+        """Return all hits along a ray, the nearest first.
+
+        Every triangle of a mesh or heightfield that the ray meets is one hit: from its front, or
+        from both sides if the surface is two-sided. Other shapes are solid and are hit once, where
+        the ray enters them, or at distance 0 if it starts inside.
+
+        Parameters
+        ----------
+        origin, direction, distance
+            As for `raycast`.
+        mask, filter, include
+            As for `raycast`.
+
+        Returns
+        -------
+        list of SceneHit
+            Hits at the same distance are in an order that does not depend on the order of adding.
+            A ray through a shared edge hits both triangles.
+
+        Examples
+        --------
+        >>> from pycct import Scene, Sphere
+        >>> scene = Scene()
+        >>> balls = [scene.add(Sphere(0.5), (x, 0, 0)) for x in (2, 4)]
+        >>> [hit.distance for hit in scene.raycast_all((0, 0, 0), (1, 0, 0), 10)]
+        [1.5, 3.5]
+        """
+        return ask_raycast_all(self.view(options), origin, direction, distance, mask, filter)
+
     def raycast_many(self, origins, directions, distances, mask=0xFFFFFFFF, filter=None, *, threads=1, fields=None,
                      out=None, exclude=None, **options):
         """`raycast` for many rays, with one release of the GIL.
@@ -1479,7 +1510,8 @@ cdef class Scene:
         """
         return ask_touching(self.view(options), shape, position, rotation, mask, filter, False)
 
-    def overlap_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
+    def overlap_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, *,
+                     threads=1, exclude=None, **options):
         """`overlap` for many poses of one shape, with one release of the GIL.
 
         Parameters
@@ -1488,14 +1520,15 @@ cdef class Scene:
             As for `sweep`.
         positions : (n, 3) array of floats
         rotations : (n, 4) array of floats or (4,) floats
-        mask, filter, include
+        mask, filter, threads, exclude, include
             As for `raycast_many`.
 
         Returns
         -------
         TouchArrays
         """
-        return ask_touching_many(self.view(options), shape, positions, rotations, mask, filter, False)
+        return ask_touching_many(self.view(options), shape, positions, rotations, mask, filter, False,
+                                 {"threads": threads, "exclude": exclude})
 
     def penetration(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
         """Return the actors that a shape penetrates, with the shortest exit from each.
@@ -1520,8 +1553,8 @@ cdef class Scene:
         """
         return ask_touching(self.view(options), shape, position, rotation, mask, filter, True)
 
-    def penetration_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
-                         **options):
+    def penetration_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, *,
+                         threads=1, exclude=None, **options):
         """`penetration` for many poses of one shape, with one release of the GIL.
 
         Parameters
@@ -1530,14 +1563,15 @@ cdef class Scene:
             As for `sweep`.
         positions : (n, 3) array of floats
         rotations : (n, 4) array of floats or (4,) floats
-        mask, filter, include
+        mask, filter, threads, exclude, include
             As for `raycast_many`.
 
         Returns
         -------
         TouchArrays
         """
-        return ask_touching_many(self.view(options), shape, positions, rotations, mask, filter, True)
+        return ask_touching_many(self.view(options), shape, positions, rotations, mask, filter, True,
+                                 {"threads": threads, "exclude": exclude})
 
     def closest_points(self, shape, position, max_distance=float("inf"), rotation=(0.0, 0.0, 0.0, 1.0),
                        mask=0xFFFFFFFF, filter=None, **options):

@@ -849,8 +849,10 @@ cdef uint32_t bvh_walk_mask(const bvh_walk* w, const bvh_node* node, double limi
 cdef void bvh_walk_ray_start(bvh_walk* w, bvh_ray* r, const bvh* tree, vec3 origin, vec3 dir, double slack,
                              bint front_only) noexcept nogil:
     cdef vec3 m = v3_abs(dir)
-    # Twice, for the rounding of the origin in the tree's frame and of the boxes.
-    cdef double margin = MARGIN * f_max(v3_max_abs(origin), tree.span), grown = 2.0 * margin, one
+    cdef double size = v3_max_abs(origin), margin = MARGIN * f_max(size, tree.span), one
+    # Twice, for the rounding of the origin in the tree's frame and of the boxes; and for that of a
+    # float32.
+    cdef double grown = 2.1 * margin + 1.5e-7 * size + 1e-37, enter, leave
     cdef double[3] o
     cdef double[3] d
     cdef int k, kx, ky, kz
@@ -872,10 +874,14 @@ cdef void bvh_walk_ray_start(bvh_walk* w, bvh_ray* r, const bvh* tree, vec3 orig
         one = _inverse(d[k])
         w.inverse[k] = <float>one
         w.negative[k] = one < 0.0
-        w.enter[k] = w8_up(o[k] + grown)
-        w.leave[k] = w8_down(o[k] - grown)
-        if one < 0.0:
-            w.enter[k], w.leave[k] = w.leave[k], w.enter[k]
+        # The point enters with its upper corner where it goes up.
+        enter, leave = (o[k] - grown, o[k] + grown) if one < 0.0 else (o[k] + grown, o[k] - grown)
+        if size < 1e37:
+            w.enter[k], w.leave[k] = <float>enter, <float>leave
+        elif one < 0.0:
+            w.enter[k], w.leave[k] = w8_down(enter), w8_up(leave)
+        else:
+            w.enter[k], w.leave[k] = w8_up(enter), w8_down(leave)
         r.origin[k] = o[k]
     r.margin = margin + slack
     kz = 0 if m.x >= m.y and m.x >= m.z else (1 if m.y >= m.z else 2)

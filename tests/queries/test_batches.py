@@ -171,8 +171,8 @@ def test_what_is_refused_changes_nothing(scene):
     assert (good["distance"] == 5.0).all() and not good["hit"].any()
 
 
-def test_rows_that_are_answered_in_another_order_give_the_same_bits():
-    """Large batches of scattered rows are answered by their places: each row is that of a small batch."""
+def test_a_row_of_a_large_batch_is_that_of_a_small_one():
+    """Scattered rows, rows in one place and rows in a line."""
     rng = np.random.default_rng(11)
     scene = worlds.scene_of(worlds.placings(rng, copies=2))
     n = 5000
@@ -199,3 +199,73 @@ def test_rows_that_are_answered_in_another_order_give_the_same_bits():
         whole = scene.raycast_many(places, aims, 9.0)
         parts = [scene.raycast_many(places[k : k + 1000], aims[k : k + 1000], 9.0) for k in range(0, n, 1000)]
         assert whole.distance.tobytes() == np.concatenate([part.distance for part in parts]).tobytes()
+
+
+def test_all_hits_along_a_ray_are_those_of_every_triangle_and_solid(scene):
+    """The nearest hit is that of `raycast`, the others follow by distance, and no solid comes twice."""
+    p, d, reach = questions(seed=5, n=200)
+    counts = []
+    for row in range(200):
+        for mask in (0xFFFFFFFF, 1, 4):
+            ray = p[row], d[row], reach[row]
+            hits = scene.raycast_all(*ray, mask=mask)
+            first = scene.raycast(*ray, mask=mask)
+            counts.append(len(hits))
+            assert (first is None) == (not hits)
+            if hits:
+                assert repr(hits[0]) == repr(first)
+            assert [h.distance for h in hits] == sorted(h.distance for h in hits)
+            assert all(h.distance <= reach[row] for h in hits)
+            solids = [h.actor.id for h in hits if h.triangle is None]
+            assert len(solids) == len(set(solids))
+    assert max(counts) > 3 and min(counts) == 0
+
+
+def test_all_hits_of_a_pile_of_sheets():
+    """More hits than the first buffer holds: each sheet once, from its front; a shared edge hits both sides."""
+    made = pycct.Scene()
+    heights = np.arange(200) * 0.25
+    v = np.concatenate([[(-5, -5, z), (5, -5, z), (5, 5, z), (-5, 5, z)] for z in heights])
+    t = np.concatenate([[(4 * k, 4 * k + 1, 4 * k + 2), (4 * k, 4 * k + 2, 4 * k + 3)] for k in range(200)])
+    made.add(pycct.Mesh(v, t))
+    made.add(pycct.Sphere(1.0), (1.0, 0.5, 20.0), body="kinematic")
+    made.add(pycct.Plane((0, 0, 1)), (0, 0, -1))
+    down = made.raycast_all((1.0, 0.5, 100), (0, 0, -1), 200)
+    assert [h.triangle for h in down if h.triangle is not None] == list(range(398, -1, -2))
+    assert [h.distance for h in down if h.triangle is None] == [79.0, 101.0]
+    assert made.raycast_all((1.0, 0.5, -0.5), (0, 0, 1), 200)[0].distance == pytest.approx(19.5)
+    assert len(made.raycast_all((0, 0, 100), (0, 0, -1), 200)) == 400 + 1
+    assert made.raycast_all((1.0, 0.5, 20), (0, 0, -1), 0.1)[0].overlapping
+    assert made.raycast_all((1.0, 0.5, 100), (0, 0, -1), 200, filter=lambda a: False) == []
+    for bad in (((0, 0, float("nan")), (0, 0, 1), 1), ((0, 0, 0), (0, 0, 0), 1), ((0, 0, 0), (0, 0, 1), -1)):
+        with pytest.raises(ValueError):
+            made.raycast_all(*bad)
+
+
+@pytest.mark.parametrize("ask", ["overlap_many", "penetration_many"])
+def test_touches_take_threads_masks_and_exclude(scene, ask):
+    """The same rows for any number of threads; a mask and an id to pass over for each row."""
+    n = 900
+    p, _, _ = questions(seed=6, n=n)
+    turns = np.random.default_rng(7).normal(size=(n, 4))
+    turns /= np.linalg.norm(turns, axis=1)[:, None]
+    masks = (np.arange(n) % 5 + 1).astype(np.uint32)
+    call = getattr(scene, ask)
+    everything = call(pycct.Capsule(0.8, 1.0), p, turns)
+    exclude = np.full(n, -1)
+    for i in range(0, n, 3):
+        if everything.hit[i]:
+            exclude[i] = everything.actor[everything.first[i]]
+    for threads in (1, 2, 3):
+        got = call(pycct.Capsule(0.8, 1.0), p, turns, mask=masks, threads=threads, exclude=exclude)
+        for i in range(n):
+            one = call(pycct.Capsule(0.8, 1.0), p[i : i + 1], turns[i], mask=int(masks[i]), exclude=int(exclude[i]))
+            rows = slice(got.first[i], got.first[i + 1])
+            assert got.actor[rows].tolist() == one.actor.tolist()
+            assert exclude[i] < 0 or exclude[i] not in one.actor
+            if ask == "penetration_many":
+                assert got.depth[rows].tobytes() == one.depth.tobytes()
+                assert got.direction[rows].tobytes() == one.direction.tobytes()
+    for bad in ({"mask": np.ones(3, int)}, {"exclude": np.zeros(n)}, {"threads": 0}, {"exclude": [-2] * n}):
+        with pytest.raises((TypeError, ValueError), match=next(iter(bad))):
+            call(pycct.Sphere(0.5), p, **bad)
