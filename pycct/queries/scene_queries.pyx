@@ -7,7 +7,7 @@ import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -60,7 +60,7 @@ from pycct.geometry.types cimport (
     STATUS_OK,
 )
 from pycct.geometry.ray cimport direction_of
-from pycct.geometry.vec cimport q_rotate, quat, v3, v3_dot, v3_len, v3_load, v3_max, v3_max_abs, v3_min, v3_sub, vec3
+from pycct.geometry.vec cimport q_rotate, quat, v3, v3_dot, v3_len, v3_load, v3_max_abs, v3_sub, vec3
 from pycct.world.candidates cimport collider, triangle_data, triangle_mask
 
 from pycct.args.pickling import still_there
@@ -747,8 +747,6 @@ cdef object new_array = np.empty
 cdef enum:
     ROWS = 64
     MANY_ROWS = 256
-    SORTED_ROWS = 2048      # batches of fewer rows are answered in the order of their rows
-    CELLS = 128             # along each axis, for that order
 
 
 # Where the answers of one column go; of a column of vectors the numbers are ``inner`` bytes apart.
@@ -966,7 +964,6 @@ cdef struct batch_job:
     bint marks_only         # with a filter: only find out about whom to ask
     query_view view
     uint8_t* marks[QUERY_PARTS]
-    int32_t* order          # in which rows are answered, NULL: as they are
     query_scratch* scratch  # of each thread
     int* status             # of each thread
     Py_ssize_t fan          # rows that share a position
@@ -1003,13 +1000,12 @@ cdef void _answer_rows(void* context, int worker, int64_t first, int64_t last) n
     cdef query_hit h
     cdef vec3 p = v3(0.0, 0.0, 0.0), d = p, n
     cdef double reach, limit
-    cdef Py_ssize_t i, fan = -1, at
+    cdef Py_ssize_t i, fan = -1
     cdef quat r
     cdef int status = b.status[worker]
     if status != STATUS_OK:
         return
-    for at in range(first, last):
-        i = b.order[at] if b.order != NULL else at
+    for i in range(first, last):
         if b.fan == 1:
             p = row_load(&b.positions, i)
         elif fan < 0 or not fan * b.fan <= i < (fan + 1) * b.fan:
@@ -1053,80 +1049,6 @@ cdef void _answer_rows(void* context, int worker, int64_t first, int64_t last) n
             b.status[worker] = status
             return
         _put(b.columns, i, &v, &h, reach, b.what == DO_CLOSEST)
-
-
-cdef inline uint32_t _spread(uint32_t x) noexcept nogil:
-    """The bits of a number below 1024, each two places away from the next."""
-    x = (x | x << 16) & 0x030000FF
-    x = (x | x << 8) & 0x0300F00F
-    x = (x | x << 4) & 0x030C30C3
-    return (x | x << 2) & 0x09249249
-
-
-cdef inline uint32_t _cell(double x) noexcept nogil:
-    return <uint32_t>x if 0.0 <= x < CELLS else 0
-
-
-cdef inline uint32_t _key(vec3 p, vec3 lo, double scale) noexcept nogil:
-    """Number of the cell of a place along a curve on which neighbours are near each other."""
-    return (_spread(_cell((p.x - lo.x) * scale)) | _spread(_cell((p.y - lo.y) * scale)) << 1
-            | _spread(_cell((p.z - lo.z) * scale)) << 2)
-
-
-cdef int32_t* _near_order(const vector_rows* rows, int32_t n) noexcept nogil:
-    """The rows by their places, so that one after the other reads the same memory; NULL: as they are.
-
-    Answers do not depend on the order. Rows that are in a good order keep it.
-    """
-    cdef uint64_t* keys
-    cdef uint64_t* sorted_
-    cdef int32_t* order
-    cdef int32_t[2048] counts
-    cdef vec3 lo = row_load(rows, 0), hi = lo, p, before = lo
-    cdef double extent, scale
-    cdef int32_t i, k, jumps = 0, turn, n_before
-    for i in range(n):
-        p = row_load(rows, i)
-        lo = v3_min(lo, p)
-        hi = v3_max(hi, p)
-    extent = v3_max_abs(v3_sub(hi, lo))
-    for i in range(n):
-        p = row_load(rows, i)
-        if v3_max_abs(v3_sub(p, before)) > extent / 32.0:
-            jumps += 1
-        before = p
-    if 2 * jumps < n or not extent > 1e-30:
-        return NULL
-    keys = <uint64_t*>malloc(2 * <size_t>n * sizeof(uint64_t))
-    order = <int32_t*>malloc(<size_t>n * sizeof(int32_t))
-    if keys == NULL or order == NULL:
-        free(keys)
-        free(order)
-        return NULL
-    sorted_ = keys + n
-    scale = (CELLS - 0.001) / extent
-    for i in range(n):
-        keys[i] = <uint64_t>_key(row_load(rows, i), lo, scale) << 32 | <uint32_t>i
-    # Two passes by parts of the key, the lower one first.
-    for turn in range(2):
-        memset(counts, 0, sizeof(counts))
-        for i in range(n):
-            counts[keys[i] >> (32 + 11 * turn) & 2047] += 1
-        n_before = 0
-        for k in range(2048):
-            i = counts[k]
-            counts[k] = n_before
-            n_before += i
-        for i in range(n):
-            k = <int32_t>(keys[i] >> (32 + 11 * turn) & 2047)
-            sorted_[counts[k]] = keys[i]
-            counts[k] += 1
-        keys, sorted_ = sorted_, keys
-    for i in range(n):
-        order[i] = <int32_t><uint32_t>keys[i]
-    # After two exchanges, the memory begins at the first of both again.
-    free(keys)
-    return order
 
 
 cdef object _vectors(object values, str name, double limit, bint one_row):
@@ -1328,7 +1250,6 @@ cdef class Batch:
             verdict = _no_verdict(&b.view)
             b.marks = verdict.marks
             turns = 2
-        b.order = NULL
         b.scratch, b.status = &own, &own_status
         if many > 1:
             b.scratch = <query_scratch*>malloc(many * sizeof(query_scratch))
@@ -1340,9 +1261,6 @@ cdef class Batch:
         for k in range(many):
             query_init(&b.scratch[k])
             b.status[k] = STATUS_OK
-        if self.n >= SORTED_ROWS and b.fan == 1:
-            with nogil:
-                b.order = _near_order(&b.positions, <int32_t>self.n)
         try:
             # With a filter, the first turn only finds out whom to ask about.
             for turn in range(turns):
@@ -1365,8 +1283,6 @@ cdef class Batch:
         finally:
             for k in range(many):
                 query_free(&b.scratch[k])
-            free(b.order)
-            b.order = NULL
             if many > 1:
                 free(b.scratch)
                 free(b.status)
