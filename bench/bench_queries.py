@@ -1,10 +1,10 @@
 """Queries with shapes beside coal and trimesh: ``python bench/bench_queries.py [--quick]``.
 
-Sweeps, overlaps, penetrations and closest points in `terrain`, `dungeon` and `navmesh`, and the same
-queries of a heightfield beside the mesh of its triangles. All are called from Python by turns, in
-processor time of this process; the table holds medians in us a query. Peers that are not installed
-are left out: coal (overlap of a capsule, one call a query), trimesh with rtree and open3d (closest
-points of many places in one call). bench_rays.py measures rays.
+Sweeps, overlaps, penetrations and closest points in `terrain`, `dungeon` and `navmesh`, and the
+same queries of a heightfield beside the mesh of its triangles. All are called from Python by turns,
+in processor time of this process; the table holds medians in us a query. Peers that are not
+installed are left out: coal (overlap of a capsule, one call a query), trimesh with rtree and open3d
+(closest points of many places in one call). bench_rays.py measures rays.
 """
 import argparse
 import statistics
