@@ -1453,8 +1453,9 @@ cdef void _near_round_triangle(near_job* j, const triangle* t, int32_t tri) noex
     if not j.is_point:
         h1 = v3_dot(n, v3_sub(j.p1, a))
         low = f_min(low, fabs(h1)) if (h0 > 0.0) == (h1 > 0.0) else 0.0
-    # The plane is farther than the limit, by more than rounding.
-    if low - j.q.radius > j.limit + 1e-9 * (fabs(j.limit) + j.q.radius + v3_max_abs(a)):
+    # The plane is farther than the limit, by more than rounding. An axis that crosses the triangle
+    # may have a longer way out than its radius.
+    if low > _touching_size(j, a) and low - j.q.radius > j.limit + 1e-9 * (fabs(j.limit) + j.q.radius + v3_max_abs(a)):
         return
     b = v3_sub(t.b, j.q.position)
     c = v3_sub(t.c, j.q.position)
