@@ -37,6 +37,7 @@ from pycct.character.parameters cimport (
 )
 from pycct.args.values cimport (
     FARTHEST,
+    as_behavior,
     as_bits,
     as_not_negative,
     as_unit,
@@ -175,7 +176,8 @@ cdef class Hit:
     Attributes
     ----------
     actor, controller, obstacle : object
-        The object that was hit, in one of them; None if it has been removed.
+        The object that was hit, in one of them; None if it has been removed, and in pickles and
+        deep copies.
     triangle : int or None
         Index in the mesh or heightfield, in the order of your triangles.
     data : int or None
@@ -246,24 +248,27 @@ cdef class Hit:
         """The pass (Pass) of the move."""
         return PASSES[self.r.sweep_pass]
 
+    @property
+    def id(self):
+        """Id of the object that was hit, which pickles and deep copies contain instead of it."""
+        return self.r.id
+
     def __copy__(self):
         return self
 
     def __reduce__(self):
-        return _hit_again, (still_there(self.actor), still_there(self.controller), still_there(self.obstacle),
-                            self.triangle, self.data, self.dynamic, self.pass_, self.position, self.normal,
-                            self.direction, self.r.length, self.r.distance, self.r.along)
+        return _hit_again, (self.r.owner, self.r.id, self.triangle, self.data, self.dynamic, self.pass_,
+                            self.position, self.normal, self.direction, self.r.length, self.r.distance, self.r.along)
 
     def __repr__(self):
         return (f"<Hit: {self.other!r}, triangle {self.triangle}, pass {self.pass_.name}, position {self.position}, "
                 f"normal {self.normal}>")
 
 
-def _hit_again(actor, controller, obstacle, triangle, data, dynamic, pass_, position, normal, direction, length,
-               distance, along):
-    """Return a pickled or copied Hit."""
+def _hit_again(owner, id, triangle, data, dynamic, pass_, position, normal, direction, length, distance, along):
+    """Return a pickled Hit, without the object that was hit."""
     cdef Hit h = Hit.__new__(Hit)
-    h.actor, h.controller, h.obstacle, h.triangle, h.data = actor, controller, obstacle, triangle, data
+    h.r.owner, h.r.id, h.triangle, h.data = owner, id, triangle, data
     h.r.dynamic = dynamic
     h.r.sweep_pass = PASSES.index(pass_)
     h.r.position = as_vec3(position, "position")
@@ -280,7 +285,8 @@ cdef class Ground:
     Attributes
     ----------
     actor, controller, obstacle : object
-        The object below, in one of them; None if it has been removed.
+        The object below, in one of them; None if it has been removed, and in pickles and deep
+        copies.
     triangle : int or None
         Index in the mesh or heightfield, in the order of your triangles.
     data : int or None
@@ -324,23 +330,27 @@ cdef class Ground:
             return self.actor
         return self.controller if self.controller is not None else self.obstacle
 
+    @property
+    def id(self):
+        """Id of the object below. Pickles and deep copies contain it instead of the object."""
+        return self.g.id
+
     def __copy__(self):
         return self
 
     def __reduce__(self):
-        return _ground_again, (still_there(self.actor), still_there(self.controller), still_there(self.obstacle),
-                               self.triangle, self.data, bool(self.walkable), self.normal, self.face_normal,
-                               self.point, self.distance)
+        return _ground_again, (self.g.owner, self.g.id, self.triangle, self.data, bool(self.walkable), self.normal,
+                               self.face_normal, self.point, self.distance)
 
     def __repr__(self):
         return (f"<Ground: {self.other!r}, triangle {self.triangle}, normal {self.normal}, "
                 f"walkable {bool(self.walkable)}>")
 
 
-def _ground_again(actor, controller, obstacle, triangle, data, walkable, normal, face_normal, point, distance):
-    """Return a pickled or copied Ground."""
+def _ground_again(owner, id, triangle, data, walkable, normal, face_normal, point, distance):
+    """Return a pickled Ground, without the object below."""
     cdef Ground r = Ground.__new__(Ground)
-    r.actor, r.controller, r.obstacle, r.triangle, r.data = actor, controller, obstacle, triangle, data
+    r.g.owner, r.g.id, r.triangle, r.data = owner, id, triangle, data
     r.walkable = walkable
     r.g.normal = as_vec3(normal, "normal")
     r.g.face_normal = as_vec3(face_normal, "face_normal")
@@ -674,6 +684,13 @@ cdef class CharacterController:
             self.slot = -1
         return 0
 
+    def _lost_proxy(self, actor):
+        """Called by Scene.remove: drop the proxy if it is that actor."""
+        if self.proxy_ is actor:
+            self.proxy_ = None
+            self.params.proxy = -1
+            self.scene.characters_[self.id] = weakref.ref(self, _Unlist(self.scene, self.id))
+
     cdef int lead(self) except -1:
         """Move the proxy, with size and orientation."""
         cdef Capsule shape
@@ -744,7 +761,7 @@ cdef class CharacterController:
                 a.value = 1 if filter is None or filter(other) else 0
             else:
                 said = behavior(other)
-                a.value = as_bits(0 if said is None else said, "the answer of behavior")
+                a.value = as_behavior(0 if said is None else said, "the answer of behavior")
             if tells and self.scene.journal_ is not None:
                 self.tell("answer", {"question": "filter" if a.question == ASK_FILTER else "behavior", "other": other,
                                      "answer": bool(a.value) if a.question == ASK_FILTER else Behavior(a.value)})
@@ -1474,7 +1491,9 @@ cdef class CharacterController:
 
     @property
     def proxy(self):
-        """The actor that follows the character, or None."""
+        """The actor that follows the character, or None; also None after `Scene.remove` of it."""
+        if self.proxy_ is not None and self.proxy_.scene_ is None:
+            return None
         return self.proxy_
 
     @property

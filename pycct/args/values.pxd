@@ -18,6 +18,8 @@ cdef vec3 as_unit(object value, str name) except *
 # A position within FARTHEST of the origin.
 cdef vec3 as_place(object value, str name) except *
 cdef uint32_t as_bits(object value, str name) except? 0
+# Bits of Behavior.
+cdef uint32_t as_behavior(object value, str name) except? 0
 # A contiguous, finite float64 copy of shape (n, columns) with n >= min_rows.
 cdef object as_table(object value, str name, int columns, int min_rows)
 # repr of a value for an error message, at most 80 characters.

@@ -11,6 +11,8 @@ from pycct.geometry.vec cimport v3, v3_finite, v3_len, v3_max_abs
 # Largest deviation of a quaternion's length from 1.
 cdef double NEAR_UNIT = 1e-3
 cdef double FARTHEST = 1e12
+# All bits of Behavior.
+cdef uint32_t ALL_BEHAVIOR = 7
 # Most characters of a value in an error message.
 cdef int LONGEST_VALUE = 80
 
@@ -41,7 +43,7 @@ cdef double as_float(object value, str name) except? -1.0:
         try:
             x = value
         except OverflowError:
-            raise ValueError(f"{name} must be finite, got {value!r}") from None
+            raise ValueError(f"{name} must be finite, got {short(value)}") from None
         except (TypeError, ValueError):
             raise TypeError(f"{name} must be a number, not {type(value).__name__}") from None
     if x - x != 0.0:
@@ -112,15 +114,23 @@ cdef vec3 as_place(object value, str name) except *:
 
 
 cdef uint32_t as_bits(object value, str name) except? 0:
+    # A float that happens to be whole is no bit set.
+    if not hasattr(type(value), "__index__"):
+        raise TypeError(f"{name} must be an integer, not {short(value)}")
     try:
-        bits = int(value)
-        if bits != value:
-            raise TypeError
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name} must be an integer, not {value!r}") from None
+        bits = value.__index__()
+    except Exception:
+        raise TypeError(f"{name} must be an integer, not {short(value)}") from None
     if not 0 <= bits <= 0xFFFFFFFF:
-        raise ValueError(f"{name} must fit into 32 bits, got {bits}")
+        raise ValueError(f"{name} must fit into 32 bits, got {short(bits)}")
     return <uint32_t>bits
+
+
+cdef uint32_t as_behavior(object value, str name) except? 0:
+    cdef uint32_t bits = as_bits(value, name)
+    if bits > ALL_BEHAVIOR:
+        raise ValueError(f"{name} must be Behavior flags, from 0 to {ALL_BEHAVIOR}, got {bits}")
+    return bits
 
 
 cdef quat as_quat(object value, str name) except *:

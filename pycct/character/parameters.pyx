@@ -8,6 +8,7 @@ from libc.string cimport memcpy, memset
 
 from pycct.args.values cimport (
     FARTHEST,
+    as_behavior,
     as_bits,
     as_float,
     as_not_negative,
@@ -16,6 +17,7 @@ from pycct.args.values cimport (
     as_vec3,
     from_quat,
     from_vec3,
+    short,
 )
 from pycct.character.move_types cimport (
     CLIMBING_CONSTRAINED,
@@ -53,7 +55,7 @@ cdef bint as_bool(object value, str name) except -1:
         return value
     if type(value).__name__ in ("bool", "bool_"):
         return bool(value)
-    raise TypeError(f"{name} must be True or False, not {value!r}")
+    raise TypeError(f"{name} must be True or False, not {short(value)}")
 
 
 cdef double as_time(object value) except? -1.0:
@@ -67,17 +69,17 @@ cdef int _as_mode(object value, dict modes, object enum, str name) except -1:
     if isinstance(value, enum):
         value = value.value
     if not isinstance(value, str) or value not in modes:
-        raise ValueError(f"{name} must be one of {sorted(modes)}, not {value!r}")
+        raise ValueError(f"{name} must be one of {sorted(modes)}, not {short(value)}")
     return modes[value]
 
 
 cdef uint32_t _as_rules(object value) except? 0:
     if isinstance(value, str):
         if value not in RULE_SETS:
-            raise ValueError(f"rules must be one of {sorted(RULE_SETS)} or Rules flags, not {value!r}")
+            raise ValueError(f"rules must be one of {sorted(RULE_SETS)} or Rules flags, not {short(value)}")
         return <uint32_t>int(RULE_SETS[value])
     if not isinstance(value, Rules):
-        raise TypeError(f"rules must be one of {sorted(RULE_SETS)} or Rules flags, not {value!r}")
+        raise TypeError(f"rules must be one of {sorted(RULE_SETS)} or Rules flags, not {short(value)}")
     return as_bits(value, "rules")
 
 
@@ -110,7 +112,7 @@ cdef int parameter_set(controller_params* p, str name, object value) except -1:
     elif name == "collide":
         p.collide = as_bool(value, name)
     elif name == "surface":
-        p.surface = as_bits(value, name)
+        p.surface = as_behavior(value, name)
     elif name == "overlap_recovery":
         p.overlap_recovery = as_bool(value, name)
     elif name == "prevent_vertical_sliding":

@@ -67,6 +67,7 @@ cdef class Crowd:
     cdef list homes_for(self, object world, Py_ssize_t n)
     cdef int surround(self, crowd_step* s, double dt, double min_distance) except -1
     cdef int go(self, crowd_step* s, int threads, bint far) except -1
+    cdef int go_on(self, crowd_step* s, int threads, PyObject** stopped) except -1
     cdef int blame(self) except -1
     cdef int ask(self, crowd_question* q, int threads, bint resizes) except -1
     cdef int64_t find(self, int64_t id) noexcept

@@ -35,7 +35,7 @@ from pycct.character.parameters cimport (
     state_shift,
     z_to,
 )
-from pycct.args.values cimport FARTHEST, as_not_negative, as_vec3, from_vec3, raise_status
+from pycct.args.values cimport FARTHEST, as_not_negative, as_vec3, from_vec3, raise_status, short
 from pycct.crowd.crowd_step cimport (
     crowd_can_resize,
     crowd_data,
@@ -76,7 +76,7 @@ from pycct.character.move_types cimport (
 from pycct.character.probes cimport gather_near
 from pycct.spatial.character_grid cimport Neighbours, grid_init
 from pycct.args.vector_rows cimport as_flags, as_ids, as_numbers, as_vectors, vector_rows, row_load, rows_check
-from pycct.runtime.thread_pool cimport pool_threads, pool_worth
+from pycct.runtime.thread_pool cimport clock_now, next_part, pool_threads, pool_worth
 from pycct.scene.scene cimport Scene, Snapshot
 from pycct.scene.worlds cimport Worlds
 from pycct.shapes.primitives cimport Capsule
@@ -120,9 +120,9 @@ cdef int SAVE_EACH = saves.CROWD_EACH.size
 
 cdef int64_t _as_group(object value) except -1:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"group must be an integer, not {value!r}")
+        raise TypeError(f"group must be an integer, not {short(value)}")
     if not 0 <= value < 2**31:
-        raise ValueError(f"group must be from 0 to 2**31 - 1, got {value}")
+        raise ValueError(f"group must be from 0 to 2**31 - 1, got {short(value)}")
     return value
 
 
@@ -429,7 +429,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         if not isinstance(scene, (Scene, Worlds)):
             raise TypeError(f"scene must be a Scene or Worlds, not {type(scene).__name__}")
         if not isinstance(order, str) or order not in ORDERS:
-            raise ValueError(f"order must be one of {sorted(ORDERS)}, not {order!r}")
+            raise ValueError(f"order must be one of {sorted(ORDERS)}, not {short(order)}")
         if self.scenes_ is not None:
             raise RuntimeError("a Crowd is initialised once")
         places = as_vectors(positions, "positions", -1, &rows)
@@ -951,17 +951,29 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
 
     cdef object indices(self, object value):
         """Return different indices of characters, (k,) int64."""
+        if isinstance(value, slice):
+            try:
+                return np.arange(self.c.n, dtype=np.int64)[value].copy()
+            except TypeError:
+                raise TypeError("indices must be a slice of integers") from None
+            except ValueError:
+                raise ValueError("indices must be a slice whose step is not 0") from None
         try:
             array = np.asarray(value)
         except (TypeError, ValueError, OverflowError):
             raise TypeError("indices must be an array of integers") from None
         if array.ndim > 1:
             raise ValueError(f"indices must be one integer or have shape (k,), got shape {array.shape}")
+        if array.dtype == np.bool_ and array.ndim == 1:
+            if len(array) != self.c.n:
+                raise ValueError(f"indices must have shape ({self.c.n},) as a Boolean mask, got ({len(array)},)")
+            return np.flatnonzero(array).astype(np.int64)
         if array.dtype.kind not in "iu" and array.size:
-            raise TypeError(f"indices must be integers, not {array.dtype}")
-        if array.size and not (0 <= int(array.min()) and int(array.max()) < self.c.n):
-            raise ValueError(f"indices must be from 0 to {self.c.n - 1}, got {array.tolist()}")
+            raise TypeError(f"indices must be integers, a slice or a Boolean mask, not {array.dtype}")
+        if array.size and not (-self.c.n <= int(array.min()) and int(array.max()) < self.c.n):
+            raise ValueError(f"indices must be from {-self.c.n} to {self.c.n - 1}, got {short(array.tolist())}")
         array = np.array(array, np.int64, ndmin=1)
+        array[array < 0] += self.c.n
         if len(np.unique(array)) != len(array):
             raise ValueError("indices must be different from one another")
         return array
@@ -974,9 +986,9 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         values = _each(world, "world", n)
         for value in [world] if values is None else values:
             if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-                raise TypeError(f"world must be an integer or integers, not {value!r}")
+                raise TypeError(f"world must be an integer or integers, not {short(value)}")
             if not 0 <= value <= most:
-                raise ValueError(f"world must be from 0 to {most}, got {value}")
+                raise ValueError(f"world must be from 0 to {most}, got {short(value)}")
         return [world] * n if values is None else values
 
     cdef int64_t issue_ids(self, int64_t n) except -1:
@@ -1068,7 +1080,8 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
 
         Parameters
         ----------
-        indices : int or (k,) array of ints
+        indices : int, slice, (k,) array of ints or (n,) array of bool
+            As NumPy indexes; negative numbers count from the end.
         """
         self.enter()
         try:
@@ -1122,7 +1135,8 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
 
         Parameters
         ----------
-        indices : int or (k,) array of ints
+        indices : int, slice, (k,) array of ints or (n,) array of bool
+            As NumPy indexes; negative numbers count from the end.
         positions : (k, 3) array of floats or (3,) floats
             Centres of the capsules, metres; one for all if (3,).
         """
@@ -1159,7 +1173,8 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
 
         Parameters
         ----------
-        indices : int or (k,) array of ints
+        indices : int, slice, (k,) array of ints or (n,) array of bool
+            As NumPy indexes; negative numbers count from the end.
         **parameters
             As for `Crowd`, also ``group`` and ``world``: one value, or one per index. Members of
             another world forget their platforms, as after `teleport`. ``position`` is (3,) or (k,
@@ -1275,7 +1290,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                         each[i] = self.c.homes[i]
                 return numbers
             if not isinstance(name, str) or name not in DEFAULTS:
-                raise ValueError(f"name must be 'group', 'world' or one of {sorted(DEFAULTS)}, not {name!r}")
+                raise ValueError(f"name must be 'group', 'world' or one of {sorted(DEFAULTS)}, not {short(name)}")
             for i in range(self.c.n):
                 each[i] = self.c.rows[i]
             values = [parameter_get(&self.c.table[i], name) for i in range(self.n_rows)]
@@ -1354,6 +1369,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         cdef controller_state* before = NULL
         cdef int status, k
         cdef bint undone = False
+        cdef PyObject* stopped = NULL
         for k in range(self.n_threads):
             self.threads[k].n_hits = 0
         self.unrecorded = not s.record_hits
@@ -1365,8 +1381,11 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             memcpy(before, self.c.states, <size_t>self.c.n * sizeof(controller_state))
             flags = self.flags_.copy()
         try:
-            with nogil:
-                status = crowd_move(s, threads)
+            if s.path == NULL:
+                with nogil:
+                    status = crowd_move(s, threads)
+            else:
+                status = self.go_on(s, threads, &stopped)
             for k in range(self.n_threads):
                 undone = undone or (far and self.threads[k].failed >= 0)
             if undone:
@@ -1380,9 +1399,51 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                 self.refill()
         finally:
             free(before)
+        interruption = None
+        if stopped != NULL:
+            interruption = <object>stopped
+            Py_DECREF(interruption)
         self.blame()
         raise_status(status)
+        if interruption is not None:
+            raise interruption
         return 0
+
+    cdef int go_on(self, crowd_step* s, int threads, PyObject** stopped) except -1:
+        """Make many steps in parts, and call Python's signal handlers between parts.
+
+        If a handler raises, ``stopped`` is its exception, a new reference, with ``ticks``.
+        """
+        cdef int64_t total = s.steps, done = 0, part = 1
+        cdef const char* ways = s.ways.data
+        cdef double* path = s.path
+        cdef double started
+        cdef int status = STATUS_OK, k
+        cdef bint failed = False
+        while done < total and not failed:
+            s.steps = min(part, total - done)
+            s.ways.data = ways + done * s.step_stride
+            s.path = path + 3 * self.c.n * done
+            started = clock_now()
+            with nogil:
+                status = crowd_move(s, threads)
+            done += s.steps
+            failed = status != STATUS_OK
+            for k in range(self.n_threads):
+                failed = failed or self.threads[k].failed >= 0
+            if failed or done == total:
+                break
+            try:
+                part = next_part(s.steps, started)
+            except BaseException as problem:
+                try:
+                    problem.ticks = done
+                except AttributeError:
+                    pass
+                Py_INCREF(problem)
+                stopped[0] = <PyObject*>problem
+                break
+        return status
 
     cdef int blame(self) except -1:
         """Raise for the first character whose move failed."""
@@ -1513,6 +1574,13 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         -------
         (T, n, 3) array of float64
             Positions after each move, metres; equal to those of T calls of `move`.
+
+        Raises
+        ------
+        KeyboardInterrupt, or what another signal handler raises
+            In the main thread, within 0.3 s unless one tick takes longer. The crowd keeps the whole
+            ticks that were made; the attribute ``ticks`` of the exception is their number. A
+            journal has received the whole call.
         """
         cdef crowd_step s
         cdef vector_rows ways
@@ -1788,8 +1856,8 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             Distance between the sphere centres, metres, >= 0.
         threads : int
             As for `move`.
-        indices : int or (k,) array of ints, optional
-            The characters, each once; the default is all.
+        indices : int, slice, (k,) array of ints or (n,) array of bool, optional
+            The characters, as NumPy indexes, each once; the default is all.
 
         Returns
         -------
@@ -1843,7 +1911,8 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
 
         Parameters
         ----------
-        indices : int or (k,) array of ints
+        indices : int, slice, (k,) array of ints or (n,) array of bool
+            As NumPy indexes; negative numbers count from the end.
         height : float or (k,) of them
             Distance between the sphere centres, metres, >= 0. `can_resize` tests the headroom.
         """
@@ -1882,8 +1951,8 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         ----------
         max_distance : float, optional
             As for `CharacterController.contacts`.
-        indices : (k,) array of ints, optional
-            The characters; the default is all.
+        indices : int, slice, (k,) array of ints or (n,) array of bool, optional
+            The characters, as NumPy indexes, each once; the default is all.
 
         Returns
         -------

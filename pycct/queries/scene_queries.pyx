@@ -26,7 +26,7 @@ from pycct.args.values cimport (
 )
 from pycct.args.vector_rows cimport row_load, vector_rows, within
 from pycct.runtime.fenv cimport fp_enter, fp_leave
-from pycct.runtime.thread_pool cimport pool_run, pool_threads
+from pycct.runtime.thread_pool cimport pool_run_parts, pool_threads
 from pycct.convex.hull cimport HullTables
 from pycct.convex.polytope cimport convex_shape
 from pycct.queries.query_kernels cimport (
@@ -111,7 +111,7 @@ cdef class SceneHit:
         The same as a share of the requested distance.
     actor : Actor or None
     controller : CharacterController or None
-        The object that was hit, in one of both.
+        The object that was hit, in one of both; None in pickles and deep copies.
     triangle : int or None
         Index in the mesh or heightfield, in the order of your triangles.
     data : int or None
@@ -126,6 +126,7 @@ cdef class SceneHit:
     cdef readonly double time
     cdef vec3 position_
     cdef vec3 normal_
+    cdef object number          # id of the object, after pickling
     cdef readonly object actor
     cdef readonly object controller
     cdef readonly object triangle
@@ -148,24 +149,28 @@ cdef class SceneHit:
         """The actor or the controller."""
         return self.actor if self.controller is None else self.controller
 
+    @property
+    def id(self):
+        """Id of the object that was hit, which pickles and deep copies contain instead of it."""
+        return self.number if self.other is None else self.other.id
+
     def __copy__(self):
         return self
 
     def __reduce__(self):
-        return _scene_hit_again, (self.distance, self.time, still_there(self.actor), still_there(self.controller),
-                                  self.triangle, self.data, self.mask, bool(self.overlapping), self.position,
-                                  self.normal)
+        return _scene_hit_again, (self.distance, self.time, self.id, self.triangle, self.data, self.mask,
+                                  bool(self.overlapping), self.position, self.normal)
 
     def __repr__(self):
         return (f"<SceneHit: {self.other!r} at distance {self.distance:.6g}, position {self.position}, "
                 f"normal {self.normal}, triangle {self.triangle}>")
 
 
-def _scene_hit_again(distance, time, actor, controller, triangle, data, mask, overlapping, position, normal):
-    """Return a pickled or copied SceneHit."""
+def _scene_hit_again(distance, time, id, triangle, data, mask, overlapping, position, normal):
+    """Return a pickled SceneHit, without the object that was hit."""
     cdef SceneHit r = SceneHit.__new__(SceneHit)
     r.distance, r.time, r.overlapping = distance, time, overlapping
-    r.actor, r.controller, r.triangle, r.data, r.mask = actor, controller, triangle, data, mask
+    r.number, r.triangle, r.data, r.mask = id, triangle, data, mask
     r.position_ = as_vec3(position, "position")
     r.normal_ = as_vec3(normal, "normal")
     return r
@@ -1240,7 +1245,6 @@ cdef class Batch:
         cdef int k, turn, turns = 1, status = STATUS_OK
         cdef query_scratch own
         cdef int own_status = STATUS_OK
-        cdef unsigned long long env
         _check_filter(filter)
         if self.n == 0:
             return 0
@@ -1265,13 +1269,7 @@ cdef class Batch:
             # With a filter, the first turn only finds out whom to ask about.
             for turn in range(turns):
                 b.marks_only = turn < turns - 1
-                with nogil:
-                    if many > 1 and not b.marks_only:
-                        pool_run(_answer_rows, b, self.n, ROWS, many)
-                    else:
-                        env = fp_enter()
-                        _answer_rows(b, 0, 0, self.n)
-                        fp_leave(env)
+                pool_run_parts(_answer_rows, b, self.n, ROWS, 1 if b.marks_only else many)
                 for k in range(many):
                     if b.status[k] != STATUS_OK:
                         status = b.status[k]
@@ -1471,7 +1469,6 @@ cdef object ask_touching_many(View view, object shape, object positions, object 
     cdef Py_ssize_t n
     cdef Verdict verdict
     cdef int status = STATUS_OK, turn, turns = 1, many, k
-    cdef unsigned long long env
     threads, exclude = options.get("threads"), options.get("exclude")
     memset(&b, 0, sizeof(touch_job))
     _shape_of(shape, &b.convex)
@@ -1521,13 +1518,7 @@ cdef object ask_touching_many(View view, object shape, object positions, object 
         # With a filter, the first turn only finds out whom to ask about.
         for turn in range(turns):
             b.marks_only = turn < turns - 1
-            with nogil:
-                if many > 1 and not b.marks_only:
-                    pool_run(_touch_rows, &b, n, ROWS, many)
-                else:
-                    env = fp_enter()
-                    _touch_rows(&b, 0, 0, n)
-                    fp_leave(env)
+            pool_run_parts(_touch_rows, &b, n, ROWS, 1 if b.marks_only else many)
             for k in range(many):
                 if b.status[k] != STATUS_OK:
                     status = b.status[k]

@@ -16,6 +16,7 @@ from pycct.reference.shapes import Capsule
 from pycct.reference.types import ACTOR, CONTROLLER, OBSTACLE
 from pycct.reference.values import (
     FARTHEST,
+    as_behavior,
     as_bits,
     as_bool,
     as_callback,
@@ -95,10 +96,15 @@ class _Met:
     """An object that was hit, by its kind."""
 
     def _set_other(self, scene, met):
+        self.id = met.id
         other = _other(scene, met.owner, met.id)
         self.actor = other if met.owner == ACTOR else None
         self.controller = other if met.owner == CONTROLLER else None
         self.obstacle = other if met.owner == OBSTACLE else None
+
+    def __getstate__(self):
+        # Pickles contain the id instead of the object.
+        return {**self.__dict__, "actor": None, "controller": None, "obstacle": None}
 
     @property
     def other(self):
@@ -224,11 +230,11 @@ def _as_rules(value, name):
 
 
 def _as_answer(value):
-    return as_bits(0 if value is None else value, "the answer of behavior")
+    return as_behavior(0 if value is None else value, "the answer of behavior")
 
 
 def _as_surface(value, name):
-    return Behavior(as_bits(value, name))
+    return Behavior(as_behavior(value, name))
 
 
 def _z_to(up):

@@ -283,14 +283,27 @@ class Crowd:
 
     def _indices(self, values):
         """Return different indices of characters."""
+        n = len(self)
+        if isinstance(values, slice):
+            try:
+                return list(range(n)[values])
+            except TypeError:
+                raise TypeError("indices must be a slice of integers") from None
+            except ValueError:
+                raise ValueError("indices must be a slice whose step is not 0") from None
         array = np.asarray(values)
         if array.ndim > 1:
             raise ValueError(f"indices must be one integer or have shape (k,), got shape {array.shape}")
+        if array.dtype == np.bool_ and array.ndim == 1:
+            if len(array) != n:
+                raise ValueError(f"indices must have shape ({n},) as a Boolean mask, got ({len(array)},)")
+            return np.flatnonzero(array).tolist()
         if array.dtype.kind not in "iu" and array.size:
-            raise TypeError(f"indices must be integers, not {array.dtype}")
+            raise TypeError(f"indices must be integers, a slice or a Boolean mask, not {array.dtype}")
         numbers = [int(i) for i in np.atleast_1d(array)]
-        if not all(0 <= i < len(self) for i in numbers):
-            raise ValueError(f"indices must be from 0 to {len(self) - 1}, got {array.tolist()}")
+        if not all(-n <= i < n for i in numbers):
+            raise ValueError(f"indices must be from {-n} to {n - 1}, got {array.tolist()}")
+        numbers = [i + n if i < 0 else i for i in numbers]
         if len(set(numbers)) != len(numbers):
             raise ValueError("indices must be different from one another")
         return numbers

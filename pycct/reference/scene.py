@@ -1,5 +1,6 @@
 """The scene: actors and queries."""
 
+import operator
 from contextlib import contextmanager
 from threading import RLock
 from weakref import WeakSet, WeakValueDictionary
@@ -23,7 +24,17 @@ from pycct.reference.ray import direction_of, first_hit
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Plane, Shape, Sphere
 from pycct.reference.sweep import SweepHit, exact_cast, triangle_order
 from pycct.reference.types import ACTOR, PLANE
-from pycct.reference.values import FARTHEST, as_bits, as_not_negative, as_place, as_quat, as_unit, as_vec3, short
+from pycct.reference.values import (
+    FARTHEST,
+    as_behavior,
+    as_bits,
+    as_not_negative,
+    as_place,
+    as_quat,
+    as_unit,
+    as_vec3,
+    short,
+)
 from pycct.reference.vec import add, box_union, length, madd, max_abs, neg, q_rotate, scale, sub
 from pycct.runtime.enums import Behavior
 
@@ -64,7 +75,7 @@ class Actor:
     @behavior.setter
     def behavior(self, value):
         self._check_present()
-        bits = as_bits(value, "behavior")
+        bits = as_behavior(value, "behavior")
         self._scene._tell(self, "set", behavior=Behavior(bits))
         self._behavior = bits
         self._changed()
@@ -145,6 +156,12 @@ class Obstacle(Actor):
     is_obstacle = True
 
 
+def _as_id(value):
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"id must be an integer, not {type(value).__name__}")
+    return operator.index(value)
+
+
 class SceneHit:
     """Result of a query."""
 
@@ -155,6 +172,7 @@ class SceneHit:
         self.position = hit.base.point
         self.normal = hit.base.normal
         self.overlapping = hit.base.overlapping
+        self.id = item.id
         self.actor = scene.actor(item.id)
         self.controller = None
         self.triangle = face.source if face is not None and face.source >= 0 else None
@@ -166,6 +184,10 @@ class SceneHit:
     def other(self):
         """The actor."""
         return self.actor
+
+    def __getstate__(self):
+        # Pickles contain the id instead of the object.
+        return {**self.__dict__, "actor": None}
 
     def __repr__(self):
         return (
@@ -298,7 +320,7 @@ class Scene:
         if not isinstance(body, str) or body not in BODIES:
             raise ValueError(f"body must be 'static', 'kinematic' or 'dynamic', not {body!r}")
         layer = as_bits(layer, "layer")
-        actor = Actor(self, shape, p, q, s, body, layer, as_bits(behavior, "behavior"), user_data)
+        actor = Actor(self, shape, p, q, s, body, layer, as_behavior(behavior, "behavior"), user_data)
         return self._place(actor, id)
 
     def add_obstacle(
@@ -342,7 +364,7 @@ class Scene:
         q = as_quat(rotation, "rotation")
         one = (1.0, 1.0, 1.0)
         layer = as_bits(layer, "layer")
-        behavior = as_bits(behavior, "behavior")
+        behavior = as_behavior(behavior, "behavior")
         return self._place(Obstacle(self, shape, p, q, one, "kinematic", layer, behavior, user_data), id)
 
     def _issue(self):
@@ -586,11 +608,11 @@ class Scene:
 
     def character(self, id):
         """The living controller with that id, or None."""
-        return self._characters.get(id)
+        return self._characters.get(_as_id(id))
 
     def actor(self, id):
         """The actor or obstacle with that id, or None."""
-        return self._actors.get(id)
+        return self._actors.get(_as_id(id))
 
     def items(self):
         """All current shapes, or those before an edit; with obstacles."""

@@ -1,5 +1,6 @@
 """Conversion of Python arguments to floats and tuples. Errors name the argument."""
 
+import operator
 from math import sqrt
 
 import numpy as np
@@ -123,13 +124,19 @@ def as_bool(value, name):
 def as_bits(value, name):
     """Return a set of 32 bits."""
     try:
-        bits = int(value)
-        if bits != value:
-            raise TypeError
-    except (TypeError, ValueError, OverflowError):
+        bits = operator.index(value)
+    except TypeError:
         raise TypeError(f"{name} must be an integer, not {value!r}") from None
     if not 0 <= bits <= 0xFFFFFFFF:
         raise ValueError(f"{name} must fit into 32 bits, got {bits}")
+    return bits
+
+
+def as_behavior(value, name):
+    """Return bits of Behavior."""
+    bits = as_bits(value, name)
+    if bits > 7:
+        raise ValueError(f"{name} must be Behavior flags, from 0 to 7, got {bits}")
     return bits
 
 

@@ -28,6 +28,15 @@ cdef void pool_run(pool_task task, void* context, int64_t n, int64_t chunk, int 
 cdef void pool_run_brief(pool_task task, void* context, int64_t n, int64_t chunk, int threads,
                          double* pace) noexcept nogil
 
+# Microseconds of a steady clock.
+cdef double clock_now() noexcept nogil
+# Like pool_run, in parts of some 30 ms, with Python's signal handlers in between: raises what they
+# raise. The caller holds the GIL. In other threads than the main one no handler runs.
+cdef int pool_run_parts(pool_task task, void* context, int64_t n, int64_t chunk, int threads) except -1
+# Runs the signal handlers after a part of a long call, and returns the rows of the next part.
+# ``started``: when the last one, of ``part`` rows, began.
+cdef int64_t next_part(int64_t part, double started) except -1
+
 
 # A batch that starts while the caller still prepares its rows: workers process the rows that are
 # ready. Between pool_begin and pool_end the caller must not run foreign code, which could fork.

@@ -3,6 +3,7 @@
 import operator
 import os
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 
 from pycct.runtime.atomic cimport (
@@ -76,6 +77,11 @@ cdef int YIELD = 50
 # Minimum work, in microseconds, for which a sleeping thread is woken. Waking takes the caller some
 # 5 us, and the thread up to 100 us if its core sleeps too.
 cdef double WORTH_WAKING = 150.0
+# A long call runs in parts, and signal handlers run between them: time of a part in microseconds,
+# rows of the first part, and largest ratio of two successive parts.
+cdef double PART = 30000.0
+cdef int64_t FIRST_PART = 16
+cdef int64_t GROWTH = 16
 # State of a worker.
 cdef enum:
     IDLE = 0        # no work
@@ -300,6 +306,47 @@ cdef void pool_run(pool_task task, void* context, int64_t n, int64_t chunk, int 
     pool_begin(&b, task, context, n, chunk, threads)
     pool_wake(&b)
     pool_end(&b, n)
+
+
+cdef double clock_now() noexcept nogil:
+    return microseconds()
+
+
+cdef int64_t next_part(int64_t part, double started) except -1:
+    cdef double took = microseconds() - started, wanted = <double>part * PART
+    PyErr_CheckSignals()
+    if wanted >= <double>(GROWTH * part) * took:
+        return GROWTH * part
+    return <int64_t>(wanted / took) + 1
+
+
+cdef struct shifted:
+    pool_task task
+    void* context
+    int64_t first
+
+
+cdef void _shifted(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
+    """Work on rows of a part."""
+    cdef shifted* s = <shifted*>context
+    s.task(s.context, worker, s.first + first, s.first + last)
+
+
+cdef int pool_run_parts(pool_task task, void* context, int64_t n, int64_t chunk, int threads) except -1:
+    cdef shifted s
+    cdef int64_t part = FIRST_PART
+    cdef double started
+    s.task, s.context, s.first = task, context, 0
+    while s.first < n:
+        if part > n - s.first:
+            part = n - s.first
+        started = clock_now()
+        with nogil:
+            pool_run(_shifted, &s, part, chunk, threads)
+        s.first += part
+        if s.first < n:
+            part = next_part(part, started)
+    return 0
 
 
 cdef void pool_run_brief(pool_task task, void* context, int64_t n, int64_t chunk, int threads,

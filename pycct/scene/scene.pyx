@@ -1,5 +1,6 @@
 # cython: language_level=3
 """The scene: actors under a lock, and the immutable snapshots of them that moves read."""
+import operator
 from weakref import WeakSet
 
 import numpy as np
@@ -26,6 +27,7 @@ from pycct.queries.scene_queries cimport (
 )
 from pycct.args.values cimport (
     FARTHEST,
+    as_behavior,
     as_bits,
     as_place,
     as_quat,
@@ -346,7 +348,7 @@ cdef class Actor:
 
     @behavior.setter
     def behavior(self, value):
-        cdef uint32_t bits = as_bits(value, "behavior")
+        cdef uint32_t bits = as_behavior(value, "behavior")
         cdef Scene scene = self._home()
         with scene.lock:
             self._stay(scene)
@@ -613,6 +615,9 @@ cdef class Scene:
         self.published = 0
         self.timestamp = 0
 
+    def __init__(self):
+        pass
+
     @property
     def journal(self):
         """Listener that receives every change of the scene and every move call, or None. Settable.
@@ -827,7 +832,7 @@ cdef class Scene:
         actor.scale_ = s
         actor.body_ = BODIES[body]
         actor.layer_ = as_bits(layer, "layer")
-        actor.behavior_ = as_bits(behavior, "behavior")
+        actor.behavior_ = as_behavior(behavior, "behavior")
         actor.user_data = user_data
         self._check_span(actor)
         with self.lock:
@@ -883,7 +888,7 @@ cdef class Scene:
         obstacle.scale_ = v3(1.0, 1.0, 1.0)
         obstacle.body_ = BODY_KINEMATIC
         obstacle.layer_ = as_bits(layer, "layer")
-        obstacle.behavior_ = as_bits(behavior, "behavior")
+        obstacle.behavior_ = as_behavior(behavior, "behavior")
         obstacle.user_data = user_data
         self._check_span(obstacle)
         with self.lock:
@@ -965,6 +970,10 @@ cdef class Scene:
             with cython.critical_section(actor):
                 (<Actor>actor).scene_ = None
             self.note(actor)
+            # A proxy whose owner removes it is removed quietly.
+            if not self.quiet and (<Actor>actor).body_ == BODY_KINEMATIC:
+                for follower in self.characters:
+                    follower._lost_proxy(actor)
 
     @property
     def actors(self):
@@ -989,7 +998,7 @@ cdef class Scene:
 
     def character(self, id):
         """The living controller or member of a crowd with that id, or None."""
-        r = self.characters_.get(id)
+        r = self.characters_.get(_as_id(id))
         if r is not None:
             return r()
         for crowd in list(self.crowds_):
@@ -1005,7 +1014,7 @@ cdef class Scene:
 
     def actor(self, id):
         """The actor or obstacle with that id, or None."""
-        return self.actors_.get(id)
+        return self.actors_.get(_as_id(id))
 
     def __reduce__(self):
         # The state does not contain characters: each pickles its scene, and pickle shares it.
@@ -1201,7 +1210,9 @@ cdef class Scene:
         if places.shape != (given.shape[0], 3):
             raise ValueError(f"positions must have shape ({given.shape[0]}, 3), got {places.shape}")
         if not np.isfinite(places).all() or (places.size and np.abs(places).max() > FARTHEST):
-            raise ValueError(f"positions must be finite and lie within {FARTHEST:g} m of the origin")
+            good = (np.abs(places) <= FARTHEST).all(axis=1)
+            raise ValueError(f"positions must be finite and lie within {FARTHEST:g} m of the origin, "
+                             f"row {good.argmin()} is {tuple(places[good.argmin()].tolist())}")
         turns = None
         if rotations is not None:
             try:
@@ -1212,7 +1223,7 @@ cdef class Scene:
                 turns = np.broadcast_to(turns, (given.shape[0], 4))
             if turns.shape != (given.shape[0], 4):
                 raise ValueError(f"rotations must have shape ({given.shape[0]}, 4) or (4,), got {turns.shape}")
-            turns = [from_quat(as_quat(row, "rotations")) for row in turns.tolist()]
+            turns = [from_quat(as_quat(row, f"rotations, row {k},")) for k, row in enumerate(turns.tolist())]
         p = places
         with self.lock:
             actors = [self.actors_.get(k) for k in given.tolist()]
@@ -1619,6 +1630,13 @@ cdef class Scene:
                                 {"threads": threads, "fields": fields, "out": out, "exclude": exclude})
 
 
+cdef object _as_id(object value):
+    """Return an id; TypeError for anything but an integer."""
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"id must be an integer, not {type(value).__name__}")
+    return operator.index(value)
+
+
 cdef int _check_scale(Shape shape, vec3 s) except -1:
     if s.x == 0.0 or s.y == 0.0 or s.z == 0.0:
         raise ValueError(f"scale must not be zero on any axis, got {from_vec3(s)}")
@@ -1676,6 +1694,6 @@ cdef Actor _actor_again(record):
     actor.scale_ = k
     actor.body_ = body
     actor.layer_ = as_bits(layer, "layer")
-    actor.behavior_ = as_bits(behavior, "behavior")
+    actor.behavior_ = as_behavior(behavior, "behavior")
     actor.id = id
     return actor

@@ -15,7 +15,7 @@ from pycct.sensors.kinds import KINDS
 LARGEST_ANGLE = 1e6
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 # Type of each field that is no float, and the fields of three numbers.
-_TYPES = {
+_TYPES: dict[str, np.dtype[Any]] = {
     "kind": np.dtype(np.uint8), "id": np.dtype(np.int64), "triangle": np.dtype(np.int32),
     "data": np.dtype(np.int64), "walkable": np.dtype(np.bool_),
 }  # fmt: skip

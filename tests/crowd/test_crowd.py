@@ -294,7 +294,7 @@ def test_some_of_a_crowd_can_be_asked_whether_they_may_grow(collide, module):
     assert module is reference or 3 < everybody.sum() < n
     assert crowd.can_resize(1.6, indices=3).tolist() == [everybody[3]]
     assert crowd.can_resize(1.6, indices=[]).shape == (0,)
-    for bad, error in (([n], ValueError), ([-1], ValueError), ([0, 0], ValueError), ([0.5], TypeError)):
+    for bad, error in (([n], ValueError), ([-n - 1], ValueError), ([0, 0], ValueError), ([0.5], TypeError)):
         with pytest.raises(error, match="indices"):
             crowd.can_resize(1.6, indices=bad)
     assert crowd.save() == before and crowd.can_resize(1.6).tolist() == everybody.tolist()
@@ -1119,12 +1119,16 @@ def bad_calls(crowd, n):
         ("displacements", ValueError, lambda: crowd.run([ok, nan], DT)),
         ("threads", ValueError, lambda: crowd.run([ok], DT, threads=0)),
         ("indices", ValueError, lambda: crowd.teleport([n], [(0, 0, 0)])),
-        ("indices", ValueError, lambda: crowd.teleport([-1], [(0, 0, 0)])),
+        ("indices", ValueError, lambda: crowd.teleport([-n - 1], [(0, 0, 0)])),
+        ("indices", ValueError, lambda: crowd.teleport([-1, n - 1], [(0, 0, 0)] * 2)),
+        ("indices", TypeError, lambda: crowd.remove(True)),
+        ("indices", TypeError, lambda: crowd.remove(slice("a"))),
+        ("indices", ValueError, lambda: crowd.remove(slice(0, 1, 0))),
         ("indices", ValueError, lambda: crowd.teleport([1, 1], [(0, 0, 0)] * 2)),
         ("indices", ValueError, lambda: crowd.teleport([[0, 1]], [(0, 0, 0)] * 2)),
         ("indices", ValueError, lambda: crowd.remove([2**63])),
         ("indices", TypeError, lambda: crowd.remove([0.0])),
-        ("indices", TypeError, lambda: crowd.remove(np.zeros(n, bool))),
+        ("indices", ValueError, lambda: crowd.remove(np.zeros(n + 1, bool))),
         ("indices", TypeError, lambda: crowd.remove(None)),
         ("indices", ValueError, lambda: crowd.set(n, radius=1)),
         ("positions", ValueError, lambda: crowd.teleport([0], [(0, 0)])),

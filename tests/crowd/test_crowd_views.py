@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import signal
 import threading
 import time
 
@@ -363,7 +364,7 @@ def test_contacts_leave_a_crowd_as_it_is():
     for bad, error in ((-1, ValueError), (float("nan"), ValueError), ("1", TypeError), (1e9, ValueError)):
         with pytest.raises(error, match="max_distance"):
             crowd.contacts(bad)
-    for bad, error in (([n], ValueError), ([-1], ValueError), ([0, 0], ValueError), ([0.5], TypeError)):
+    for bad, error in (([n], ValueError), ([-n - 1], ValueError), ([0, 0], ValueError), ([0.5], TypeError)):
         with pytest.raises(error, match="indices"):
             crowd.contacts(0.1, indices=bad)
 
@@ -537,3 +538,166 @@ def test_stats_are_refused_unless_the_last_move_recorded_them(module):
         assert crowd.stats["iterations"].all()
     crowd.add([(6, 0, 0.91)])
     assert not crowd.stats["iterations"].any()
+
+
+@both
+@pytest.mark.parametrize(
+    ("indices", "chosen"),
+    [
+        (1, [1]),
+        (-1, [4]),
+        ([-2, 0], [3, 0]),
+        (slice(1, None, 2), [1, 3]),
+        (slice(None, None, -2), [4, 2, 0]),
+        (np.array([True, False, False, True, False]), [0, 3]),
+        ([False] * 5, []),
+        (slice(9, 3), []),
+        (np.array([-5, 4], np.int8), [0, 4]),
+    ],
+)
+def test_indices_choose_as_in_numpy(module, indices, chosen):
+    scene = module.Scene()
+    crowd = module.Crowd(scene, [(k, 0, 1) for k in range(5)])
+    ids = crowd.ids[chosen].tolist()
+    crowd.teleport(indices, [(k, 9, 1) for k in range(len(chosen))])
+    assert crowd.positions[chosen].tolist() == [[k, 9, 1] for k in range(len(chosen))]
+    crowd.set(indices, radius=[0.2 + 0.1 * k for k in range(len(chosen))])
+    assert crowd.get("radius")[chosen].tolist() == [0.2 + 0.1 * k for k in range(len(chosen))]
+    crowd.resize(indices, 0.5)
+    assert (crowd.get("height") == 0.5).nonzero()[0].tolist() == sorted(chosen)
+    assert crowd.can_resize(0.9, indices=indices).shape == (len(chosen),)
+    crowd.remove(indices)
+    assert len(crowd) == 5 - len(chosen) and not set(crowd.ids.tolist()) & set(ids)
+
+
+def test_an_interrupted_run_keeps_whole_ticks_and_reports_their_number():
+    scene = Scene()
+    scene.add(pycct.Plane((0, 0, 1)))
+    for collide in (False, True):
+        crowd, twin = (Crowd(scene, [(2 * k, 0, 0.91) for k in range(4)], collide=collide, group=g) for g in (1, 2))
+        way = np.full((4, 3), (0.001, 0, -0.02))
+        ways = np.broadcast_to(way, (400_000, 4, 3))
+
+        def stop(number, frame):
+            raise InterruptedError("stop")
+
+        before = signal.signal(signal.SIGALRM, stop)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(InterruptedError) as error:
+                crowd.run(ways, DT)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        ticks = error.value.ticks
+        assert 0 < ticks < len(ways)
+        twin.run(ways[:ticks], DT)
+        assert crowd.positions.tolist() == twin.positions.tolist()
+        assert crowd.velocities.tolist() == twin.velocities.tolist()
+        crowd.move(way, DT)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_interrupted_batches_of_queries_return_nothing(threads):
+    rng = np.random.default_rng(1)
+    corners = rng.uniform(-5, 5, (3000, 3))
+    scene = Scene()
+    scene.add(pycct.Mesh(corners, np.arange(3000).reshape(-1, 3)))
+    shape, places = pycct.ConvexHull(rng.normal(size=(60, 3))), rng.uniform(-5, 5, (200_000, 3))
+
+    def stop(number, frame):
+        raise InterruptedError("stop")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        for ask in (
+            lambda: scene.sweep_many(shape, places, (1, 0, 0), 5.0, threads=threads),
+            lambda: scene.closest_points_many(shape, places, threads=threads),
+            lambda: scene.penetration_many(shape, places),
+            lambda: scene.overlap_many(shape, places, filter=lambda actor: True),
+        ):
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            with pytest.raises(InterruptedError):
+                ask()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@both
+def test_arguments_that_were_misread_are_refused(module):
+    with pytest.raises(TypeError):
+        module.Scene("town.cooked")
+    with pytest.raises(TypeError):
+        module.Scene(gravity=9.8)
+    scene = module.Scene()
+    box = scene.add(module.Box((1, 1, 1)))
+    for wrong in ("a", 1.0, None, True):
+        for ask in (scene.actor, scene.character):
+            with pytest.raises(TypeError, match="id"):
+                ask(wrong)
+    assert scene.actor(np.int64(box.id)) is box and scene.actor(10**40) is None
+    with pytest.raises(ValueError, match="surface"):
+        module.CharacterController(scene, surface=99)
+    with pytest.raises(ValueError, match="behavior"):
+        box.behavior = 8
+    with pytest.raises(TypeError, match="mask"):
+        module.CharacterController(scene, mask=1.0)
+    with pytest.raises(TypeError, match="mask"):
+        scene.overlap(module.Sphere(1), (0, 0, 9), mask=1.0)
+
+
+def test_huge_numbers_are_named_and_not_printed():
+    scene, huge = Scene(), 10**5000
+    crowd = Crowd(scene, np.zeros((2, 3)))
+    for name, call in (
+        ("radius", lambda: CharacterController(scene, radius=huge)),
+        ("mask", lambda: CharacterController(scene, mask=huge)),
+        ("surface", lambda: crowd.set(0, surface=huge)),
+        ("group", lambda: crowd.set(0, group=huge)),
+        ("world", lambda: crowd.add([(0, 0, 0)], world=huge)),
+        ("indices", lambda: crowd.remove(huge)),
+        ("indices", lambda: crowd.remove([huge])),
+        ("climbing_mode", lambda: CharacterController(scene, climbing_mode="x" * 10_000)),
+        ("order", lambda: Crowd(scene, [], order="x" * 10_000)),
+        ("rotations, row 1", lambda: scene.move_actors([0, 1], np.zeros((2, 3)), [(0, 0, 0, 1), (0, 0, 0, 2)])),
+        ("row 1", lambda: scene.move_actors([0, 1], [(0, 0, 0), (0, np.nan, 0)])),
+    ):
+        with pytest.raises((TypeError, ValueError), match=name) as error:
+            call()
+        assert len(str(error.value)) < 300
+
+
+def test_empty_batches_work_everywhere():
+    scene = Scene()
+    scene.add(pycct.Box((1, 1, 1)), body="kinematic")
+    crowd, ball = Crowd(scene, []), pycct.Sphere(1)
+    assert crowd.move([], DT).shape == (0,) and crowd.run(np.zeros((3, 0, 3)), DT).shape == (3, 0, 3)
+    crowd.move([], DT, record_hits=True, record_stats=True)
+    assert crowd.hits.shape == crowd.stats.shape == crowd.ground.hit.shape == (0,) and crowd.user_data == []
+    assert crowd.contacts() == [] and crowd.probe_ground(1).hit.shape == (0,) and crowd.can_resize(1).shape == (0,)
+    crowd.set([], radius=0.5), crowd.remove([]), crowd.teleport([], []), crowd.resize([], 1), crowd.separate(DT)
+    assert crowd.add([]).shape == crowd.index_of([]).shape == (0,)
+    assert crowd.insert(crowd.extract([])).shape == (0,)
+    scene.move_actors([], np.zeros((0, 3)))
+    none = np.zeros((0, 3))
+    assert scene.raycast_many(none, none, []).hit.shape == scene.sweep_many(ball, none, none, []).hit.shape == (0,)
+    assert scene.closest_points_many(ball, none).hit.shape == scene.overlap_many(ball, none).hit.shape == (0,)
+    assert scene.penetration_many(ball, none).hit.shape == (0,)
+    assert len(pycct.move_many([], [], DT)) == 0
+    pycct.separate([], DT)
+
+
+def test_a_proxy_that_the_scene_removed_is_gone():
+    scene = Scene()
+    hero = CharacterController(scene)
+    scene.remove(hero.add_proxy())
+    assert hero.proxy is None and scene.actors == []
+    hero.move((0.1, 0, 0), DT)
+    again = hero.add_proxy()
+    assert hero.proxy is again and again.position == hero.position
+    scene.remove(again)
+    number = hero.id
+    del hero
+    gc.collect()
+    assert scene.character(number) is None
