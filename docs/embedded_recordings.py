@@ -41,7 +41,7 @@ def lintel(ticks=240):
     return _recorded(scene, crowd, ticks, lambda crowd: np.tile((-0.03, 0.004, -0.03), (3, 1)))
 
 
-def room(ticks=360):
+def room(ticks=480):
     """A crowd leaves a room through its door."""
     scene = Scene()
     scene.add(Mesh([(-6, -6, 0), (14, -6, 0), (14, 6, 0), (-6, 6, 0)], [(0, 1, 2), (0, 2, 3)]))

@@ -166,8 +166,8 @@ class HeightScan:
     mask : int
         Layers to see.
     fields : sequence of str
-        Arrays to compute, of shape ``(n, *shape)``: ``"height"`` (of the hit above the feet, metres;
-        ``-reach`` without a hit), and those of `Lidar`.
+        Arrays to compute, of shape ``(n, *shape)``: ``"height"`` (of the hit above the feet,
+        metres; ``-reach`` without a hit), and those of `Lidar`.
 
     Notes
     -----

@@ -196,6 +196,7 @@ class Game:
     def _move(self) -> None:
         hero = self.character
         along = np.zeros(2)
+        walks = self.goal is not None
         if self.goal is not None:
             along = self.goal[:2] - hero.foot_position[:2]
             distance = float(np.linalg.norm(along))
@@ -209,7 +210,8 @@ class Game:
         if hero.foot_position[2] < self.start[2] - FAR:
             self._put(self.start)
         now = time.monotonic()
-        if (self.goal is not None or not hero.grounded) and now >= self.due:
+        ended = walks and self.goal is None
+        if ended or ((walks or not hero.grounded) and now >= self.due):
             self.explained, self.due = str(hero.explain_last()), now + EXPLAIN_SECONDS
 
     def _progress(self, distance: float) -> None:
