@@ -1,9 +1,9 @@
 """The recordings that the site embeds show what docs/recordings.md says."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
+from scripts import load
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "embedded_recordings.py"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="docs/ is not here")
@@ -11,10 +11,7 @@ pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="docs/ is not here")
 
 @pytest.fixture(scope="module")
 def scenes():
-    spec = importlib.util.spec_from_file_location("embedded_recordings", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(SCRIPT)
 
 
 def test_robust_comes_nearer_to_the_lintel(scenes):

@@ -1,9 +1,9 @@
 """The pictures of docs/net show what their words say."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
+from scripts import load
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCRIPT = DOCS / "net_pictures.py"
@@ -13,10 +13,7 @@ pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="docs/ is not here")
 @pytest.fixture(scope="module")
 def pictures():
     pytest.importorskip("matplotlib")
-    spec = importlib.util.spec_from_file_location("net_pictures", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(SCRIPT)
 
 
 SAYS = {

@@ -1,9 +1,9 @@
 """The moves in the panels of docs/parameters.md end in different places, as the text says."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
+from scripts import load
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCRIPT = DOCS / "parameter_pictures.py"
@@ -13,10 +13,7 @@ pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="docs/ is not here")
 @pytest.fixture(scope="module")
 def pictures():
     pytest.importorskip("matplotlib")
-    spec = importlib.util.spec_from_file_location("parameter_pictures", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(SCRIPT)
 
 
 def feet(place, half=0.91):

@@ -1,10 +1,10 @@
 """The pictures of docs/sensors show what their words say."""
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scripts import load
 
 from pycct import Seen
 
@@ -16,10 +16,7 @@ pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="docs/ is not here")
 @pytest.fixture(scope="module")
 def pictures():
     pytest.importorskip("matplotlib")
-    spec = importlib.util.spec_from_file_location("sensor_pictures", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(SCRIPT)
 
 
 SAYS = {
