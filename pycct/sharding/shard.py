@@ -139,19 +139,19 @@ class Shard:
         if self._leavers is not None:
             raise RuntimeError("begin was called twice without finish")
         ids, positions = self.crowd.ids, self.crowd.positions
-        owner = self.owners.of(self.cut.cells_of(positions)) if len(ids) else np.empty(0, np.int64)
+        owner, rows = self._near_borders(positions)
         near: dict[int, NDArray[np.bool_]] = {}
         # The halo is at most half a cell, so that the corners of its box touch every cell it
         # touches.
         for dx in (-self.halo, self.halo):
             for dy in (-self.halo, self.halo):
-                if not len(ids):
-                    continue
-                there = self.owners.of(self.cut.cells_of(positions[:, :2] + (dx, dy)))
+                there = self.owners.of(self.cut.cells_of(positions[rows, :2] + (dx, dy)))
                 for k in np.unique(there):
-                    near[int(k)] = near.get(int(k), np.zeros(len(ids), bool)) | (there == k)
+                    seen = near.setdefault(int(k), np.zeros(len(ids), bool))
+                    seen[rows[there == k]] = True
         packed: dict[int, tuple[bytes, bytes]] = {}
-        for k in sorted({*near, *(int(o) for o in np.unique(owner))} - {self.index}):
+        foreign = np.unique(owner[owner != self.index])
+        for k in sorted({*near, *(int(o) for o in foreign)} - {self.index}):
             seen = near.get(k, np.zeros(len(ids), bool)) & (owner != k)
             ghosts = self.crowd.extract(ids[seen], keep=True) if seen.any() else b""
             packed[k] = (b"", ghosts)
@@ -165,6 +165,16 @@ class Shard:
         self._own_ghosts = own_ghosts
         self._leavers = ids[owner != self.index]
         return {k: MESSAGE.pack(MARK, tick, len(a), len(b)) + a + b for k, (a, b) in packed.items() if a or b}
+
+    def _near_borders(self, positions: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the owners of positions, and the rows whose halo may touch another shard's cell."""
+        at = positions[:, :2] / self.cut.size
+        cells = np.floor(at)
+        owner = self.owners.of(cells.astype(np.int64))
+        # One millionth of a cell covers the rounding of the division.
+        part, reach = at - cells, self.halo / self.cut.size + 1e-6
+        border = (part < reach) | (part > 1.0 - reach)
+        return owner, np.flatnonzero(border[:, 0] | border[:, 1] | (owner != self.index))
 
     def finish(self, tick: int, inbox: Sequence[bytes], ids: ArrayLike | None = None,
                displacements: ArrayLike | None = None, dt: float = 0.0, *, threads: int = 1,
