@@ -96,6 +96,8 @@ from pycct.geometry.sweep cimport (
     capsule_cast,
     capsule_cast_set,
     capsule_triangle_time,
+    facing_distances,
+    is_behind_nearest,
 )
 from pycct.geometry.tolerances cimport ALMOST_ZERO, COORDINATE_ROUNDING, MOTION_SHARE, is_below_limit
 from pycct.geometry.types cimport (
@@ -141,6 +143,7 @@ from pycct.world.candidates cimport (
     GROUP_BOX,
     GROUP_PLANE,
     GROUP_SPHERE,
+    GROUP_TRIANGLES,
     OWNER_ACTOR,
     OWNER_OBSTACLE,
     book_answer,
@@ -675,6 +678,20 @@ cdef inline void _stand_on(move_job* m, const world_hit* hit, const candidate_gr
     s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
 
 
+cdef bint _came_from_behind(const candidates* near, const capsule_cast* cast) noexcept nogil:
+    """FIX_BACK_FACES: whether the capsule is behind the nearest one-sided triangle that it overlaps."""
+    cdef facing_distances d
+    cdef const candidate_group* g
+    cdef bint behind = False
+    cdef int32_t i
+    d.front = d.back = d.crossed_front = d.crossed_back = NO_HIT
+    for i in range(near.n_groups):
+        g = &near.groups[i]
+        if g.kind == GROUP_TRIANGLES and not g.closed and not g.two_sided:
+            behind = is_behind_nearest(cast, near.tris + g.first, g.count, &d)
+    return behind
+
+
 cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double min_distance, int sweep_pass,
                       int* collisions) noexcept nogil:
     """doSweepTest (MOVE 7.2, RULES 5): move along, and slide along obstacles.
@@ -738,8 +755,8 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             cast.passing = m.passing
         near.turn = sweep_pass
         struck = candidates_cast(near, &cast, recovers, &hit)
-        if m.p.rules & FIX_BACK_FACES:
-            m.passed |= passed
+        if m.p.rules & FIX_BACK_FACES and passed:
+            m.passed = m.passed or m.passing or _came_from_behind(near, &cast)
             if passed & PASSED_OVERLAP:
                 has_fix(m, FIX_BACK_FACES)
         if not struck:

@@ -305,7 +305,7 @@ cdef struct move_job:
     double lifted               # lift of the UP pass, m
     # Data of the fixes.
     bint passing                # the move started inside one-sided triangles, coming from behind
-    int passed                  # passed_bits of its sweeps
+    bint passed                 # one of its sweeps did
     bint lintel                 # a lower capsule would miss the hit of the SIDE pass
     double raised               # height that too steep triangles added to the SIDE pass, m
     bint moving_below           # a triangle of a moving body is below: its normal and top

@@ -68,14 +68,14 @@ cdef struct capsule_cast:
     bint culls_parallel     # also those perpendicular to the motion (RULES 9 row 8)
     bint passing        # with ``passed``: ignore all overlaps
     int32_t hint        # cast_triangles: first triangle to test, -1: none. Changes speed, never a result
-    # Not NULL: overlaps with one-sided triangles from behind are passed over, and
-    # passed_bits tell what was.
+    # Not NULL: overlaps with one-sided triangles that the centre is behind are passed over, and
+    # passed_bits report them.
     int* passed
 
 
 cdef enum passed_bit:
     PASSED_OVERLAP = 1  # an overlap was ignored
-    PASSED_BACK = 2     # a culled triangle is overlapped
+    PASSED_BACK = 2     # a culled triangle is overlapped, with the centre behind it, or with ``passing``
 
 
 # One triangle during the search for a hit: as triangles_in_reach stores it, then, if touched, as a
@@ -85,6 +85,15 @@ cdef struct toi_candidate:
     double facing       # stored: dot(normal, dir); touched: |dot(normal, dir)|
     int32_t tri
     int32_t mark        # stored: seen from its back, all signs flipped; touched: end_over
+
+
+# Smallest squared distances of overlapped triangles from the axis, by the side that the axis is on;
+# for triangles that the axis crosses, from the centre. Each starts with NO_HIT.
+cdef struct facing_distances:
+    double front
+    double back
+    double crossed_front
+    double crossed_back
 
 
 # Data that accelerates tests of a triangle. It changes speed, never a result.
@@ -168,6 +177,9 @@ cdef bint is_unique_hit(const capsule_cast* q, const triangle* tris, triangle_ai
 cdef bint cast_sphere(const capsule_cast* q, vec3 centre, double radius, sweep_hit* hit) noexcept nogil
 cdef bint cast_capsule(const capsule_cast* q, vec3 q0, vec3 q1, double radius, sweep_hit* hit) noexcept nogil
 cdef bint cast_plane(const capsule_cast* q, vec3 normal, double offset, sweep_hit* hit) noexcept nogil
+# Add one-sided triangles to the distances, and return whether the capsule is behind the nearest
+# triangle that it overlaps. Outside of a closed solid it is not.
+cdef bint is_behind_nearest(const capsule_cast* q, const triangle* tris, int32_t n, facing_distances* d) noexcept nogil
 # Order of triangles by their vertices: -1, 0 or 1.
 cdef int triangle_order(const triangle* s, const triangle* t) noexcept nogil
 # A bound on the distance of a candidate when the first of its shape is hit at ``first``.

@@ -589,6 +589,8 @@ cdef double LEAD_SLACK = 1e-4
 cdef double SHORTEST_NORMAL = 1e-3
 # ... or, of exact casts, than this share of the radius.
 cdef double SHORTEST_SHARE = 1e-3
+# A triangle is nearer than another one if its squared distance is below this share of the other.
+cdef double SURELY_NEARER = 1.0 - 1e-9
 # Exact casts touch two triangles at once within these shares of the way and the coordinates:
 # rounding.
 cdef double SAME_TIME = 1e-12
@@ -722,10 +724,41 @@ cdef bint _overlaps(const capsule_cast* q, const triangle* t, double low, triang
     return near.dist2 < inside * inside
 
 
-cdef inline bint _behind(const capsule_cast* q, const triangle* t, const closest_pair* near) noexcept nogil:
-    """Whether the nearest point of the capsule, or else its centre, is behind the triangle."""
-    cdef vec3 p = near.on_a if near.dist2 > 0.0 else v3_scale(v3_add(q.p0, q.p1), 0.5)
-    return v3_dot(t.n, p) - t.d < 0.0
+cdef inline bint _is_behind(const capsule_cast* q, const triangle* t) noexcept nogil:
+    """Whether the centre of the capsule is behind the triangle; in the arithmetic of _planes_in_reach."""
+    cdef double h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
+    return h0 + (h0 + v3_dot(t.n, q.axis)) < 0.0
+
+
+cdef bint is_behind_nearest(const capsule_cast* q, const triangle* tris, int32_t n, facing_distances* d) noexcept nogil:
+    cdef double inside = _inside(q.p0, q.p1, q.radius), key
+    cdef vec3 centre = v3_scale(v3_add(q.p0, q.p1), 0.5)
+    cdef const triangle* t
+    cdef closest_pair near
+    cdef double* best
+    cdef bint behind
+    cdef int32_t i
+    for i in range(n):
+        t = &tris[i]
+        key = v3_dot(t.n, v3_sub(q.p0, t.a))
+        if f_max(key, key + v3_dot(t.n, q.axis)) <= -q.radius or f_min(key, key + v3_dot(t.n, q.axis)) >= q.radius:
+            continue
+        near = segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n)
+        if near.dist2 >= inside * inside:
+            continue
+        if near.dist2 > 0.0:
+            key = near.dist2
+            behind = v3_dot(t.n, v3_sub(near.on_a, t.a)) < 0.0
+            best = &d.back if behind else &d.front
+        else:
+            # Of several triangles that the axis crosses, the nearest one to the centre decides.
+            key = v3_len2(v3_sub(near.on_a, centre))
+            behind = _is_behind(q, t)
+            best = &d.crossed_back if behind else &d.crossed_front
+        best[0] = f_min(best[0], key)
+    if f_min(d.crossed_back, d.crossed_front) < NO_HIT:
+        return d.crossed_back < d.crossed_front * SURELY_NEARER
+    return d.back < d.front * SURELY_NEARER
 
 
 cdef bint _is_far_from_lead(const capsule_cast* q, const triangle* t) noexcept nogil:
@@ -849,7 +882,7 @@ cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris
         # mispredict.
         m += f_max(nd, f_max(low - reach + nd * limit, -reach - high)) <= 0.0
         if watches:
-            behind[0] |= (nd > 0.0) & (f_max(low, -high) <= reach)
+            behind[0] |= (nd > 0.0) & (f_max(low, -high) <= reach) & (q.passing | (low + high < 0.0))
     return m
 
 
@@ -977,7 +1010,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
             turned = _flipped(t)
             t = &turned
         elif nd > 0.0 and q.culls:
-            if passed != NULL and _overlaps(q, t, low, aid, &near):
+            if passed != NULL and (q.passing or _is_behind(q, t)) and _overlaps(q, t, low, aid, &near):
                 passed[0] |= PASSED_BACK
             continue
         elif nd == 0.0 and q.culls_parallel:
@@ -1000,7 +1033,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
                 # RULES_2 5: the shape gives no hit; in FIX_BACK_FACES this triangle gives none.
                 left_out |= passed == NULL
                 continue
-            if passed != NULL and not two_sided and (q.passing or _behind(q, t, &near)):
+            if passed != NULL and not two_sided and (q.passing or _is_behind(q, t)):
                 passed[0] |= PASSED_OVERLAP
                 continue
             # If a triangle overlaps, a touch at distance 0 does not count, in any order.

@@ -22,8 +22,8 @@ from pycct.reference.candidates import (
 )
 from pycct.reference.closest import point_segment_parameter
 from pycct.reference.response import collision_response
-from pycct.reference.sweep import capsule_cast, capsule_triangle_time
-from pycct.reference.types import ACTOR, BOX, OBSTACLE, PLANE, USER_GEOMETRY
+from pycct.reference.sweep import capsule_cast, capsule_triangle_time, is_behind_nearest
+from pycct.reference.types import ACTOR, BOX, OBSTACLE, PLANE, TRIANGLES, USER_GEOMETRY
 from pycct.reference.vec import (
     ZERO,
     add,
@@ -316,7 +316,7 @@ class Move:
     lifted: float = 0.0  # lift of the UP pass
     # Data of the fixes.
     passing: bool = False  # the move started inside one-sided triangles, coming from behind
-    passed: set = field(default_factory=set)  # overlaps that its sweeps ignored, see CapsuleCast
+    passed: bool = False  # one of its sweeps did
     lintel: bool = False  # a lower capsule would miss the hit of the SIDE pass
     raised: float = 0.0  # height that too steep triangles added to the SIDE pass
     moving_below: tuple | None = None  # (normal, top) of a moving body's triangle below
@@ -497,8 +497,8 @@ class Move:
             if Rules.FIX_BACK_FACES in p.rules:
                 q = q._replace(passed=set(), passing=self.passing)
             hit = cast(self.candidates, q, self.recovers(), self.may_meet)
-            if Rules.FIX_BACK_FACES in p.rules:
-                self.passed |= q.passed
+            if Rules.FIX_BACK_FACES in p.rules and q.passed:
+                self.passed = self.passed or self.passing or self.came_from_behind(q)
                 if "overlap" in q.passed:
                     self.fix(Rules.FIX_BACK_FACES)
             if hit is None:
@@ -549,6 +549,11 @@ class Move:
                 self.tell("out_of_turns", sweep_pass, position, sub(target, position))
         self.set(position=position)
         return moved, collisions
+
+    def came_from_behind(self, q):
+        """FIX_BACK_FACES: whether it is behind the nearest one-sided triangle that it overlaps."""
+        groups = [g for g in self.candidates if g.item.kind == TRIANGLES]
+        return is_behind_nearest(q, [t for g in groups if not (g.item.closed or g.item.two_sided) for t in g.faces])
 
     def note_hit(self, hit, sweep_pass, position, way, left):
         """Record a hit (RULES 5).
@@ -1096,7 +1101,7 @@ class Move:
         if Rules.FIX_STEEP_CLIMB in p.rules:
             self.count_steep_climb(dot(sub(self.s.position, carried), p.up), rise > 0.0)
         if Rules.FIX_BACK_FACES in p.rules:
-            self.set(passes_back_face=bool(self.passed))
+            self.set(passes_back_face=self.passed)
         if any(i.body != "static" for i in self.items):
             idle = self.stats.iterations == 0
             if Rules.FIX_KINEMATIC_RECOVERY in p.rules and p.overlap_recovery:

@@ -64,6 +64,8 @@ LEAD_SLACK = 1e-4
 SHORTEST_NORMAL = 1e-3
 # ... or, of exact casts, than this share of the radius.
 SHORTEST_SHARE = 1e-3
+# A triangle is nearer than another one if its squared distance is below this share of the other.
+SURELY_NEARER = 1.0 - 1e-9
 # Exact casts touch two triangles at once within these shares of the way and the coordinates:
 # rounding.
 SAME_TIME = 1e-12
@@ -541,10 +543,30 @@ def _overlaps(q, t):
     return segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n).dist2 < q.inside * q.inside
 
 
-def _behind(q, t, near):
-    """Whether the nearest point of the capsule, or else its centre, is behind the triangle."""
-    p = near.on_a if near.dist2 > 0.0 else scale(add(q.p0, q.p1), 0.5)
-    return dot(t.n, p) - t.d < 0.0
+def _is_behind(q, t):
+    """Whether the centre of the capsule is behind the triangle."""
+    h0 = dot(t.n, sub(q.p0, t.a))
+    return h0 + (h0 + dot(t.n, sub(q.p1, q.p0))) < 0.0
+
+
+def is_behind_nearest(q, faces):
+    """Whether the capsule is behind the nearest one-sided triangle that it overlaps.
+
+    Outside of a closed solid it is not. Of several triangles that the axis crosses, the nearest one
+    to the centre decides.
+    """
+    centre = scale(add(q.p0, q.p1), 0.5)
+    best = {}
+    for t in faces:
+        if not _overlaps(q, t):
+            continue
+        near = segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n)
+        crossed = near.dist2 <= 0.0
+        key = len2(sub(near.on_a, centre)) if crossed else near.dist2
+        behind = _is_behind(q, t) if crossed else dot(t.n, sub(near.on_a, t.a)) < 0.0
+        best[crossed, behind] = f_min(best.get((crossed, behind), NO_HIT), key)
+    crossed = any(c for c, _ in best)
+    return best.get((crossed, True), NO_HIT) < best.get((crossed, False), NO_HIT) * SURELY_NEARER
 
 
 def _is_far_from_lead(q, t):
@@ -587,7 +609,7 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
                 t = flipped(t)
                 nd = -nd
             elif q.culls:
-                if q.passed is not None and _overlaps(q, t):
+                if q.passed is not None and (q.passing or _is_behind(q, t)) and _overlaps(q, t):
                     q.passed.add("back")
                 continue
         elif nd == 0.0 and q.culls_parallel:
@@ -617,7 +639,7 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
                     left_out = left_out or q.passed is None
                     continue
                 # FIX_BACK_FACES: one-sided triangles do not stop a character from behind.
-                if q.passed is not None and not two_sided and (q.passing or _behind(q, t, near)):
+                if q.passed is not None and not two_sided and (q.passing or _is_behind(q, t)):
                     q.passed.add("overlap")
                     continue
                 # If a triangle overlaps, a touch at distance 0 does not count, in any order.

@@ -378,3 +378,45 @@ def test_stays_grounded_uphill_along_the_slope():
         hero.move((0.05 * math.cos(a), 0, 0.05 * math.sin(a)), 1 / 60)
         hero.snap_to_ground(0.1)
         assert hero.grounded
+
+
+# --- FIX_BACK_FACES passes only who comes from behind
+
+
+@pytest.mark.parametrize("overlap", [0.0005, 0.05, 0.2])
+@pytest.mark.parametrize("lean", [0, 30, 55])
+def test_a_short_way_off_a_front_does_not_open_it(lean, overlap):
+    # The front of a sheet through the x axis leans back from who stands at y > 0.
+    k = math.tan(math.radians(lean))
+    scene = Scene()
+    scene.add(Mesh([(-9, 9 * k, -9), (9, 9 * k, -9), (9, -9 * k, 9), (-9, -9 * k, 9)], [(0, 2, 1), (0, 3, 2)]))
+    n = (0, math.cos(math.radians(lean)), math.sin(math.radians(lean)))
+    for leaving in ((0, 0.0001, 0), (0.03, 0.0001, 0), (0, 0, 0.05), (0, 0.0001, 0.01)):
+        hero = CharacterController(scene, radius=0.3, height=1.2, contact_offset=0.02, rules="robust")
+        hero.teleport((0, (0.3 + 0.6 * n[2] - overlap) / n[1], 0))
+        for d in [leaving] * 2 + [(0, -0.04, 0)] * 40:
+            hero.move(d, 1 / 60)
+            assert hero.position[1] * n[1] + hero.position[2] * n[2] > 0.25
+
+
+def test_a_thin_plate_is_not_opened_by_its_far_side():
+    # The far side of the plate is nearer than the radius, and the centre is behind it.
+    v = [(x, y, z) for x in (-5, 5) for y in (-0.1, 0) for z in (-3, 3)]
+    plate = Mesh(v, [(0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1), (2, 3, 7), (2, 7, 6)])
+    for depth in (0.05, 0.15, 0.25):
+        scene = Scene()
+        scene.add(plate)
+        hero = CharacterController(scene, radius=0.3, height=1.2, contact_offset=0.02, rules="robust", step_offset=0)
+        hero.teleport((0, 0.3 - depth, 0))
+        for d in [(0.01, -0.0001, 0), (0.01, 0.0001, 0)] + [(0, -0.04, 0)] * 30:
+            hero.move(d, 1 / 60)
+        assert hero.position[1] > 0
+
+
+def test_who_comes_from_behind_still_turns_back_halfway():
+    scene = Scene()
+    scene.add(Mesh([(-9, 0, -9), (9, 0, -9), (9, 0, 9), (-9, 0, 9)], [(0, 2, 1), (0, 3, 2)]))
+    hero = CharacterController(scene, (0, -0.5, 0), radius=0.3, height=1.2, contact_offset=0.02, rules="robust")
+    for speed in [0.04] * 17 + [-0.04] * 17:
+        hero.move((0, speed, 0), 1 / 60)
+    assert hero.position[1] == pytest.approx(-0.5, abs=1e-9)
