@@ -99,7 +99,6 @@ from pycct.world.candidates cimport (
 )
 
 from pycct.args import save_format as saves
-from pycct.args.pickling import still_there
 from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
 from pycct.runtime.version import RESULTS_VERSION
 from pycct.character.explanation import KINDS, Event, Explanation
@@ -366,7 +365,9 @@ cdef class State:
     Attributes
     ----------
     standing_on : Actor, Obstacle, CharacterController or None
-        The object on which the move ended, stored for riding.
+        The object on which the move ended, stored for riding; None in pickles and deep copies.
+    standing_on_id : int or None
+        Id of that object, which pickles and deep copies contain instead of it.
     on_controller, on_obstacle : bool
         Whether that object is another character or an obstacle.
     moving_up : bool
@@ -384,6 +385,7 @@ cdef class State:
     """
 
     cdef readonly object standing_on
+    cdef readonly object standing_on_id
     cdef readonly bint on_controller
     cdef readonly bint on_obstacle
     cdef readonly bint moving_up
@@ -392,12 +394,18 @@ cdef class State:
     cdef readonly double contact_point_height
     cdef readonly object ground_triangle
     cdef vec3 velocity_
+    cdef vec3 displacement_
     cdef vec3 platform_delta_
 
     @property
     def velocity(self):
-        """Motion of the last move / dt, m/s."""
+        """Motion of the last move / dt, m/s, without recovery and separation."""
         return from_vec3(self.velocity_)
+
+    @property
+    def displacement(self):
+        """Whole motion of the last move, metres: platform, recovery and separation included."""
+        return from_vec3(self.displacement_)
 
     @property
     def platform_delta(self):
@@ -408,23 +416,24 @@ cdef class State:
         return self
 
     def __reduce__(self):
-        return _state_again, (still_there(self.standing_on), bool(self.on_controller), bool(self.on_obstacle),
+        return _state_again, (self.standing_on_id, bool(self.on_controller), bool(self.on_obstacle),
                               bool(self.moving_up), bool(self.sliding), self.overlap, self.contact_point_height,
-                              self.ground_triangle, self.velocity, self.platform_delta)
+                              self.ground_triangle, self.velocity, self.displacement, self.platform_delta)
 
     def __repr__(self):
         return (f"<State: standing on {self.standing_on!r}, moving_up {bool(self.moving_up)}, "
                 f"sliding {bool(self.sliding)}, overlap {self.overlap:.3g}>")
 
 
-def _state_again(standing_on, on_controller, on_obstacle, moving_up, sliding, overlap, contact_point_height,
-                 ground_triangle, velocity, platform_delta):
-    """Return a pickled or copied State."""
+def _state_again(standing_on_id, on_controller, on_obstacle, moving_up, sliding, overlap, contact_point_height,
+                 ground_triangle, velocity, displacement, platform_delta):
+    """Return a pickled State, without the object that the character stood on."""
     cdef State r = State.__new__(State)
-    r.standing_on, r.ground_triangle = standing_on, ground_triangle
+    r.standing_on_id, r.ground_triangle = standing_on_id, ground_triangle
     r.on_controller, r.on_obstacle, r.moving_up, r.sliding = on_controller, on_obstacle, moving_up, sliding
     r.overlap, r.contact_point_height = overlap, contact_point_height
     r.velocity_ = as_vec3(velocity, "velocity")
+    r.displacement_ = as_vec3(displacement, "displacement")
     r.platform_delta_ = as_vec3(platform_delta, "platform_delta")
     return r
 
@@ -1530,7 +1539,11 @@ cdef class CharacterController:
 
     @property
     def velocity(self):
-        """Motion of the last move / dt, m/s; zero if dt was 0."""
+        """Motion of the last move / dt, m/s; zero if dt was 0.
+
+        It contains the motion by the platform, but neither overlap recovery nor the separation from
+        other characters. ``state.displacement`` is the whole motion.
+        """
         return from_vec3(self.now.state.velocity)
 
     @property
@@ -1550,13 +1563,16 @@ cdef class CharacterController:
         if self.scene is None:
             raise RuntimeError("the controller was not initialised: call CharacterController.__init__")
         cdef State r = State.__new__(State)
-        r.standing_on = None
+        r.standing_on = r.standing_on_id = None
         if self.now.state.touched_actor >= 0:
-            r.standing_on = self.scene.actor(self.now.state.touched_actor)
+            r.standing_on_id = self.now.state.touched_actor
         elif self.now.state.touched_obstacle >= 0:
-            r.standing_on = self.scene.actor(self.now.state.touched_obstacle)
+            r.standing_on_id = self.now.state.touched_obstacle
         elif self.now.state.touched_controller >= 0:
-            r.standing_on = self.scene.character(self.now.state.touched_controller)
+            r.standing_on_id = self.now.state.touched_controller
+        if r.standing_on_id is not None:
+            r.standing_on = (self.scene.character(r.standing_on_id) if self.now.state.touched_actor < 0
+                             and self.now.state.touched_obstacle < 0 else self.scene.actor(r.standing_on_id))
         r.on_controller = (self.now.state.marks & TOUCH_OTHER_CONTROLLER) != 0
         r.on_obstacle = (self.now.state.marks & TOUCH_OBSTACLE) != 0
         r.moving_up = (self.now.state.marks & IS_MOVING_UP) != 0
@@ -1567,6 +1583,7 @@ cdef class CharacterController:
         if self.now.state.ground.touching and self.now.state.ground.triangle >= 0:
             r.ground_triangle = self.now.state.ground.triangle
         r.velocity_ = self.now.state.velocity
+        r.displacement_ = self.now.state.displacement
         r.platform_delta_ = self.now.state.platform_delta
         return r
 

@@ -11,7 +11,7 @@ MAGIC = b"pycctCC1"
 CROWD_MAGIC = b"pycctCW1"
 HEADER = struct.Struct("<8sIII")  # magic, results version, length and CRC-32 of the body
 PARAMS = struct.Struct("<10dii3?4I")
-STATE = struct.Struct("<39diI3q?iqi?q?")
+STATE = struct.Struct("<42diI3q?iqi?q?")
 # Ids of a scene stay below this.
 LARGEST_ID = 2**62
 BODY = PARAMS.size + STATE.size

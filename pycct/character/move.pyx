@@ -773,6 +773,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             normal = position
             m.status = recover(m, &position)
             _set_back(m)
+            m.recovered = v3_add(m.recovered, v3_sub(position, normal))
             if m.world.trace != NULL:
                 _trace(m, TRACE_OVERLAP, sweep_pass, normal, v3_sub(position, normal), NULL)
             collisions[0] += 1
@@ -851,7 +852,7 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
     """moveCharacter (MOVE 6.2, RULES 6): the passes up, aside and down. Returns collision flags."""
     cdef controller_state* s = m.s
     cdef const controller_params* p = m.p
-    cdef vec3 up = p.up, saved, down, start = s.position
+    cdef vec3 up = p.up, saved, recovered, down, start = s.position
     cdef double rise = v3_dot(displacement, up)
     cdef double start_height = v3_dot(s.position, up)
     cdef double bottom = start_height - (0.5 * p.height + p.radius)
@@ -907,8 +908,10 @@ cdef int _move_character(move_job* m, vec3 displacement, double min_distance) no
     if constrained and (p.rules & RULE_SENSOR_DECIDES or not s.marks & VALIDATE_TRIANGLE_SIDE):
         if v3_len(d.side_vector) < p.radius:
             saved = s.position
+            recovered = m.recovered
             _sweep_test(m, v3_scale(v3_unit(d.side_vector), p.radius), 1, min_distance, PASS_SENSOR, &collisions)
             s.position = saved
+            m.recovered = recovered
             if m.status != STATUS_OK:
                 return 0
             if (p.rules & RULE_SENSOR_DECIDES and handles_slopes and collisions > 0
@@ -1078,12 +1081,14 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
     cdef double asked = v3_dot(displacement, side)
     cdef double best = v3_dot(v3_sub(m.s.position, before.position), side), now
     cdef controller_state kept = m.s[0]
+    cdef vec3 recovered = m.recovered
     cdef int32_t n = log.n
     cdef int part, again
     for part in range(STEP_PARTS - 1, -1, -1):
         if best >= asked * (1.0 - MOTION_SHARE):
             break
         m.s[0] = before[0]
+        m.recovered = v3(0.0, 0.0, 0.0)
         _set_back(m)
         m.step = m.p.step_offset * part / STEP_PARTS
         again = _move_character(m, displacement, min_distance)
@@ -1093,12 +1098,14 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
         if not m.s.marks & HIT_NON_WALKABLE and now > best + asked * MOTION_SHARE and has_fix(m, FIX_LOWER_STEP):
             best = now
             kept = m.s[0]
+            recovered = m.recovered
             flags = again
             if log.n > n:
                 memmove(log.records, log.records + n, <size_t>(log.n - n) * sizeof(hit_record))
             n = log.n - n
         log.n = n
     m.s[0] = kept
+    m.recovered = recovered
     _set_back(m)
     m.step = m.p.step_offset
     return flags
@@ -1131,6 +1138,7 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
         # The move starts again after the ride, as the walk experiment (MOVE 3.2.5, RULES 7.4).
         m.s.marks |= WALK_EXPERIMENT
         m.s.position = carried
+        m.recovered = v3(0.0, 0.0, 0.0)
         _set_back(m)
         m.longest = v3_len(whole)
         if p.non_walkable == NON_WALKABLE_FORCE_SLIDING:
@@ -1180,24 +1188,44 @@ cdef void _try_whole(move_job* m, vec3 displacement, double min_distance) noexce
         s.ground.touching = before.ground.touching
 
 
+cdef inline void _note_motion(const move_job* m, vec3 start, vec3 asked, double dt) noexcept nogil:
+    """Store the motion of a move, and the velocity without recovery and separation.
+
+    A wall may block a separation. Its length counts as far as the motion along it exceeds that of
+    the displacement and the platform.
+    """
+    cdef controller_state* s = m.s
+    cdef vec3 own = v3_sub(s.position, start), way
+    cdef double size, gained
+    s.displacement = own
+    if not v3_is_zero(m.recovered):
+        own = v3_sub(own, m.recovered)
+    if not v3_is_zero(s.separation):
+        size = v3_len(s.separation)
+        way = v3_scale(s.separation, 1.0 / size)
+        gained = v3_dot(v3_sub(v3_sub(own, asked), s.platform_delta), way)
+        own = v3_madd(own, way, -f_max(0.0, f_min(gained, 2.0 * size - gained)))
+        s.separation = v3(0.0, 0.0, 0.0)
+    s.velocity = v3_scale(own, 1.0 / dt) if dt > 0.0 else v3(0.0, 0.0, 0.0)
+
+
 cdef int move_controller(const controller_params* p, controller_state* state, const move_world* world,
                          move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                          move_stats* stats) noexcept nogil:
     """Controller::move (MOVE 3.2, RULES 7)."""
     cdef move_job m
-    cdef vec3 start = state.position
+    cdef vec3 start = state.position, whole
     cdef int64_t tested
     begin_job(&m, p, state, world, scratch, stats)
     tested = m.cache.near.tested
     scratch.log.n = 0
-    displacement = v3_add(displacement, state.separation)
-    if not (_is_plain(&m) and _flat_ground_fast_path(&m, displacement, min_distance)) and m.status == STATUS_OK:
-        _try_whole(&m, displacement, min_distance)
+    whole = v3_add(displacement, state.separation)
+    if not (_is_plain(&m) and _flat_ground_fast_path(&m, whole, min_distance)) and m.status == STATUS_OK:
+        _try_whole(&m, whole, min_distance)
     stats.triangles_tested = m.cache.near.tested - tested
     if m.status != STATUS_OK:
         return m.status
-    state.separation = v3(0.0, 0.0, 0.0)
-    state.velocity = v3_scale(v3_sub(state.position, start), 1.0 / dt) if dt > 0.0 else v3(0.0, 0.0, 0.0)
+    _note_motion(&m, start, displacement, dt)
     return STATUS_OK
 
 

@@ -125,7 +125,8 @@ cdef struct ground_contact:
 
 cdef struct controller_state:
     vec3 position               # centre of the capsule
-    vec3 velocity               # motion / dt
+    vec3 velocity               # motion / dt, without recovery and separation
+    vec3 displacement           # whole motion of the last move
     int32_t flags               # collision_flag bits of the last move
     uint32_t marks              # state_mark bits
     int64_t touched_actor       # ground of the last DOWN pass, -1: none
@@ -320,3 +321,4 @@ cdef struct move_job:
     double longest              # length of the way that forced sliding may take
     vec3 aside_normal
     bint carried                # it stood on a moving platform at the start of the move
+    vec3 recovered              # motion by overlap recovery

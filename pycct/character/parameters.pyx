@@ -245,6 +245,7 @@ cdef void state_bytes(cursor* c, controller_state* s) noexcept nogil:
         g = &none
     _field_vec3(c, &s.position)
     _field_vec3(c, &s.velocity)
+    _field_vec3(c, &s.displacement)
     _field_vec3(c, &s.touched_point)
     _field_vec3(c, &s.touched_local)
     _field_vec3(c, &s.platform_delta)
@@ -334,8 +335,9 @@ cdef bint state_makes_sense(const controller_state* s) noexcept nogil:
     rest.x += s.touched_min * 0.0 + s.touched_max * 0.0 + s.contact_height * 0.0 + s.overlap * 0.0
     rest.x += g.distance * 0.0 + s.steep_climb * 0.0
     return (v3_finite(rest) and v3_finite(s.velocity) and v3_finite(s.touched_point) and v3_finite(s.touched_local)
-            and v3_finite(s.platform_delta) and v3_finite(s.separation) and v3_finite(s.down_normal)
-            and v3_finite(s.side_normal) and v3_finite(g.normal) and v3_finite(g.point) and v3_finite(g.face_normal)
+            and v3_finite(s.displacement) and v3_finite(s.platform_delta) and v3_finite(s.separation)
+            and v3_finite(s.down_normal) and v3_finite(s.side_normal) and v3_finite(g.normal) and v3_finite(g.point)
+            and v3_finite(g.face_normal)
             and v3_max_abs(s.position) <= FARTHEST and 0 <= s.flags <= 7 and 0 <= g.owner <= 2)
 
 

@@ -143,7 +143,7 @@ cdef int recover_kinematic(move_job* m) noexcept nogil:
     cdef candidates* c = &m.scratch.around
     cdef int32_t group
     cdef push_out push
-    cdef vec3 p0 = v3_sub(m.s.position, m.half_axis), p1 = v3_add(m.s.position, m.half_axis)
+    cdef vec3 p0 = v3_sub(m.s.position, m.half_axis), p1 = v3_add(m.s.position, m.half_axis), before
     cdef int status
     candidates_cut(c, 0, 0)
     status = gather_moving(m, c, _surroundings(m, m.s.position, m.p.radius), NULL)
@@ -153,8 +153,10 @@ cdef int recover_kinematic(move_job* m) noexcept nogil:
     if m.scratch.book.needs_answer:
         return STATUS_NEED_ANSWER
     if push.overlapping and has_fix(m, FIX_KINEMATIC_RECOVERY):
-        return recover(m, &m.s.position)
-    return STATUS_OK
+        before = m.s.position
+        status = recover(m, &m.s.position)
+        m.recovered = v3_add(m.recovered, v3_sub(m.s.position, before))
+    return status
 
 
 cdef int unstick(const controller_params* p, controller_state* state, const move_world* world, move_scratch* scratch,

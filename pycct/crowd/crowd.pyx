@@ -102,7 +102,8 @@ cdef dict DEFAULTS = {
 }
 # Arrays that are created on request: (columns, type).
 cdef dict SHOWN = {
-    "foot_positions": (3, np.float64), "velocities": (3, np.float64), "ground_normals": (3, np.float64),
+    "foot_positions": (3, np.float64), "velocities": (3, np.float64), "displacements": (3, np.float64),
+    "ground_normals": (3, np.float64),
     "grounded": (1, bool), "standing_on": (1, np.int64), "_places": (3, np.float64),
 }
 # Displacements and positions below this rarely lead beyond FARTHEST; only far platforms and
@@ -152,8 +153,8 @@ cdef class CrowdMember:
 
     Notes
     -----
-    Thread safety: ``position``, ``velocity``, ``flags`` and ``pose`` raise RuntimeError
-    while another thread moves the crowd.
+    Thread safety: ``position``, ``velocity``, ``displacement``, ``flags`` and ``pose`` raise
+    RuntimeError while another thread moves the crowd.
     """
 
     cdef readonly Crowd crowd
@@ -195,8 +196,13 @@ cdef class CrowdMember:
 
     @property
     def velocity(self):
-        """Motion of the last move / dt, m/s."""
+        """Motion of the last move / dt, m/s, without recovery and separation."""
         return from_vec3(self.state().velocity)
+
+    @property
+    def displacement(self):
+        """Whole motion of the last move, metres."""
+        return from_vec3(self.state().displacement)
 
     @property
     def up(self):
@@ -715,6 +721,9 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             elif name == "velocities":
                 for i in range(n):
                     v3_store(&v[i, 0], st[i].velocity)
+            elif name == "displacements":
+                for i in range(n):
+                    v3_store(&v[i, 0], st[i].displacement)
             elif name == "ground_normals":
                 for i in range(n):
                     v3_store(&v[i, 0], st[i].ground.normal if st[i].ground.touching else v3(0.0, 0.0, 0.0))
@@ -760,11 +769,19 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
 
     @property
     def velocities(self):
-        """Motion of the last move / dt, (n, 3) float64, m/s.
+        """Motion of the last move / dt, (n, 3) float64, m/s, without recovery and separation.
 
         Inactive characters keep the previous one.
         """
         return self.view("velocities")
+
+    @property
+    def displacements(self):
+        """Whole motion of the last move, (n, 3) float64, metres.
+
+        It includes platforms, recovery and separation. Inactive characters keep the previous one.
+        """
+        return self.view("displacements")
 
     @property
     def flags(self):

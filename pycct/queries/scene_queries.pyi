@@ -73,6 +73,8 @@ class SceneHit:
 @final
 class Penetration:
     @property
+    def id(self) -> int: ...
+    @property
     def actor(self) -> Actor | None: ...
     @property
     def controller(self) -> CharacterController | CrowdMember | None: ...
@@ -87,6 +89,8 @@ class Penetration:
 
 @final
 class ClosestPoints:
+    @property
+    def id(self) -> int: ...
     @property
     def distance(self) -> float: ...
     @property

@@ -63,8 +63,6 @@ from pycct.geometry.ray cimport direction_of
 from pycct.geometry.vec cimport q_rotate, quat, v3, v3_dot, v3_len, v3_load, v3_max_abs, v3_sub, vec3
 from pycct.world.candidates cimport collider, triangle_data, triangle_mask
 
-from pycct.args.pickling import still_there
-
 # No object of a scene is farther away than this: longer searches end here.
 cdef double REACH = 1e13
 
@@ -184,10 +182,12 @@ cdef class Penetration:
     ----------
     actor : Actor or None
     controller : CharacterController or None
+        The object, in one of both; None in pickles and deep copies.
     depth : float
         Length of the exit along the direction, metres.
     """
 
+    cdef object number          # id of the object, after pickling
     cdef readonly object actor
     cdef readonly object controller
     cdef vec3 direction_
@@ -203,11 +203,16 @@ cdef class Penetration:
         """The actor or the controller."""
         return self.actor if self.controller is None else self.controller
 
+    @property
+    def id(self):
+        """Id of the object, which pickles and deep copies contain instead of it."""
+        return self.number if self.other is None else self.other.id
+
     def __copy__(self):
         return self
 
     def __reduce__(self):
-        return _penetration_again, (still_there(self.actor), still_there(self.controller), self.direction, self.depth)
+        return _penetration_again, (self.id, self.direction, self.depth)
 
     def __iter__(self):
         return iter((self.other, self.direction, self.depth))
@@ -216,10 +221,10 @@ cdef class Penetration:
         return f"<Penetration: {self.other!r}, {self.depth:.6g} along {self.direction}>"
 
 
-def _penetration_again(actor, controller, direction, depth):
-    """Return a pickled or copied Penetration."""
+def _penetration_again(id, direction, depth):
+    """Return a pickled Penetration, without the object."""
     cdef Penetration r = Penetration.__new__(Penetration)
-    r.actor, r.controller, r.depth = actor, controller, depth
+    r.number, r.depth = id, depth
     r.direction_ = as_vec3(direction, "direction")
     return r
 
@@ -234,11 +239,12 @@ cdef class ClosestPoints:
         Metres; negative for an overlap, with the length of the exit along the normal.
     actor : Actor or None
     controller : CharacterController or None
-        The nearest object, in one of both.
+        The nearest object, in one of both; None in pickles and deep copies.
     triangle, data, mask : int or None
         As in `SceneHit`.
     """
 
+    cdef object number          # id of the object, after pickling
     cdef readonly double distance
     cdef vec3 point_
     cdef vec3 position_
@@ -269,25 +275,30 @@ cdef class ClosestPoints:
         """The actor or the controller."""
         return self.actor if self.controller is None else self.controller
 
+    @property
+    def id(self):
+        """Id of the object, which pickles and deep copies contain instead of it."""
+        return self.number if self.other is None else self.other.id
+
     def __copy__(self):
         return self
 
     def __reduce__(self):
-        return _closest_again, (self.distance, self.point, self.position, self.normal, still_there(self.actor),
-                                still_there(self.controller), self.triangle, self.data, self.mask)
+        return _closest_again, (self.distance, self.point, self.position, self.normal, self.id, self.triangle,
+                                self.data, self.mask)
 
     def __repr__(self):
         return f"<ClosestPoints: {self.other!r} at distance {self.distance:.6g}, {self.point} to {self.position}>"
 
 
-def _closest_again(distance, point, position, normal, actor, controller, triangle, data, mask):
-    """Return pickled or copied ClosestPoints."""
+def _closest_again(distance, point, position, normal, id, triangle, data, mask):
+    """Return pickled ClosestPoints, without the object."""
     cdef ClosestPoints r = ClosestPoints.__new__(ClosestPoints)
     r.distance = distance
     r.point_ = as_vec3(point, "point")
     r.position_ = as_vec3(position, "position")
     r.normal_ = as_vec3(normal, "normal")
-    r.actor, r.controller, r.triangle, r.data, r.mask = actor, controller, triangle, data, mask
+    r.number, r.triangle, r.data, r.mask = id, triangle, data, mask
     return r
 
 

@@ -163,13 +163,13 @@ class State:
     """State of a character after its last move."""
 
     def __init__(self, scene, memory):
+        ids = [i for i in (memory.touched_actor, memory.touched_obstacle, memory.touched_controller) if i >= 0]
+        self.standing_on_id = ids[0] if ids else None
         self.standing_on = None
-        if memory.touched_actor >= 0:
-            self.standing_on = scene.actor(memory.touched_actor)
-        elif memory.touched_obstacle >= 0:
-            self.standing_on = scene.actor(memory.touched_obstacle)
-        elif memory.touched_controller >= 0:
-            self.standing_on = scene.character(memory.touched_controller)
+        if max(memory.touched_actor, memory.touched_obstacle) >= 0:
+            self.standing_on = scene.actor(self.standing_on_id)
+        elif ids:
+            self.standing_on = scene.character(self.standing_on_id)
         self.on_controller = memory.touch_other_controller
         self.on_obstacle = memory.touch_obstacle
         self.moving_up = memory.is_moving_up
@@ -178,7 +178,12 @@ class State:
         self.contact_point_height = memory.contact_height
         self.ground_triangle = None if memory.ground is None else memory.ground.triangle
         self.velocity = memory.velocity
+        self.displacement = memory.displacement
         self.platform_delta = memory.platform_delta
+
+    def __getstate__(self):
+        # Pickles contain the id instead of the object.
+        return {**self.__dict__, "standing_on": None}
 
     def __repr__(self):
         return (
@@ -342,9 +347,9 @@ def _memory_values(m):
     """All state of a controller, in the order of saves.STATE."""
     g = m.ground or GroundContact(ZERO, ZERO, ACTOR, -1, None, None, False, ZERO, 0.0)
     values = []
-    for v in (m.position, m.velocity, m.touched_point, m.touched_local, m.platform_delta, m.separation):
+    for v in (m.position, m.velocity, m.displacement, m.touched_point, m.touched_local, m.platform_delta):
         values += v
-    for v in (m.down_normal, m.side_normal, g.normal, g.point, g.face_normal):
+    for v in (m.separation, m.down_normal, m.side_normal, g.normal, g.point, g.face_normal):
         values += v
     values += [m.touched_min, m.touched_max, m.contact_height, m.overlap, g.distance, m.steep_climb, m.flags]
     marks = 0
@@ -360,20 +365,20 @@ def _memory_values(m):
 
 def _memory_of(v):
     """The inverse."""
-    for x in v[:39]:
+    for x in v[:42]:
         as_float(x, "data")
-    vectors = [tuple(v[i : i + 3]) for i in range(0, 33, 3)]
+    vectors = [tuple(v[i : i + 3]) for i in range(0, 36, 3)]
     as_place(vectors[0], "data: position")
-    touched_min, touched_max, contact_height, overlap, distance, steep_climb, flags, marks = v[33:41]
-    actor, obstacle, controller, touching, owner, number, triangle, has_data, data, has_face = v[41:51]
+    touched_min, touched_max, contact_height, overlap, distance, steep_climb, flags, marks = v[36:44]
+    actor, obstacle, controller, touching, owner, number, triangle, has_data, data, has_face = v[44:54]
     if not 0 <= flags <= 7 or not 0 <= owner <= 2:
         raise ValueError("data is damaged: its state makes no sense")
     ground = None
     if touching:
         triangle = triangle if triangle >= 0 else None
         data = data if has_data else None
-        face = (has_face, vectors[10])
-        ground = GroundContact(vectors[8], vectors[9], OWNERS[owner], number, triangle, data, *face, distance)
+        face = (has_face, vectors[11])
+        ground = GroundContact(vectors[9], vectors[10], OWNERS[owner], number, triangle, data, *face, distance)
     return Memory(
         position=vectors[0],
         velocity=vectors[1],
@@ -382,12 +387,13 @@ def _memory_of(v):
         touched_actor=actor,
         touched_obstacle=obstacle,
         touched_controller=controller,
-        touched_point=vectors[2],
-        touched_local=vectors[3],
-        platform_delta=vectors[4],
-        separation=vectors[5],
-        down_normal=vectors[6],
-        side_normal=vectors[7],
+        displacement=vectors[2],
+        touched_point=vectors[3],
+        touched_local=vectors[4],
+        platform_delta=vectors[5],
+        separation=vectors[6],
+        down_normal=vectors[7],
+        side_normal=vectors[8],
         touched_min=touched_min,
         touched_max=touched_max,
         contact_height=contact_height,
@@ -1163,7 +1169,7 @@ class CharacterController:
 
     @property
     def velocity(self):
-        """Motion of the last move / dt, m/s; zero if dt was 0."""
+        """Motion of the last move / dt, m/s, without recovery and separation; zero if dt was 0."""
         return self._memory.velocity
 
     @property

@@ -793,8 +793,13 @@ class Crowd:
 
     @property
     def velocities(self):
-        """Motion of the last move / dt, (n, 3) array, m/s."""
+        """Motion of the last move / dt, (n, 3) array, m/s, without recovery and separation."""
         return self._rows([c.velocity for c in self.controllers])
+
+    @property
+    def displacements(self):
+        """Whole motion of the last move, (n, 3) array, metres."""
+        return self._rows([c.state.displacement for c in self.controllers])
 
     @property
     def flags(self):

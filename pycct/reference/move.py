@@ -137,7 +137,8 @@ class Memory:
     """State that a controller keeps between moves (PhysX's SweptVolume and STF flags)."""
 
     position: tuple  # centre of the capsule
-    velocity: tuple = ZERO  # motion / dt
+    velocity: tuple = ZERO  # motion / dt, without recovery and separation
+    displacement: tuple = ZERO  # whole motion of the last move
     flags: int = 0  # CollisionFlags of the last move
     validate_triangle_down: bool = False
     validate_triangle_side: bool = False
@@ -325,6 +326,7 @@ class Move:
     round_aside: tuple | None = None  # its contact normal, aside
     longest: float = 0.0  # length of the way that forced sliding may take
     carried: bool = False  # it stood on a moving platform at the start of the move
+    recovered: tuple = ZERO  # motion by overlap recovery
     candidates: list = field(default_factory=list)
     bounds: tuple | None = None  # box of the candidates
 
@@ -511,6 +513,7 @@ class Move:
                 # RULES 5, 7.5: the pass ends with recovery, which counts as a collision.
                 inside = position
                 position = self.recover(position)
+                self.recovered = add(self.recovered, sub(position, inside))
                 self.tell("overlap", sweep_pass, inside, sub(position, inside))
                 collisions += 1
                 break
@@ -799,10 +802,11 @@ class Move:
         decides = Rules.SENSOR_DECIDES in p.rules
         if constrained and (decides or not self.s.validate_triangle_side):
             if length(d.side_vector) < p.radius:
-                saved = self.s.position
+                saved, recovered = self.s.position, self.recovered
                 ahead = scale(unit(d.side_vector), p.radius)
                 _, collisions = self.sweep_test(ahead, 1, min_distance, Pass.SENSOR)
                 self.set(position=saved)
+                self.recovered = recovered
                 if decides and collisions > 0 and climbed_too_steep():
                     self.set(hit_non_walkable=True)
 
@@ -884,19 +888,19 @@ class Move:
         side = unit(reject(displacement, self.p.up))
         asked = dot(displacement, side)
         best = dot(sub(self.s.position, before.position), side)
-        kept, hits = self.s, self.hits
+        kept, hits, recovered = self.s, self.hits, self.recovered
         for part in range(STEP_PARTS - 1, -1, -1):
             if best >= asked * (1.0 - SHARE):
                 break
-            self.s, self.hits = before, []
+            self.s, self.hits, self.recovered = before, [], ZERO
             self.step = self.p.step_offset * part / STEP_PARTS
             again = self.move_character(displacement, min_distance)
             now = dot(sub(self.s.position, before.position), side)
             farther = not self.s.hit_non_walkable and now > best + asked * SHARE
             if farther and self.fix(Rules.FIX_LOWER_STEP):
                 best, flags = now, again
-                kept, hits = self.s, self.hits
-        self.s, self.hits = kept, hits
+                kept, hits, recovered = self.s, self.hits, self.recovered
+        self.s, self.hits, self.recovered = kept, hits, recovered
         self.step = self.p.step_offset
         return flags
 
@@ -906,7 +910,9 @@ class Move:
         radius = self.p.radius * (1.0 - SHARE)
         push = deepest(around, *self.ends(self.s.position), radius, ("kinematic",), self.may_meet)
         if push.overlapping and self.fix(Rules.FIX_KINEMATIC_RECOVERY):
-            self.set(position=self.recover(self.s.position))
+            position = self.recover(self.s.position)
+            self.recovered = add(self.recovered, sub(position, self.s.position))
+            self.set(position=position)
 
     def keep_ride(self):
         """FIX_KEEP_RIDE: keep a moving platform that the DOWN pass just missed."""
@@ -1067,6 +1073,7 @@ class Move:
         self.step = p.step_offset
         self.passing = self.s.passes_back_face
         # RULES 7.1: the separation from other controllers is added.
+        asked = displacement
         displacement = add(displacement, self.s.separation)
         self.set(overlap=0.0, separation=ZERO)
         displacement = self.level(displacement)
@@ -1083,6 +1090,7 @@ class Move:
         if self.s.hit_non_walkable:
             # The move starts again after the ride, as the walk experiment (MOVE 3.2.5, RULES 7.4).
             self.set(walk_experiment=True, position=carried)
+            self.recovered = ZERO
             self.longest = length(whole)
             if p.non_walkable_mode is NonWalkableMode.FORCE_SLIDING:
                 displacement = along(whole, p.up)
@@ -1118,8 +1126,23 @@ class Move:
         if self.stats.iterations == 0 and self.s.ground is None and touches:
             # No pass started: the ground is unchanged.
             self.set(ground=first.ground)
-        velocity = scale(sub(self.s.position, start), 1.0 / dt) if dt > 0.0 else ZERO
-        self.set(flags=flags, velocity=velocity)
+        whole = sub(self.s.position, start)
+        own = self.own_motion(whole, asked, first.separation)
+        self.set(flags=flags, displacement=whole, velocity=scale(own, 1.0 / dt) if dt > 0.0 else ZERO)
+
+    def own_motion(self, whole, asked, separation):
+        """The motion without recovery and separation.
+
+        A wall may block a separation. Its length counts as far as the motion along it exceeds that
+        of the displacement and the platform.
+        """
+        own = sub(whole, self.recovered) if self.recovered != ZERO else whole
+        if is_zero(separation):
+            return own
+        size = length(separation)
+        way = scale(separation, 1.0 / size)
+        gained = dot(sub(sub(own, asked), self.s.platform_delta), way)
+        return madd(own, way, -f_max(0.0, f_min(gained, 2.0 * size - gained)))
 
     # --- questions ------------------------------------------------------------
 

@@ -202,6 +202,7 @@ class Penetration:
     def __init__(self, actor, direction, depth):
         self.actor = actor
         self.controller = None
+        self.id = actor.id
         self.direction = direction
         self.depth = depth
 
@@ -209,6 +210,10 @@ class Penetration:
     def other(self):
         """The actor."""
         return self.actor
+
+    def __getstate__(self):
+        # Pickles contain the id instead of the object.
+        return {**self.__dict__, "actor": None}
 
     def __iter__(self):
         return iter((self.actor, self.direction, self.depth))

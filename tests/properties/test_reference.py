@@ -49,7 +49,7 @@ def told_of_ground(ground):
 def told_of_state(state):
     """What a character remembers, as values."""
     switches = (state.on_controller, state.on_obstacle, state.moving_up, state.sliding)
-    numbers = (state.overlap, state.contact_point_height, state.velocity, state.platform_delta)
+    numbers = (state.overlap, state.contact_point_height, state.velocity, state.displacement, state.platform_delta)
     return plain(state.standing_on), *map(bool, switches), *numbers, state.ground_triangle
 
 

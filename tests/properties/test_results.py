@@ -77,10 +77,11 @@ def same(a, b):
     if type(a).__name__ in ("Actor", "Obstacle", "CharacterController", "CrowdMember"):
         return type(a) is type(b) and a.user_data == b.user_data and a.position == b.position
     names = [n for n in dir(a) if not n.startswith("_") and not callable(getattr(a, n))]
-    if type(a).__name__ in ("Hit", "Ground", "SceneHit") and a is not b:
+    if type(a).__name__ in ("Hit", "Ground", "SceneHit", "State", "Penetration", "ClosestPoints") and a is not b:
         # They have ids instead of objects.
-        assert b.other is None
-        names = [n for n in names if n not in ("actor", "controller", "obstacle", "other")]
+        objects = ("actor", "controller", "obstacle", "other", "standing_on")
+        assert not any(getattr(b, n, None) for n in objects)
+        names = [n for n in names if n not in objects]
     assert names
     return type(a) is type(b) and all(same(getattr(a, n), getattr(b, n)) for n in names)
 
@@ -134,9 +135,37 @@ def test_answers_about_who_is_gone(module):
 @pytest.mark.parametrize("module", MODULES, ids=["compiled", "reference"])
 def test_pickled_hits_do_not_contain_the_scene(module):
     scene, hero = place(module)
-    for answer in (hero.hits[0], hero.ground, scene.sweep(module.Sphere(0.3), (2, 0, 4), (0, 0, -1), 9)):
+    scene.add(module.Mesh(*grid(100)), (50, 0, 0))
+    answers = [hero.hits[0], hero.ground, scene.sweep(module.Sphere(0.3), (2, 0, 4), (0, 0, -1), 9)]
+    answers += scene.penetration(module.Sphere(0.6), (2, 0, 2.2))
+    if module is pycct:
+        answers.append(scene.closest_points(module.Sphere(0.6), (2, 0, 4)))
+    for answer in answers:
         assert len(pickle.dumps(answer)) < 2000
         assert pickle.loads(pickle.dumps(answer)).id == answer.other.id == answer.id
+
+
+def grid(n):
+    """Vertices and indices of a mesh of n by n squares."""
+    vertices = [(x, y, 0) for y in range(n + 1) for x in range(n + 1)]
+    corners = [(y * (n + 1) + x, n + 1) for y in range(n) for x in range(n)]
+    return vertices, [t for k, m in corners for t in ((k, k + 1, k + m), (k + 1, k + m + 1, k + m))]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=["compiled", "reference"])
+def test_pickled_states_do_not_contain_the_scene(module):
+    scene = module.Scene()
+    scene.add(module.Mesh(*grid(100)), (-50, -50, -3))
+    lift = scene.add(module.Box((2, 2, 0.5)), body="kinematic")
+    hero = module.CharacterController(scene, position=(0, 0, 1.42))
+    hero.move((0, 0, -0.1), DT)
+    state = hero.state
+    assert state.standing_on is lift and state.standing_on_id == lift.id
+    twin = pickle.loads(pickle.dumps(state))
+    assert len(pickle.dumps(state)) < 2000
+    assert twin.standing_on is None and twin.standing_on_id == lift.id and twin.displacement == state.displacement
+    hero.teleport((9, 9, 9))
+    assert hero.state.standing_on_id is None
 
 
 def test_members_of_crowds_go_along_with_their_crowd():
