@@ -1,6 +1,6 @@
 # cython: language_level=3
 """Sensors without Python. See the header."""
-from libc.math cimport sqrt
+from libc.math cimport fabs, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from pycct.character.parameters cimport turn_from_z
@@ -229,6 +229,7 @@ cdef struct scan_grid:
     const sensor_member* m
     const look_frame* f
     vec3 down
+    ray vertical            # along down, from the feet
     query_hit* hits         # of each cell
 
 
@@ -276,23 +277,95 @@ cdef bint _cells_below(const scan_grid* g, const vec3* corners, int n, int32_t* 
     return cells[0] <= cells[1] and cells[2] <= cells[3]
 
 
+# The half plane left of an edge, in metres ahead and left of the feet, and a margin for rounding:
+# rise * y >= base + slope * x.
+cdef struct scan_edge:
+    double rise
+    double base
+    double slope
+
+
+cdef bint _edges_of(const scan_grid* g, const triangle* t, bint two_sided, scan_edge* e, double* least) noexcept nogil:
+    """The edges of a triangle seen from above, and the least distance of a hit; False: no ray meets it.
+
+    A triangle that is nearly upright gets edges that every cell passes.
+    """
+    cdef double[3] x
+    cdef double[3] y
+    cdef double top = -1e300, margin, area, dx, dy, side
+    cdef vec3[3] q
+    cdef int k, j
+    q[0], q[1], q[2] = v3_sub(t.a, g.m.feet), v3_sub(t.b, g.m.feet), v3_sub(t.c, g.m.feet)
+    margin = v3_max_abs(g.m.feet) + g.p.reach
+    for k in range(3):
+        x[k], y[k] = v3_dot(q[k], g.f.ahead), v3_dot(q[k], g.f.left)
+        top = f_max(top, v3_dot(q[k], g.m.up))
+        margin = f_max(margin, v3_max_abs(q[k]))
+    margin = 1e-9 * (1.0 + margin)
+    least[0] = g.p.height - top - margin
+    area = (x[1] - x[0]) * (y[2] - y[0]) - (y[1] - y[0]) * (x[2] - x[0])
+    side = 0.0
+    for k in range(3):
+        j = k + 1 if k < 2 else 0
+        side += fabs(x[j] - x[k]) + fabs(y[j] - y[k])
+    if fabs(area) <= 4.0 * margin * (side + margin):
+        for k in range(3):
+            e[k].rise, e[k].base, e[k].slope = 0.0, -1.0, 0.0
+        return True
+    if area < 0.0 and not two_sided:
+        return False
+    side = 1.0 if area > 0.0 else -1.0
+    for k in range(3):
+        j = k + 1 if k < 2 else 0
+        dx, dy = side * (x[j] - x[k]), side * (y[j] - y[k])
+        e[k].rise = dx
+        e[k].slope = dy
+        e[k].base = dx * y[k] - dy * x[k] - margin * (fabs(dx) + fabs(dy))
+    return True
+
+
+cdef inline void _row_between(const scan_grid* g, const scan_edge* e, double x, int32_t* first,
+                              int32_t* last) noexcept nogil:
+    """Narrow the columns of a row to those that lie left of all edges."""
+    cdef double lo = -1e300, hi = 1e300, least
+    cdef int32_t a, b
+    cdef int k
+    for k in range(3):
+        least = e[k].base + e[k].slope * x
+        if e[k].rise > 0.0:
+            lo = f_max(lo, least / e[k].rise)
+        elif e[k].rise < 0.0:
+            hi = f_min(hi, least / e[k].rise)
+        elif least > 0.0:
+            last[0] = -1
+            return
+    _cells_between(lo, hi, g.p.cells_aside, g.p.step_aside, &a, &b)
+    first[0] = max(first[0], a)
+    last[0] = min(last[0], b)
+
+
 cdef void _draw_triangle(const scan_grid* g, const query_view* v, int32_t part, int32_t item, const triangle* t,
                          bint two_sided, int32_t tri) noexcept nogil:
     cdef int32_t[4] cells
     cdef vec3[3] corners
+    cdef scan_edge[3] edges
     cdef query_shape q
     cdef query_hit* h
-    cdef ray r = ray_of(g.m.feet, g.down)
-    cdef int32_t i, j, k
-    cdef double x
+    cdef ray r = g.vertical
+    cdef int32_t i, j, k, first, last
+    cdef double x, least
     cdef bint back
     corners[0], corners[1], corners[2] = t.a, t.b, t.c
-    if not _cells_below(g, corners, 3, cells):
+    if not _cells_below(g, corners, 3, cells) or not _edges_of(g, t, two_sided, edges, &least):
         return
     for i in range(cells[0], cells[1] + 1):
-        for j in range(cells[2], cells[3] + 1):
+        first, last = cells[2], cells[3]
+        _row_between(g, edges, g.p.base[2 * i * g.p.cells_aside], &first, &last)
+        for j in range(first, last + 1):
             k = i * g.p.cells_aside + j
             h = &g.hits[k]
+            if h.found and least > h.distance:
+                continue
             r.origin = _cell_origin(g, k)
             x = ray_triangle(&r, t, two_sided, &back)
             if x <= (h.distance if h.found else g.p.reach):
@@ -358,6 +431,7 @@ cdef int _look_down(const sensor_plan* p, const sensor_member* m, const look_fra
     g.m = m
     g.f = f
     g.down = direction_of(v3_neg(m.up))
+    g.vertical = ray_of(m.feet, g.down)
     g.hits = hits
     box = _scan_box(&g)
     for part in range(3):

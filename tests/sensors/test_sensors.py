@@ -237,6 +237,36 @@ def test_more_objects_and_cells_than_one_look_up_finds():
             assert seen[f"s.{name}"][:some].reshape(column.shape).tobytes() == column.tobytes(), name
 
 
+@pytest.mark.parametrize("two_sided", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 1e5])
+def test_scans_meet_slivers_upright_triangles_and_edges_below_cells(two_sided, offset):
+    """The grid skips cells outside of a triangle; edges that pass exactly below cells still count."""
+    n = 1500
+    rng = np.random.default_rng(8)
+    corners = rng.integers(-32, 33, (n, 3, 3)) / 8.0 * (1, 1, 0.25)
+    corners[: n // 4, 2] = corners[: n // 4, 0] + rng.normal(0, 1e-9, (n // 4, 3))
+    corners[n // 4 : n // 2, 2, :2] = corners[n // 4 : n // 2, 1, :2]
+    corners[n // 2 : 3 * n // 4] *= (0.1, 0.1, 1)
+    corners[n // 2 : 3 * n // 4] += rng.integers(-32, 33, (n // 4, 1, 3)) / 8.0 * (1, 1, 0.25)
+    corners += (offset, 0, 0)
+    area = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    corners = corners[(area * area).sum(1) > 1e-24]
+    scene = Scene()
+    scene.add(pycct.Mesh(corners.reshape(-1, 3), np.arange(3 * len(corners)).reshape(-1, 3), two_sided=two_sided))
+    members = rng.integers(-16, 17, (60, 3)) / 8.0 * (1, 1, 0) + (offset, 0, 2.0)
+    crowd = Crowd(scene, members, contact_offset=0.125)
+    for yaw in (0.0, 0.7):
+        sensor = HeightScan((9, 7), 0.125, 3.0, above=2.0, fields=RAYS)
+        seen = Sensors(crowd, {"s": sensor}).look(yaw)
+        origins, ways, reach = rays_of(sensor, crowd, np.full(60, yaw), np.zeros(60))
+        expected = scene.raycast_many(origins.reshape(-1, 3), ways.reshape(-1, 3), reach, include="all",
+                                      exclude=np.repeat(crowd.ids, origins.shape[1]))
+        assert 0.2 < expected.hit.mean()
+        for name in ("distance", "normal", "triangle"):
+            column = getattr(expected, name)
+            assert seen[f"s.{name}"].reshape(column.shape).tobytes() == column.tobytes(), name
+
+
 def test_fields_types_and_memory():
     crowd, _ = crowds(1, 5)
     sensors = Sensors(crowd, EVERYTHING)
