@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pycct import Actor, ClimbingMode, CollisionFlags, Crowd, Scene
 from pycct.net.checks import as_number, as_rows, as_tick, as_whole
+from pycct.net.ghosts import STRIDE, STRIDES, Ghosts, dot
 
 __all__ = ["Audit", "Reason", "Verdicts"]
 
@@ -33,11 +34,17 @@ NEAREST = 0.15
 USUAL = 3
 # How far beside the straight way something may have been touched, metres.
 BESIDE = (0.0, 0.1, -0.1, 0.2, -0.2)
-AROUND = (*((x, y) for x in (0.0, 0.1, -0.1) for y in (0.0, 0.1, -0.1)), (0.2, 0.0), (-0.2, 0.0), (0.0, 0.2))
+AROUND = (
+    *((x, y) for x in (0.0, 0.1, -0.1) for y in (0.0, 0.1, -0.1)), (0.2, 0.0), (-0.2, 0.0), (0.0, 0.2),
+    # An edge that is only just touched.
+    (0.01, 0.0), (-0.01, 0.0), (0.03, 0.0), (-0.03, 0.0),
+)
+# A fall that is so much faster than gravity makes it has a cause, m/s.
+SUDDEN = 0.25
 # How near a platform must come to shove or hold a character, metres.
 TOUCH = 0.1
-# Longest move of a repeated way, metres, and most moves.
-STRIDE, STRIDES = 0.3, 64
+# Longest move of the first attempt, metres.
+LONG_STRIDE = 0.6
 # How far down the ground under a flight is looked for, metres.
 DEEP = 4.0
 # Longest disagreement of two honest clocks, as a share of the time that passes.
@@ -52,10 +59,6 @@ WAYS = tuple(
 )
 # Most ticks that one claim may cover.
 LONGEST = 600
-# Up to this share of a crowd moves in a small crowd: a call costs as much as some of its members.
-FEW = 1 / 16
-# Least size of such a small crowd.
-LEAST_FEW = 32
 # A walk that ends this near to its claim on the ground, and farther from moving things, is possible
 # whatever those do, metres.
 CLEAR = 0.5
@@ -109,6 +112,36 @@ class Verdicts(NamedTuple):
     error: Doubles
     reason: NDArray[np.int8]
     position: Doubles
+
+
+class _Motion(NamedTuple):
+    """Ways of claims, a row per claim."""
+
+    start: Doubles
+    up: Doubles
+    # Of the way: upwards, and across up, m.
+    high: Doubles
+    flat: Doubles
+    # Excess way of this and former claims, m.
+    debt: Doubles
+    # True if no speed is exceeded and the way is not too long to repeat.
+    fair: Bools
+
+
+class _Platforms(NamedTuple):
+    """Platforms, doors and obstacles at one tick, in the order of their ids."""
+
+    ids: Ints
+    places: Doubles
+    turns: Doubles
+    bounds: Doubles
+
+    def poses(self, ids: Ints) -> Doubles:
+        """Return position and rotation of these platforms, (n, 7); nan for one that did not exist."""
+        at, here = _positions_of(ids, self.ids)
+        out = np.full((len(ids), 7), np.nan)
+        out[here, :3], out[here, 3:] = self.places[at], self.turns[at]
+        return out
 
 
 class _Batch(NamedTuple):
@@ -167,15 +200,24 @@ class _Result:
         return [self.error, self.reason, self.position, *self.out.values()]
 
 
-def _dot(a: Doubles, b: Doubles) -> Doubles:
-    out: Doubles = a[:, 0] * b[:, 0] + a[:, 1] * b[:, 1] + a[:, 2] * b[:, 2]
-    return out
+def _positions_of(wanted: Ints, ids: Ints) -> tuple[Ints, Bools]:
+    """Return the indices of wanted ids among rising ids, of those that occur, and which occur."""
+    at = np.searchsorted(ids, wanted)
+    here = at < len(ids)
+    here[here] = ids[at[here]] == wanted[here]
+    return at[here], here
+
+
+def _cross(a: Doubles, b: Doubles) -> Doubles:
+    """Return the cross product of the rows; `numpy.cross` costs ten times as much for a few rows."""
+    (x, y, z), (u, v, w) = a.T, b.T
+    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=1)
 
 
 def _turned(q: Doubles, v: Doubles) -> Doubles:
     """Rotate vectors (n, 3) by unit quaternions (n, 4)."""
-    t = 2.0 * np.cross(q[:, :3], v)
-    out: Doubles = v + q[:, 3:] * t + np.cross(q[:, :3], t)
+    t = 2.0 * _cross(q[:, :3], v)
+    out: Doubles = v + q[:, 3:] * t + _cross(q[:, :3], t)
     return out
 
 
@@ -240,11 +282,12 @@ class Audit:
         self._dt = as_number(dt, "dt", above=0.0)
         self._fall = as_number(fall, "fall", above=0.0)
         self._now: int | None = None
-        # Platforms by tick: ids, positions, rotations, bounds.
-        self._past: dict[int, tuple[Ints, Doubles, Doubles, Doubles]] = {}
+        # Platforms by tick.
+        self._past: dict[int, _Platforms] = {}
         self._stamp: tuple[int, int] | None = None
         self._others: list[Actor] = []
-        self._world, self._world_stamp = Scene(), -1
+        # The static actors; and these with the platforms of a tick.
+        self._still, self._world, self._world_stamp = Scene(), Scene(), -1
         self._twins: dict[int, tuple[Actor, Actor]] = {}
         self._names: dict[int, int] = {}
         self._posed: int | None = None
@@ -255,10 +298,9 @@ class Audit:
         # The last check of each member that has not been accepted: number of the batch, and row in it.
         self._batches: dict[int, _Batch] = {}
         self._batch_of = self._row_of = np.zeros(0, np.int64)
-        self._ghosts: Crowd | None = None
-        # Kinds of members with equal parameters, and a small crowd of each.
-        self._kind = np.zeros(0, np.int64)
-        self._few: dict[int, Crowd] = {}
+        # Characters that repeat ways, in both scenes; the ones in use.
+        self._pair: tuple[Ghosts, Ghosts] | None = None
+        self._ghosts: Ghosts
         self._sync()
 
     @property
@@ -283,8 +325,9 @@ class Audit:
         stamp = (scene.timestamp, len(scene))
         if stamp != self._stamp or any(a.scene is not scene for a in self._others):
             self._stamp = stamp
-            self._others = [*(a for a in scene.actors if a.body != "static"), *scene.obstacles]
-        self._past[number] = (
+            others = [*(a for a in scene.actors if a.body != "static"), *scene.obstacles]
+            self._others = sorted(others, key=lambda a: a.id)
+        self._past[number] = _Platforms(
             np.array([a.id for a in self._others], np.int64),
             np.array([a.position for a in self._others]).reshape(-1, 3),
             np.array([a.rotation for a in self._others]).reshape(-1, 4),
@@ -301,14 +344,16 @@ class Audit:
         """Follow the members of the crowd and the static actors of the scene."""
         crowd, scene = self._crowd, self._scene
         if scene.timestamp != self._world_stamp:
-            self._world = Scene()
-            with self._world.edit():
-                for a in scene.actors:
-                    if a.body == "static":
-                        self._world.add(a.shape, a.position, a.rotation, a.scale, layer=a.layer, behavior=a.behavior)
+            self._still, self._world = Scene(), Scene()
+            for world in (self._still, self._world):
+                with world.edit():
+                    for a in scene.actors:
+                        if a.body == "static":
+                            world.add(a.shape, a.position, a.rotation, a.scale, layer=a.layer, behavior=a.behavior)
             self._world_stamp = scene.timestamp
-            self._twins, self._names, self._posed, self._ghosts = {}, {}, None, None
-            self._few = {}
+            self._twins, self._names, self._posed, self._pair = {}, {}, None, None
+            if self._state:
+                self._state["clear"][:] = 0.0
         ids = crowd.ids
         if not self._state or not np.array_equal(ids, self._ids):
             old, before = self._state, self._ids
@@ -317,6 +362,7 @@ class Audit:
                 "position": crowd.positions.copy(), "tick": np.zeros(n, np.int64), "fresh": np.ones(n, bool),
                 "supported": np.ones(n, bool), "ground": np.full(n, -1, np.int64), "rise": np.full(n, self._jump),
                 "debt": np.zeros(n), "pace": np.zeros(n), "lead": np.full(n, np.nan), "since": np.zeros(n, np.int64),
+                "clear": np.zeros(n),
                 "joined": np.full(n, 0 if self._now is None else self._now, np.int64),
             }
             _, mine, theirs = np.intersect1d(ids, before, assume_unique=True, return_indices=True)
@@ -326,21 +372,21 @@ class Audit:
             cases = np.full((2, n), -1, np.int64)
             cases[:, mine] = self._batch_of[theirs], self._row_of[theirs]
             self._batch_of, self._row_of = cases
-            self._state, self._ids, self._ghosts = state, ids.copy(), None
+            self._state, self._ids, self._pair = state, ids.copy(), None
             self._order = np.argsort(self._ids)
             self._forget_batches()
-        if self._ghosts is None or any(not np.array_equal(crowd.get(k), v) for k, v in self._sizes.items()):
+        if self._pair is None or any(not np.array_equal(crowd.get(k), v) for k, v in self._sizes.items()):
             parameters: dict[str, Any] = {name: crowd.get(name) for name in PARAMETERS}
-            # Layer 0: no query sees them.
-            self._ghosts = Crowd(self._world, self._state["position"], layer=0, **parameters)
+            columns = [np.unique([str(v) for v in c.tolist()], return_inverse=True)[1].reshape(-1)
+                       for c in parameters.values()] if len(ids) else [self._ids]
+            kind = np.unique(np.stack(columns, 1), axis=0, return_inverse=True)[1].reshape(-1)
+            still, posed = (Ghosts(world, self._state["position"].copy(), parameters, kind, self._dt)
+                            for world in (self._still, self._world))
+            self._pair, self._ghosts = (still, posed), posed
             self._sizes = {name: parameters[name] for name in ("radius", "height", "step_offset")}
             self._up, self._gap = parameters["up"], parameters["contact_offset"]
             # The round bottom of a capsule climbs more than the step offset, unless that is constrained.
             self._easy = np.array([mode is ClimbingMode.EASY for mode in parameters["climbing_mode"]], np.float64)
-            self._few, self._parameters = {}, parameters
-            columns = [np.unique([str(v) for v in c.tolist()], return_inverse=True)[1].reshape(-1)
-                       for c in parameters.values()] if len(ids) else [self._ids]
-            self._kind = np.unique(np.stack(columns, 1), axis=0, return_inverse=True)[1].reshape(-1)
 
     def _rows(self, ids: ArrayLike) -> tuple[Ints, Ints]:
         self._sync()
@@ -362,8 +408,8 @@ class Audit:
     def _forget_batches(self) -> None:
         """Drop the batches that no member waits for."""
         if self._batches:
-            used = set(np.unique(self._batch_of).tolist())
-            self._batches = {number: batch for number, batch in self._batches.items() if number in used}
+            self._batches = {number: batch for number, batch in self._batches.items()
+                             if (self._batch_of == number).any()}
 
     # --- checking ----------------------------------------------------------------------------------------------------
 
@@ -408,12 +454,15 @@ class Audit:
             np.where(wrong, Reason.TIME, Reason.NONE).astype(np.int8), s["position"][rows],
             {
                 "supported": s["supported"][rows], "ground": s["ground"][rows], "debt": np.zeros(n),
-                "pace": np.zeros(n), "rise": np.minimum(s["rise"][rows], 0.0),
+                "pace": np.zeros(n), "rise": np.minimum(s["rise"][rows], 0.0), "clear": np.zeros(n),
             },
         )
-        lost = ~wrong & ~(np.abs(claims) < 1e15).all(axis=1)
+        x, y, z = np.abs(claims).T < 1e15
+        lost = ~(wrong | (x & y & z))
         found.error[lost], found.reason[lost] = np.inf, Reason.TELEPORT
         good = np.flatnonzero(~wrong & ~lost)
+        # Rows that rise can be given as a mask, which costs less than indices.
+        good = good[np.argsort(rows[good])]
         if moves is not None:
             self._repeat(rows, claims, moves, good, found.error, found.reason, found.position, found.out)
         else:
@@ -455,11 +504,15 @@ class Audit:
         assert now is not None
         if not len(good):
             return
-        worlds = np.full(len(rows), self._posed if self._posed is not None else now)
-        close, near = self._near_movers(rows[good], claims[good])
-        self._pose(int(worlds[good[0]]))
+        assert self._pair is not None
+        close, near = self._near_movers(rows[good], claims[good], passed[good])
+        found.reason[good] = -1
+        self._ghosts = self._pair[0]
         self._walk_clear(rows, claims, passed, good[~close], found)
+        self._fly_clear(rows, claims, passed, good[~close & (found.reason[good] < 0)], found)
+        self._ghosts = self._pair[1]
         left = good[found.reason[good] < 0]
+        worlds = np.full(len(rows), self._posed if self._posed is not None else now)
         if near.any():
             k = good[near & (found.reason[good] < 0)]
             distinct, which = np.unique(clock[k], return_inverse=True)
@@ -475,60 +528,130 @@ class Audit:
                     b = bad[old == world]
                     self._again(rows, b, claims, passed, world, tick, found)
 
-    def _near_movers(self, rows: Ints, claims: Doubles) -> tuple[Bools, Bools]:
+    def _near_movers(self, rows: Ints, claims: Doubles, passed: Ints) -> tuple[Bools, Bools]:
         """Return which members may touch moving things, and whose verdicts may depend on them."""
         s, n, now = self._state, len(rows), self._now
         assert now is not None
         if not self._others and not self._twins:
             return np.zeros(n, bool), np.zeros(n, bool)
         since = int(s["tick"][rows].min(initial=now))
-        boxes = [past[3] for tick, past in self._past.items() if tick >= since - 1 or tick == now]
+        boxes = [past.bounds for tick, past in self._past.items() if tick >= since - 1 or tick == now]
         if any(len(box) != len(boxes[0]) for box in boxes) or len(boxes[0]) * n > MOST_PAIRS:
             return np.ones(n, bool), np.ones(n, bool)
         low, high = np.min([b[:, 0] for b in boxes], axis=0), np.max([b[:, 1] for b in boxes], axis=0)
-        size = self._sizes["radius"][rows, None] + 0.5 * self._sizes["height"][rows, None] * np.abs(self._up[rows])
-        least, most = np.minimum(s["position"][rows], claims) - size, np.maximum(s["position"][rows], claims) + size
+        up, place = self._up[rows], s["position"][rows]
+        # The ground below a flight counts as well.
+        measured = dot(claims - place, up) / (passed * self._dt)
+        depth = np.where(s["supported"][rows], 0.0, self._fall_depth(rows, measured, passed))
+        # One row per axis: a reduction over three neighbours is slow.
+        drop, places, ends = (np.ascontiguousarray(a.T) for a in (up * depth[:, None], place, claims))
+        size = self._sizes["radius"][rows] + 0.5 * self._sizes["height"][rows] * np.abs(np.ascontiguousarray(up.T))
+        least = np.minimum(places, ends) - np.maximum(drop, 0.0) - size
+        most = np.maximum(places, ends) - np.minimum(drop, 0.0) + size
         gap = np.full(n, np.inf)
         for lo, hi in zip(low, high, strict=True):
-            gap = np.minimum(gap, np.maximum(lo - most, least - hi).max(axis=1))
+            gap = np.minimum(gap, np.maximum(lo[:, None] - most, least - hi[:, None]).max(axis=0))
         rides = s["ground"][rows] >= 0
         # A way round a corner is as long as the way itself at most.
         detour = self._speed * self._dt * LONGEST
-        way = np.minimum((most - least).max(axis=1), detour)
+        way = np.minimum((most - least).max(axis=0), detour)
         return (gap <= CLEAR) | rides, (gap <= FAR + way) | rides
 
+    def _motion(self, mine: Ints, claims: Doubles, n: Ints) -> _Motion:
+        """Return ways from the last accepted positions, for members that no platform carries."""
+        s, up = self._state, self._up[mine]
+        start = s["position"][mine]
+        d = claims - start
+        high = dot(d, up)
+        flat = d - up * high[:, None]
+        far = np.sqrt(dot(flat, flat))
+        debt = np.maximum(s["debt"][mine] + far - self._speed * self._dt * n, 0.0)
+        sunk = -high - (self._fall * self._dt * n + self._tolerance) - far
+        fair = (debt <= self._tolerance) & (sunk <= 0.0) & (far - high <= STRIDE * STRIDES)
+        return _Motion(start, up, high, flat, debt, fair)
+
     def _walk_clear(self, rows: Ints, claims: Doubles, passed: Ints, k: Ints, found: _Result) -> None:
-        """Accept claims of members that walk on still ground, with one move each; mark all others by -1.
+        """Accept claims of members that walk on still ground, with one move each.
 
         The walk ends on the ground at the claim, so that the claim is on the ground as well.
         """
-        s, dt, tol = self._state, self._dt, self._tolerance
-        good = found.reason == Reason.NONE
-        mine = rows[k]
-        found.reason[good] = -1
-        up, n = self._up[mine], passed[k]
-        d = claims[k] - s["position"][mine]
-        high = _dot(d, up)
-        flat = d - up * high[:, None]
-        far = np.sqrt(_dot(flat, flat))
-        debt = np.maximum(s["debt"][mine] + far - self._speed * dt * n, 0.0)
-        sunk = -high - (self._fall * dt * n + tol) - far
-        walks = np.flatnonzero(s["supported"][mine] & (debt <= tol) & (sunk <= 0.0) & (far <= STRIDE * STRIDES))
-        if not len(walks):
-            return
-        k, mine, up, n, debt = k[walks], mine[walks], up[walks], n[walks], debt[walks]
-        high, flat = high[walks], flat[walks]
-        way = flat + up * (np.minimum(high, 0.0) - SKIN)[:, None]
-        end, flags = self._go(mine, s["position"][mine], way)
-        gap = end - claims[k]
-        off = _dot(gap, up)
-        beside = gap - up * off[:, None]
-        fine = ((flags & DOWN) != 0) & (_dot(beside, beside) <= tol * tol) & (np.abs(off) <= SKIN)
-        at = k[fine]
+        s, tol = self._state, self._tolerance
+        k = k[s["supported"][rows[k]]]
+        m = self._motion(rows[k], claims[k], passed[k])
+        way = m.flat + m.up * (np.minimum(m.high, 0.0) - SKIN)[:, None]
+        walks = np.flatnonzero(m.fair)
+        end, flags = self._ghosts.go(rows[k[walks]], m.start[walks], way[walks], LONG_STRIDE)
+        gap = end - claims[k[walks]]
+        off = dot(gap, m.up[walks])
+        beside = gap - m.up[walks] * off[:, None]
+        fine = walks[((flags & DOWN) != 0) & (dot(beside, beside) <= tol * tol) & (np.abs(off) <= SKIN)]
+        at, out = k[fine], found.out
         found.reason[at] = Reason.NONE
         found.position[at] = claims[at]
-        found.out["supported"][at], found.out["ground"][at], found.out["rise"][at] = True, -1, self._jump
-        found.out["debt"][at], found.out["pace"][at] = debt[fine], (high / (n * dt))[fine]
+        out["supported"][at], out["ground"][at], out["rise"][at], out["clear"][at] = True, -1, self._jump, 0.0
+        out["debt"][at], out["pace"][at] = m.debt[fine], m.high[fine] / (passed[at] * self._dt)
+
+    def _fly_clear(self, rows: Ints, claims: Doubles, passed: Ints, k: Ints, found: _Result) -> None:
+        """Accept jumps, falls and landings whose straight way is free, with two moves each."""
+        s, tol = self._state, self._tolerance
+        m = self._motion(rows[k], claims[k], passed[k])
+        allow = self._allowed(s["supported"][rows[k]], s["rise"][rows[k]], np.zeros(len(k)), passed[k])
+        f = np.flatnonzero(m.fair & (m.high <= allow + tol))
+        way = m.flat[f] + m.up[f] * np.minimum(m.high[f], np.maximum(allow[f], 0.0))[:, None]
+        end, _ = self._ghosts.go(rows[k[f]], m.start[f], way, LONG_STRIDE)
+        gap = end - claims[k[f]]
+        free = dot(gap, gap) <= self._near(passed[k[f]]) ** 2
+        f, at = f[free], k[f[free]]
+        mine, n, high = rows[at], passed[at], m.high[f]
+        before, measured = s["supported"][mine], high / (n * self._dt)
+
+        # How deep the air below the claim is; the next claim needs it, at its usual time.
+        depth = self._fall_depth(mine, measured, n)
+        deeper = depth + self._fall_depth(mine, measured - self._gravity * self._dt * n, np.maximum(n, USUAL))
+        below, flags = self._ghosts.go(mine, claims[at], -m.up[f] * deeper[:, None], math.inf)
+        touches = (flags & DOWN) != 0
+        clear = np.where(touches, dot(claims[at] - below, m.up[f]), deeper)
+        supported = touches & (clear <= self._skin(mine))
+        landed = clear < depth
+        unknown = np.flatnonzero(~before & ~supported & ~landed & (s["clear"][mine] < depth))
+        deep = -m.up[f[unknown]] * depth[unknown, None]
+        _, flags = self._ghosts.go(mine[unknown], m.start[f[unknown]], deep, math.inf)
+        landed[unknown] = (flags & DOWN) != 0
+
+        found.reason[at], out = Reason.NONE, found.out
+        found.position[at] = claims[at]
+        out["supported"][at], out["ground"][at], out["clear"][at] = supported, -1, clear
+        out["debt"][at], out["pace"][at] = m.debt[f], measured
+        out["rise"][at] = self._next_rise(
+            before | landed, supported, s["rise"][mine], measured, np.zeros(len(at)), n)
+
+    def _near(self, n: Ints) -> Doubles:
+        """Return how near a repeated way of n ticks must come to its claim."""
+        out: Doubles = np.minimum(NEAR * np.maximum(n / USUAL, 1.0), NEAREST) + self._tolerance
+        return out
+
+    def _skin(self, rows: Ints) -> Doubles:
+        """Return how far below a claim the ground of a member that stands may be."""
+        out: Doubles = self._gap[rows] + SKIN + self._tolerance
+        return out
+
+    def _allowed(self, before: Bools, rise: Doubles, lift: Doubles, n: Ints) -> Doubles:
+        """Return the greatest rise in n ticks, from the ground or in the air."""
+        return np.where(before, self._ballistic(self._jump + lift, n.astype(np.float64)), self._falling(rise, n))
+
+    def _fall_depth(self, rows: Ints, measured: Doubles, n: Ints) -> Doubles:
+        """Return how deep below a flight the ground may be that it has touched between two claims."""
+        down = np.maximum(-np.minimum(self._state["pace"][rows], measured), 0.0)
+        out: Doubles = (down + self._gravity * self._dt * n) * self._dt * n + self._gap[rows] + SKIN
+        return out
+
+    def _next_rise(self, jumps: Bools, supported: Bools, rise: Doubles, measured: Doubles, lift: Doubles, n: Ints
+                   ) -> Doubles:
+        """Return the greatest upward speed after a claim."""
+        g, dt = self._gravity, self._dt
+        fallen = measured - g * dt * 0.5 * (n + 1) + self._tolerance / (n * dt)
+        out = np.where(jumps, self._jump + lift, np.minimum(rise - g * dt * n, fallen))
+        return np.maximum(np.where(supported, self._jump, out), -self._fall)
 
     def _inputs(self, inputs: ArrayLike, n: int) -> Doubles:
         moves = np.asarray(inputs)
@@ -558,10 +681,10 @@ class Audit:
             every = np.zeros((len(crowd), 3))
             for j in range(moves.shape[1]):
                 d = moves[:, j]
-                climb = np.where(finite, _dot(np.where(finite[:, None], d, 0.0), up), 0.0)
+                climb = np.where(finite, dot(np.where(finite[:, None], d, 0.0), up), 0.0)
                 along = np.where(finite[:, None], d, 0.0) - up * climb[:, None]
                 with np.errstate(over="ignore"):
-                    far = np.sqrt(_dot(along, along)) - allowed
+                    far = np.sqrt(dot(along, along)) - allowed
                 high = climb - np.where(supported, self._jump, rise) * dt - 1e-9
                 low = -climb - self._fall * dt - 1e-9
                 for over, why in ((far, Reason.SPEED), (high, Reason.FLIGHT), (low, Reason.TELEPORT)):
@@ -584,7 +707,7 @@ class Audit:
         position[bad] = s["position"][rows[bad]]
         good = good[reason[good] == Reason.NONE]
         gap = claims[good] - position[good]
-        miss = np.sqrt(_dot(gap, gap))
+        miss = np.sqrt(dot(gap, gap))
         off = good[miss > self._tolerance]
         error[off] = miss[miss > self._tolerance]
         reason[off] = np.where(error[off] > TELEPORT, Reason.TELEPORT, Reason.BLOCKED)
@@ -643,60 +766,53 @@ class Audit:
     def _carried(self, ground: Ints, place: Doubles, then: Ints, tick: int, back: bool = False) -> Doubles:
         """Way that platforms carry places from one tick to another, or have carried them when `back`."""
         out = np.zeros_like(place)
-        ids1, p1, q1, _ = self._past[self._nearest(tick)]
-        for old in np.unique(then[ground >= 0]).tolist():
-            ids0, p0, q0, _ = self._past[self._nearest(old)]
-            for number in np.unique(ground[(ground >= 0) & (then == old)]).tolist():
-                a, b = np.flatnonzero(ids0 == number)[:1], np.flatnonzero(ids1 == number)[:1]
-                if len(a) and len(b):
-                    k = np.flatnonzero((ground == number) & (then == old))
-                    p, q, r, t = (p1[b], q1[b], p0[a], q0[a]) if back else (p0[a], q0[a], p1[b], q1[b])
-                    local = _turned(np.repeat(q * (-1.0, -1.0, -1.0, 1.0), len(k), 0), place[k] - p)
-                    way = _turned(np.repeat(t, len(k), 0), local) + r - place[k]
-                    out[k] = -way if back else way
+        rides = np.flatnonzero(ground >= 0)
+        if not len(rides):
+            return out
+        # Poses then and now of the platform of each rider.
+        poses = np.full((2, len(rides), 7), np.nan)
+        poses[1] = self._past[self._nearest(tick)].poses(ground[rides])
+        for old in np.unique(then[rides]).tolist():
+            k = then[rides] == old
+            poses[0, k] = self._past[self._nearest(old)].poses(ground[rides[k]])
+        known = ~np.isnan(poses).any(axis=(0, 2))
+        k, (a, b) = rides[known], poses[::-1, known] if back else poses[:, known]
+        local = _turned(a[:, 3:] * (-1.0, -1.0, -1.0, 1.0), place[k] - a[:, :3])
+        way = _turned(b[:, 3:], local) + b[:, :3] - place[k]
+        out[k] = -way if back else way
         return out
 
-    def _walkers(self, rows: Ints) -> tuple[Crowd, Ints]:
-        """Return a crowd whose members stand for these, and their indices in it."""
-        ghosts = self._ghosts
-        assert ghosts is not None
-        if len(rows) > FEW * len(ghosts) or not len(rows):
-            return ghosts, rows
-        kind = int(self._kind[rows[0]])
-        if (self._kind[rows] != kind).any():
-            return ghosts, rows
-        crowd = self._few.get(kind)
-        if crowd is None or len(crowd) < len(rows):
-            size = max(LEAST_FEW, 1 << (len(rows) - 1).bit_length())
-            parameters = {name: column[rows[0]] for name, column in self._parameters.items()}
-            crowd = Crowd(self._world, np.tile(self._state["position"][rows[0]], (size, 1)), layer=0, **parameters)
-            if len(self._few) >= LEAST_FEW:
-                self._few.clear()
-            self._few[kind] = crowd
-        return crowd, np.arange(len(rows))
+    def _home(self, rows: Ints, start: Doubles, claim: Doubles, n: Ints) -> tuple[Doubles, Bools]:
+        """Repeat ways tick by tick, each step aimed at the claim: walk on the ground, fall in the air.
 
-    def _send(self, rows: Ints, start: Doubles, way: Doubles, stride: float = STRIDE
-              ) -> tuple[Crowd, Ints, NDArray[np.uint8]]:
-        """Move the ghosts of members; return their crowd, their indices and the flags of their last move."""
-        crowd, at = self._walkers(rows)
-        crowd.teleport(at, start)
-        length = np.sqrt(_dot(way, way))
-        count = np.clip(np.ceil(length / stride), 1, STRIDES).astype(np.int64)
+        A fall may climb a step, or touch an edge. Returns the ends that are nearest to the claims,
+        and who touched the ground on the way there.
+        """
+        s, up, dt = self._state, self._up[rows], self._dt
+        best, end, landed = np.full(len(rows), np.inf), start.copy(), np.zeros(len(rows), bool)
+        crowd, at = self._ghosts.walkers(rows)
         every, active = np.zeros((len(crowd), 3)), np.zeros(len(crowd), bool)
-        every[at] = way / count[:, None]
-        flags = np.zeros(len(rows), np.uint8)
-        for j in range(int(count.max(initial=0))):
-            # A call clears the flags of members that it leaves out.
-            goes = count > j
-            active[at] = goes
-            flags[goes] = crowd.move(every, self._dt, active=active)[at[goes]]
-        return crowd, at, flags
-
-    def _go(self, rows: Ints, start: Doubles, way: Doubles, stride: float = STRIDE
-            ) -> tuple[Doubles, NDArray[np.uint8]]:
-        """Return where the ghosts of members end, and the flags of their last move."""
-        crowd, at, flags = self._send(rows, start, way, stride)
-        return crowd.positions[at], flags
+        # The greatest speed of the fall that is known, and the measured one.
+        for v in (s["rise"][rows], np.minimum(s["rise"][rows], s["pace"][rows] - self._gravity * dt)):
+            active[at] = True
+            crowd.teleport(active, start)
+            ground, touched, there = s["supported"][rows], np.zeros(len(rows), bool), start
+            for j in range(min(int(n.max(initial=0)), STRIDES)):
+                goes, left = n > j, np.maximum(n - j, 1)
+                rest = claim - there
+                flat = (rest - up * dot(rest, up)[:, None]) / left[:, None]
+                length = np.sqrt(dot(flat, flat))
+                flat *= np.minimum(self._speed * dt / np.where(length > 0.0, length, 1.0), 1.0)[:, None]
+                drop = np.where(ground, -SKIN, np.maximum(v, -self._fall) * dt)
+                every[at], active[at] = flat + up * drop[:, None], goes
+                ground = (crowd.move(every, dt, active=active)[at] & DOWN) != 0
+                touched |= goes & ground
+                v = np.where(ground, 0.0, v - self._gravity * dt)
+                there = crowd.positions[at]
+            gap = there - claim
+            nearer = dot(gap, gap) < best
+            best[nearer], end[nearer], landed[nearer] = dot(gap, gap)[nearer], there[nearer], touched[nearer]
+        return end, landed
 
     def _ballistic(self, v: Doubles, n: Doubles) -> Doubles:
         """Greatest height after n ticks that begin with speed v, or at an earlier one."""
@@ -733,8 +849,8 @@ class Audit:
         """Find what is below claims, and what platforms have carried."""
         s, m = self._state, len(rows)
         up, still = self._up[rows], s["position"][rows]
-        skin = self._gap[rows] + SKIN + self._tolerance
-        crowd, at, flags = self._send(rows, claim, -up * skin[:, None])
+        crowd, at = self._ghosts.walkers(rows)
+        flags = self._ghosts.send(crowd, at, claim, -up * self._skin(rows)[:, None])
         supported = (flags & DOWN) != 0
         ground = np.full(m, -1, np.int64)
         if self._names:
@@ -749,18 +865,18 @@ class Audit:
         for way in ways:
             rides = (way != 0.0).any(axis=1)
             if rides.any():
-                square = np.where(rides, _dot(way, way), 1.0)
-                share = np.clip(_dot(claim - still, way) / square, 0.0, 1.0)
+                square = np.where(rides, dot(way, way), 1.0)
+                share = np.clip(dot(claim - still, way) / square, 0.0, 1.0)
                 other = still + way * share[:, None]
-                nearer = rides & (_dot(claim - other, claim - other) < _dot(claim - start, claim - start))
+                nearer = rides & (dot(claim - other, claim - other) < dot(claim - start, claim - start))
                 start[nearer] = other[nearer]
-                lift = np.maximum(lift, np.where(rides, _dot(way, up) / (n * self._dt), 0.0))
+                lift = np.maximum(lift, np.where(rides, dot(way, up) / (n * self._dt), 0.0))
         d = claim - start
-        high = _dot(d, up)
+        high = dot(d, up)
         flat = d - up * high[:, None]
         return _Claims(
             rows, claim, n, tick, up, s["supported"][rows], still, supported, ground, ways[0], start, lift, high, flat,
-            np.sqrt(_dot(flat, flat)), np.zeros(m, np.int8), np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m, bool),
+            np.sqrt(dot(flat, flat)), np.zeros(m, np.int8), np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m, bool),
             start.copy(),
         )
 
@@ -783,7 +899,7 @@ class Audit:
         """Jumps and falls."""
         tol, v, fast = self._tolerance, self._state["rise"][c.rows], c.verdict != Reason.NONE
         jump = self._jump + c.lift
-        c.allow = np.where(c.before, self._ballistic(jump, c.n.astype(np.float64)), self._falling(v, c.n))
+        c.allow = self._allowed(c.before, v, c.lift, c.n)
         flown = ~c.supported & (c.high > c.allow + tol) & ~fast
         if flown.any():
             f = np.flatnonzero(flown)
@@ -793,10 +909,15 @@ class Audit:
         if flown.any():
             # An edge that is passed lifts or holds what slides along it.
             f = np.flatnonzero(flown)
-            there, _ = self._go(c.rows[f], c.start[f], c.flat[f] + c.up[f] * c.allow[f][:, None])
+            there, _ = self._ghosts.go(c.rows[f], c.start[f], c.flat[f] + c.up[f] * c.allow[f][:, None])
             gap = there - c.claim[f]
             shoved = self._shoved(c.rows[f], c.start[f], c.claim[f], c.tick)
-            flown[f] = (_dot(gap, gap) > (NEAR + tol) ** 2) & (c.high[f] > c.allow[f] + tol + shoved)
+            flown[f] = (dot(gap, gap) > (NEAR + tol) ** 2) & (c.high[f] > c.allow[f] + tol + shoved)
+            f = f[flown[f]]
+            there, touched = self._home(c.rows[f], c.start[f], c.claim[f], c.n[f])
+            gap = there - c.claim[f]
+            flown[f] = dot(gap, gap) > (NEAR + tol) ** 2
+            c.landed[f] |= touched & ~flown[f]
         c.verdict[flown], c.miss[flown] = Reason.FLIGHT, (c.high - c.allow)[flown]
         # Faster down than the game falls.
         sunk = -c.high - (self._fall * self._dt * c.n + tol) - c.far
@@ -805,7 +926,7 @@ class Audit:
 
     def _judge_way(self, c: _Claims) -> None:
         """Repeat the way, and look for other ways where it ends elsewhere."""
-        near = np.minimum(NEAR * np.maximum(c.n / USUAL, 1.0), NEAREST) + self._tolerance
+        near = self._near(c.n)
         best = np.full(len(c.rows), np.inf)
         left = np.flatnonzero(c.verdict == Reason.NONE)
         walks = c.before & c.supported
@@ -818,6 +939,10 @@ class Audit:
             self._search(c.rows, left, starts, c.claim, c.n, np.maximum(c.allow, 0.0), best, c.end, near)
             left = left[best[left] > near[left]]
         if len(left):
+            there, _ = self._home(c.rows[left], c.start[left], c.claim[left], c.n[left])
+            self._note(left, there, c.claim, best, c.end)
+            left = left[best[left] > near[left]]
+        if len(left):
             shoved = self._shoved(c.rows[left], c.start[left], c.claim[left], c.tick)
             left = left[best[left] > near[left] + shoved]
         if len(left):
@@ -827,31 +952,34 @@ class Audit:
 
     def _finish(self, c: _Claims, k: Ints, found: _Result) -> None:
         """Store verdicts, and the state of the members if they are accepted."""
-        s, dt, tol = self._state, self._dt, self._tolerance
+        s = self._state
         # A fall that may have ended between the two claims does not limit the speed at the second one.
-        measured = c.high / (c.n * dt)
+        measured = c.high / (c.n * self._dt)
         air = np.flatnonzero(~c.before & ~c.supported & ~c.landed & (c.verdict == Reason.NONE))
         if len(air):
-            n, rows = c.n[air], c.rows[air]
-            down = np.maximum(-np.minimum(s["pace"][rows], measured[air]), 0.0)
-            depth = (down + self._gravity * dt * n) * dt * n + self._gap[rows] + SKIN
+            depth = self._fall_depth(c.rows[air], measured[air], c.n[air])
             for place in (c.start[air], c.claim[air]):
-                _, flags = self._go(rows, place, -c.up[air] * depth[:, None])
+                _, flags = self._ghosts.go(c.rows[air], place, -c.up[air] * depth[:, None])
                 c.landed[air] |= (flags & DOWN) != 0
 
         v, ok = s["rise"][c.rows], c.verdict == Reason.NONE
+        # A ceiling that comes down pushes a character, which then falls more slowly than it was pushed.
+        own = measured.copy()
+        sudden = measured < v - self._gravity * self._dt * (c.n - 1) - SUDDEN
+        f = np.flatnonzero(~c.before & ~c.supported & ~c.landed & ok & sudden)
+        if len(f):
+            own[f[self._shoved(c.rows[f], c.start[f], c.claim[f], c.tick) > 0.0]] = np.inf
         blocked = np.isin(c.verdict, (Reason.BLOCKED, Reason.STEP))
         found.error[k], found.reason[k] = c.miss, c.verdict
         found.position[k] = np.where(ok[:, None], c.claim, np.where(blocked[:, None], c.end, c.still))
-        fallen = measured - self._gravity * dt * 0.5 * (c.n + 1) + tol / (c.n * dt)
-        rise = np.where(c.before | c.landed, self._jump + c.lift, np.minimum(v - self._gravity * dt * c.n, fallen))
-        rise = np.maximum(np.where(c.supported, self._jump, rise), -self._fall)
+        rise = self._next_rise(c.before | c.landed, c.supported, v, own, c.lift, c.n)
         out = found.out
         out["supported"][k] = np.where(ok, c.supported, c.before)
         out["ground"][k] = np.where(ok, c.ground, -1)
         out["rise"][k] = np.where(ok, rise, np.minimum(v, 0.0))
         out["debt"][k] = np.where(ok, c.debt, 0.0)
         out["pace"][k] = np.where(ok, measured, 0.0)
+        out["clear"][k] = 0.0
 
     def _pushed(self, rows: Ints, start: Doubles, claim: Doubles, flat: Doubles, far: Doubles, v: Doubles, n: Ints,
                 tick: int) -> Doubles:
@@ -859,14 +987,14 @@ class Audit:
         up = self._up[rows]
         limit = np.minimum(self._speed * self._dt * n, far)
         ahead = flat / np.where(far > 0.0, far, 1.0)[:, None]
-        side = np.cross(up, ahead)
+        side = _cross(up, ahead)
         extra = np.zeros(len(rows))
         for share in (1.0, 2.0):
             drop = np.minimum(self._falling(v, n), -SKIN) * share
             for aside in BESIDE:
                 place = start + side * aside
-                there, _ = self._go(rows, place, ahead * limit[:, None] + up * drop[:, None])
-                extra = np.maximum(extra, _dot(there - place, ahead) - limit)
+                there, _ = self._ghosts.go(rows, place, ahead * limit[:, None] + up * drop[:, None])
+                extra = np.maximum(extra, dot(there - place, ahead) - limit)
         return np.maximum(extra, self._shoved(rows, start, claim, tick))
 
     def _shoved(self, rows: Ints, start: Doubles, claim: Doubles, tick: int) -> Doubles:
@@ -877,26 +1005,22 @@ class Audit:
         out = np.zeros(len(rows))
         if not self._twins:
             return out
-        numbers = np.array(list(self._twins), np.int64)
-        twins = [twin for twin, _ in self._twins.values()]
-        bounds = np.array([twin.bounds for twin in twins]) - np.array([twin.position for twin in twins])[:, None]
+        numbers = np.array(sorted(self._twins), np.int64)
         for old in np.unique(then).tolist():
             # A platform that turns back has moved all the same.
-            track = np.full((0, len(numbers), 3), np.nan)
-            for t, (ids, places, _, _) in self._past.items():
-                if self._nearest(old) <= t <= self._nearest(tick):
-                    at = np.searchsorted(ids, numbers, sorter=(order := np.argsort(ids)))
-                    at = order[np.minimum(at, len(ids) - 1)] if len(ids) else np.zeros(len(numbers), np.int64)
-                    here = places[at] if len(ids) else np.full((len(numbers), 3), np.nan)
-                    track = np.concatenate([track, np.where((ids[at] == numbers)[:, None], here, np.nan)[None]]
-                                           if len(ids) else [track, here[None]])
+            first, last = self._nearest(old), self._nearest(tick)
+            past = [platforms for t, platforms in self._past.items() if first <= t <= last]
+            track = np.full((len(past), len(numbers), 3), np.nan)
+            bounds = np.full((len(past), len(numbers), 2, 3), np.nan)
+            for t, platforms in enumerate(past):
+                at, here = _positions_of(numbers, platforms.ids)
+                track[t, here], bounds[t, here] = platforms.places[at], platforms.bounds[at]
             steps = np.nan_to_num(np.diff(track, axis=0))
             way = np.sqrt((steps * steps).sum(axis=2)).sum(axis=0)
-            moved = np.flatnonzero((way > 0.0) & ~np.isnan(track).all(axis=(0, 2)))
+            moved = np.flatnonzero(way > 0.0)
             if not len(moved):
                 continue
-            low = bounds[moved, 0] + np.nanmin(track[:, moved], axis=0)
-            high = bounds[moved, 1] + np.nanmax(track[:, moved], axis=0)
+            low, high = np.fmin.reduce(bounds[:, moved, 0]), np.fmax.reduce(bounds[:, moved, 1])
             mine = np.flatnonzero(then == old)
             outside = np.maximum(np.maximum(low - most[mine, None], least[mine, None] - high), 0.0)
             close = (outside * outside).sum(axis=2) <= TOUCH * TOUCH
@@ -906,52 +1030,47 @@ class Audit:
     def _landing(self, rows: Ints, start: Doubles, claim: Doubles, up: Doubles, high: Doubles, v: Doubles,
                  jump: Doubles, n: Ints, before: Bools, allow: Doubles) -> tuple[Doubles, Bools]:
         """Greatest rise of those who may have touched the ground on the way, and who may have."""
-        allow, landed = allow.copy(), np.zeros(len(rows), bool)
         step = self._sizes["step_offset"][rows]
         d = claim - start
-        flat = d - up * _dot(d, up)[:, None]
-        size = np.sqrt(_dot(flat, flat))
-        side = np.cross(up, flat) / np.where(size > 0.0, size, 1.0)[:, None]
-        places = [(start + flat * share + up * high[:, None] * share, 0.0 * step) for share in (0.0, 0.5, 1.0)]
-        # A ledge beside the way that a step may have led to.
-        ahead = np.cross(side, up)
-        places += [
-            (start + flat * share + side * x + ahead * y, step) for share in (0.0, 0.5, 1.0) for x, y in AROUND
-        ]
-        for place, raised in places:
-            end, flags = self._go(rows, place + up * raised[:, None], -up * (DEEP + raised)[:, None], math.inf)
-            level = _dot(end - start, up)
-            found = ((flags & DOWN) != 0) & ((raised == 0.0) | (level <= step + SKIN))
-            # Ticks until a fall has come down to the ground; none for those who stood.
-            fallen = np.where(before, 0.0, np.inf)
-            for ticks in range(int(n.max(initial=0)) + 1):
-                down = self._falling(v, np.full(len(n), ticks)) <= level + self._gap[rows] + SKIN
-                fallen[~before & np.isinf(fallen) & down] = ticks
-            good = found & (fallen <= n)
-            rise = level + self._ballistic(jump, np.where(good, n - fallen, 0.0))
-            better = good & (rise > allow)
-            allow[better] = rise[better]
-            landed |= good
+        flat = d - up * dot(d, up)[:, None]
+        size = np.sqrt(dot(flat, flat))
+        side = _cross(up, flat) / np.where(size > 0.0, size, 1.0)[:, None]
+        ahead = _cross(side, up)
+        # The way itself, and ledges beside it that a step may have led to.
+        along = [start + flat * share for share in (0.0, 0.5, 1.0)]
+        places = [p + up * high[:, None] * share for p, share in zip(along, (0.0, 0.5, 1.0), strict=True)]
+        beside = [p + side * x + ahead * y + up * step[:, None] for p in along for x, y in AROUND]
+        deep = [np.full(len(rows), DEEP)] * len(places) + [DEEP + step] * len(beside)
+        downs = np.stack([-up * depth[:, None] for depth in deep])
+        end, flags = self._ghosts.go_each(rows, np.stack(places + beside), downs, math.inf)
+        level = ((end - start) * up).sum(axis=2)
+        found = (flags & DOWN) != 0
+        found[len(places):] &= level[len(places):] <= step + SKIN
+        # Ticks until a fall has come down to the ground; none for those who stood.
+        fallen = np.where(before, 0.0, np.full(level.shape, np.inf))
+        for ticks in range(int(n[~before].max(initial=-1)) + 1):
+            down = self._falling(v, np.full(len(n), ticks)) <= level + self._gap[rows] + SKIN
+            fallen[down & np.isinf(fallen)] = ticks
+        good = found & (fallen <= n)
+        rise = level + self._ballistic(jump, np.where(good, n - fallen, 0.0))
+        allow = np.maximum(allow, np.where(good, rise, -np.inf).max(axis=0))
         # Up a step first, then a jump.
-        for aside in BESIDE:
-            for share in (1 / 3, 2 / 3, 1.0):
-                end, _ = self._go(rows, start, flat * share + side * aside - up * SKIN)
-                rise = _dot(end - start, up) + self._ballistic(jump, n.astype(np.float64))
-                better = before & (rise > allow)
-                allow[better] = rise[better]
-        return allow, landed
+        ways = [flat * share + side * x - up * SKIN for x in BESIDE for share in (1 / 3, 2 / 3, 1.0)]
+        end, _ = self._ghosts.go_each(rows, np.stack([start] * len(ways)), np.stack(ways))
+        rise = ((end - start) * up).sum(axis=2).max(axis=0) + self._ballistic(jump, n.astype(np.float64))
+        return np.where(before, np.maximum(allow, rise), allow), good.any(axis=0)
 
     def _try(self, rows: Ints, k: Ints, start: Doubles, flat: Doubles, high: Doubles, allow: Doubles, claim: Doubles,
              walks: Bools, best: Doubles, end: Doubles) -> None:
         """Repeat the way in one go: along the ground and down, or straight and no higher than jumps go."""
         climb = np.where(walks, np.minimum(high[k], 0.0) - SKIN, np.minimum(high[k], np.maximum(allow[k], 0.0)))
         way = flat[k] + self._up[rows[k]] * climb[:, None]
-        self._note(k, self._go(rows[k], start[k], way)[0], claim, best, end)
+        self._note(k, self._ghosts.go(rows[k], start[k], way)[0], claim, best, end)
 
     @staticmethod
     def _note(k: Ints, there: Doubles, claim: Doubles, best: Doubles, end: Doubles) -> None:
         gap = there - claim[k]
-        miss = np.sqrt(_dot(gap, gap))
+        miss = np.sqrt(dot(gap, gap))
         better = miss < best[k]
         best[k[better]], end[k[better]] = miss[better], there[better]
 
@@ -965,26 +1084,26 @@ class Audit:
                     return
                 r, up, p, q = rows[k], self._up[rows[k]], start[k], claim[k]
                 d = q - p
-                flat = d - up * _dot(d, up)[:, None]
-                half = 0.5 * np.sqrt(_dot(flat, flat))
+                flat = d - up * dot(d, up)[:, None]
+                half = 0.5 * np.sqrt(dot(flat, flat))
                 reach = 0.5 * self._speed * self._dt * n[k]
                 wide = np.sqrt(np.maximum(reach * reach - half * half, 0.0)) * share
-                side = np.cross(up, flat)
-                length = np.sqrt(_dot(side, side))
+                side = _cross(up, flat)
+                length = np.sqrt(dot(side, side))
                 side = side / np.where(length > 0.0, length, 1.0)[:, None]
                 # A way upwards, however little, climbs no steps.
                 slope = up * (1e-4 if flies else -SKIN)
                 rise = allow[k] * lift * (1.0 if flies else self._easy[r])
                 if walked:
-                    p, _ = self._go(r, p, walked * flat - up * SKIN)
+                    p, _ = self._ghosts.go(r, p, walked * flat - up * SKIN)
                 if lift:
-                    p, _ = self._go(r, p, up * rise[:, None])
+                    p, _ = self._ghosts.go(r, p, up * rise[:, None])
                 if share:
-                    p, _ = self._go(r, p, (0.5 - walked) * flat + side * wide[:, None] + slope)
+                    p, _ = self._ghosts.go(r, p, (0.5 - walked) * flat + side * wide[:, None] + slope)
                 rest = q - p
-                rest -= up * _dot(rest, up)[:, None]
-                p, _ = self._go(r, p, rest + slope)
-                p, _ = self._go(r, p, up * _dot(q - p, up)[:, None])
+                rest -= up * dot(rest, up)[:, None]
+                p, _ = self._ghosts.go(r, p, rest + slope)
+                p, _ = self._ghosts.go(r, p, up * dot(q - p, up)[:, None])
                 self._note(k, p, claim, best, end)
 
     # --- afterwards --------------------------------------------------------------------------------------------------
@@ -1004,7 +1123,7 @@ class Audit:
         numbers = self._batch_of[rows]
         if (numbers < 0).any():
             raise ValueError(f"ids: {int(wanted[numbers < 0][0])} has not been checked since it was accepted")
-        for number in np.unique(numbers).tolist():
+        for number in list(self._batches):
             mine = rows[numbers == number]
             self._commit(self._batches[number], mine, self._row_of[mine])
         self._batch_of[rows] = -1
@@ -1025,7 +1144,9 @@ class Audit:
         if batch.inputs is not None:
             again = np.isin(batch.reason[at], (Reason.NONE, Reason.BLOCKED))
         if not again.all():
-            crowd.teleport(mine[~again], s["position"][mine[~again]])
+            goes = np.zeros(len(crowd), bool)
+            goes[mine[~again]] = True
+            crowd.teleport(goes, s["position"][goes])
         if batch.inputs is not None and again.any():
             active, every = np.zeros(len(crowd), bool), np.zeros((len(crowd), 3))
             active[mine[again]] = True
