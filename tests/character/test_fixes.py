@@ -138,7 +138,7 @@ def test_every_fix_has_its_scene():
 
 
 @pytest.mark.parametrize("bit", FAULTS, ids=lambda b: b.name)
-def test_a_mend_alone_cures_its_fault(bit):
+def test_a_fix_alone_corrects_its_fault(bit):
     faulty, fixes = FAULTS[bit](Lab(Rules.PHYSX))
     assert faulty and fixes == 0
     faulty, fixes = FAULTS[bit](Lab(bit))
@@ -187,7 +187,7 @@ def hills(x, y):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_move_without_a_mend_is_the_same_to_the_bit(seed):
+def test_a_move_without_a_fix_is_the_same_to_the_bit(seed):
     rng = np.random.default_rng(seed)
     scene, movers = jumble(rng)
     c = {
@@ -234,7 +234,7 @@ FEW = ("ramp_46", "stairs_0.45", "boxes", "platform_lift_down", "level_dungeon",
         if not n.startswith(("query", "box_controller", "crowd"))
     ],
 )
-def test_recordings_where_no_mend_fired(name, monkeypatch):
+def test_recordings_where_no_fix_applied(name, monkeypatch):
     record = goldens.load(goldens.path_of(name))
     if "box controllers" in goldens.needs(record):
         pytest.skip("box controllers")

@@ -502,7 +502,7 @@ def test_user_data_is_a_list_that_members_read_and_write(module):
     assert crowd.user_data == [None, "C", None]
 
 
-def test_a_list_of_user_data_of_another_length_is_mended():
+def test_a_list_of_user_data_of_another_length_is_corrected():
     crowd = pycct.Crowd(pycct.Scene(), np.zeros((3, 3)))
     crowd.user_data.clear()
     assert crowd.member(crowd.ids[2]).user_data is None and crowd.user_data == [None] * 3
