@@ -477,91 +477,110 @@ cdef inline void _box_face(best_axis* best, double depth, double tie, vec3 axis,
         best.face_a = -1
 
 
+# Two boxes in the frame of the first one.
+cdef struct box_pair:
+    double[3][3] r          # rotation of B; its columns are B's axes
+    double[3][3] m          # absolute values of the rotation
+    double[3] t             # centre of B
+    double[3] h             # half extents of A
+    double[3] k             # half extents of B
+    double tie
+    double touching         # a gap of at most this much counts as a touch
+    double limit
+    double apart            # largest gap along an axis so far
+
+
 # 1: apart; 0: touching or overlapping, best set; -1: certainly farther than limit.
-cdef int _boxes(const polytope* a, const polytope* b, double limit, best_axis* best) noexcept nogil:
-    """The fifteen axes of two boxes, a at the origin with its axes those of the frame."""
-    cdef double[3][3] r
-    cdef double[3][3] m
-    cdef double[3] t
-    cdef double[3] tb
-    cdef double[3] h
-    cdef double[3] k
-    cdef double scale = _pair_scale(a, b), tie, d, depth, len2, along, apart, touching
-    cdef int i, j, i1, i2, j1, j2, n
+cdef inline int _box_edge_axes(const polytope* a, const polytope* b, box_pair* x, best_axis* best) noexcept nogil:
+    """The nine cross products of an axis of A and an axis of B."""
+    cdef double d, depth, len2, along
+    cdef int i, j, i1, i2, j1, j2
     cdef vec3 v
-    cdef int[3] order
-    order[0], order[1], order[2] = 1, 2, 0
-    tie = TIE * scale
-    touching = TOUCHING * scale
-    r[0][0], r[0][1], r[0][2] = b.rotation.r0.x, b.rotation.r0.y, b.rotation.r0.z
-    r[1][0], r[1][1], r[1][2] = b.rotation.r1.x, b.rotation.r1.y, b.rotation.r1.z
-    r[2][0], r[2][1], r[2][2] = b.rotation.r2.x, b.rotation.r2.y, b.rotation.r2.z
-    t[0], t[1], t[2] = b.centre.x, b.centre.y, b.centre.z
-    h[0], h[1], h[2] = a.half.x, a.half.y, a.half.z
-    k[0], k[1], k[2] = b.half.x, b.half.y, b.half.z
-    for i in range(3):
-        for j in range(3):
-            m[i][j] = fabs(r[i][j])
-    best.depth = 1e300
-    best.face_a = best.face_b = best.edge_a = best.edge_b = -1
-    apart = -1e300
-    for n in range(3):
-        i = order[n]
-        depth = h[i] + k[0] * m[i][0] + k[1] * m[i][1] + k[2] * m[i][2] - _apart_along(t[i], tie)
-        apart = -depth if -depth > apart else apart
-        _box_face(best, depth, tie, v3(1.0 if i == 0 else 0.0, 1.0 if i == 1 else 0.0, 1.0 if i == 2 else 0.0),
-                  t[i], i, True)
-    if apart > limit:
-        return -1
-    for n in range(3):
-        j = order[n]
-        v = v3(r[0][j], r[1][j], r[2][j])
-        tb[j] = t[0] * v.x + t[1] * v.y + t[2] * v.z
-        depth = k[j] + h[0] * m[0][j] + h[1] * m[1][j] + h[2] * m[2][j] - _apart_along(tb[j], tie)
-        apart = -depth if -depth > apart else apart
-        _box_face(best, depth, tie, v, tb[j], j, False)
-    if apart > limit:
-        return -1
-    if apart > touching and limit > 1e100:
-        return 1
     for i in range(3):
         i1 = i + 1 if i < 2 else 0
         i2 = 3 - i - i1
         for j in range(3):
-            len2 = 1.0 - r[i][j] * r[i][j]
+            len2 = 1.0 - x.r[i][j] * x.r[i][j]
             if len2 <= 1e-24:
                 continue
             j1 = j + 1 if j < 2 else 0
             j2 = 3 - j - j1
             # Axis i x column j: components -r[i2][j] along i1 and r[i1][j] along i2.
-            along = t[i2] * r[i1][j] - t[i1] * r[i2][j]
-            d = h[i1] * m[i2][j] + h[i2] * m[i1][j] + k[j1] * m[i][j2] + k[j2] * m[i][j1] - fabs(along)
+            along = x.t[i2] * x.r[i1][j] - x.t[i1] * x.r[i2][j]
+            d = x.h[i1] * x.m[i2][j] + x.h[i2] * x.m[i1][j] + x.k[j1] * x.m[i][j2] + x.k[j2] * x.m[i][j1] - fabs(along)
             # Cheap first: the length is at most 1.
-            if d >= 0.0 and d >= best.depth - tie:
+            if d >= 0.0 and d >= best.depth - x.tie:
                 continue
             depth = d / sqrt(len2)
-            if d >= 0.0 and depth >= best.depth - tie:
+            if d >= 0.0 and depth >= best.depth - x.tie:
                 continue
             v = v3_cross(v3(1.0 if i == 0 else 0.0, 1.0 if i == 1 else 0.0, 1.0 if i == 2 else 0.0),
-                         v3(r[0][j], r[1][j], r[2][j]))
+                         v3(x.r[0][j], x.r[1][j], x.r[2][j]))
             v = v3_scale(v, 1.0 / v3_len(v))
-            v = v3_neg(v) if v3_dot(v, b.centre) >= -tie else v
+            v = v3_neg(v) if v3_dot(v, b.centre) >= -x.tie else v
             # In full along the rounded axis, so that rounding can only make it deeper.
             if d >= 0.0 or len2 < 1e-6:
                 depth = _width(a, b, v)
-            if -depth > apart:
-                apart = -depth
-                if apart > limit:
+            if -depth > x.apart:
+                x.apart = -depth
+                if x.apart > x.limit:
                     return -1
-                if apart > touching and limit > 1e100:
+                if x.apart > x.touching and x.limit > 1e100:
                     return 1
-            if depth < best.depth - tie:
+            if depth < best.depth - x.tie:
                 best.depth = depth
                 best.n = v
                 best.face_a = best.face_b = -1
                 best.edge_a = _box_edge(support(a, v3_neg(v)), i)
                 best.edge_b = _box_edge(support(b, v), j)
-    return 1 if apart > touching else 0
+    return 1 if x.apart > x.touching else 0
+
+
+# 1: apart; 0: touching or overlapping, best set; -1: certainly farther than limit.
+cdef int _boxes(const polytope* a, const polytope* b, double limit, best_axis* best) noexcept nogil:
+    """The fifteen axes of two boxes, a at the origin with its axes those of the frame."""
+    cdef box_pair x
+    cdef double[3] tb
+    cdef double scale = _pair_scale(a, b), depth
+    cdef int i, j, n
+    cdef vec3 v
+    cdef int[3] order
+    order[0], order[1], order[2] = 1, 2, 0
+    x.limit = limit
+    x.tie = TIE * scale
+    x.touching = TOUCHING * scale
+    x.r[0][0], x.r[0][1], x.r[0][2] = b.rotation.r0.x, b.rotation.r0.y, b.rotation.r0.z
+    x.r[1][0], x.r[1][1], x.r[1][2] = b.rotation.r1.x, b.rotation.r1.y, b.rotation.r1.z
+    x.r[2][0], x.r[2][1], x.r[2][2] = b.rotation.r2.x, b.rotation.r2.y, b.rotation.r2.z
+    x.t[0], x.t[1], x.t[2] = b.centre.x, b.centre.y, b.centre.z
+    x.h[0], x.h[1], x.h[2] = a.half.x, a.half.y, a.half.z
+    x.k[0], x.k[1], x.k[2] = b.half.x, b.half.y, b.half.z
+    for i in range(3):
+        for j in range(3):
+            x.m[i][j] = fabs(x.r[i][j])
+    best.depth = 1e300
+    best.face_a = best.face_b = best.edge_a = best.edge_b = -1
+    x.apart = -1e300
+    for n in range(3):
+        i = order[n]
+        depth = x.h[i] + x.k[0] * x.m[i][0] + x.k[1] * x.m[i][1] + x.k[2] * x.m[i][2] - _apart_along(x.t[i], x.tie)
+        x.apart = -depth if -depth > x.apart else x.apart
+        _box_face(best, depth, x.tie, v3(1.0 if i == 0 else 0.0, 1.0 if i == 1 else 0.0, 1.0 if i == 2 else 0.0),
+                  x.t[i], i, True)
+    if x.apart > limit:
+        return -1
+    for n in range(3):
+        j = order[n]
+        v = v3(x.r[0][j], x.r[1][j], x.r[2][j])
+        tb[j] = x.t[0] * v.x + x.t[1] * v.y + x.t[2] * v.z
+        depth = x.k[j] + x.h[0] * x.m[0][j] + x.h[1] * x.m[1][j] + x.h[2] * x.m[2][j] - _apart_along(tb[j], x.tie)
+        x.apart = -depth if -depth > x.apart else x.apart
+        _box_face(best, depth, x.tie, v, tb[j], j, False)
+    if x.apart > limit:
+        return -1
+    if x.apart > x.touching and limit > 1e100:
+        return 1
+    return _box_edge_axes(a, b, &x, best)
 
 
 cdef bint _over_face(const polytope* p, int32_t f, vec3 x, double tolerance) noexcept nogil:

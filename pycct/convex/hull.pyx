@@ -546,43 +546,8 @@ cdef class HullTables:
         turned.sort()
         faces = [loop for loop, _ in turned]
 
-        sides = {}                  # (low, high) -> [face that runs low to high, the other]
-        for f, loop in enumerate(faces):
-            for k, v in enumerate(loop):
-                u = loop[(k + 1) % len(loop)]
-                sides.setdefault((min(v, u), max(v, u)), [-1, -1])[0 if v < u else 1] = f
-        if dimension == 1:
-            sides[0, 1] = [-1, -1]
-        edges = sorted(sides)
-        edge_number = {e: k for k, e in enumerate(edges)}
-        triangles = [(loop[0], loop[k], loop[k + 1], f)
-                     for f, loop in enumerate(faces) for k in range(1, len(loop) - 1)]
         outlines = [_outline_along(points, used, axis) for axis in range(3)]
-        vertex_faces = [[] for _ in used]
-        vertex_edges = [[] for _ in used]
-        for f, loop in enumerate(faces):
-            for v in loop:
-                vertex_faces[v].append(f)
-        for e, (u, v) in enumerate(edges):
-            vertex_edges[u].append(e)
-            vertex_edges[v].append(e)
-
-        corners = [v for loop in faces for v in loop]
-        rows = [
-            [v for e in edges for v in e],
-            [f for e in edges for f in sides[e]],
-            _starts(faces),
-            corners,
-            [edge_number[min(v, loop[(k + 1) % len(loop)]), max(v, loop[(k + 1) % len(loop)])]
-             for loop in faces for k, v in enumerate(loop)],
-            [v for t in triangles for v in t[:3]],
-            [t[3] for t in triangles],
-            _starts(vertex_faces),
-            [f for row in vertex_faces for f in row],
-            _starts(vertex_edges),
-            [e for row in vertex_edges for e in row],
-            [v for row in outlines for v in row],
-        ]
+        rows = _adjacency(faces, <int>len(used), dimension, outlines)
         cdef Py_ssize_t n_doubles = 3 * len(used) + 4 * len(faces)
         cdef Py_ssize_t n_ints = sum(len(row) for row in rows)
         self._block = malloc(n_doubles * sizeof(double) + n_ints * sizeof(int32_t))
@@ -619,9 +584,9 @@ cdef class HullTables:
                 ints += 1
         self.data.dimension = dimension
         self.data.n_vertices = <int32_t>len(used)
-        self.data.n_edges = <int32_t>len(edges)
+        self.data.n_edges = <int32_t>(len(rows[0]) // 2)
         self.data.n_faces = <int32_t>len(faces)
-        self.data.n_triangles = <int32_t>len(triangles)
+        self.data.n_triangles = <int32_t>len(rows[6])
         self.data.edges = start[0]
         self.data.edge_faces = start[1]
         self.data.face_start = start[2]
@@ -762,6 +727,46 @@ cdef HullTables hull_again(int dimension, object vertices, object planes, object
 def _tables_of_record(dimension, vertices, planes, starts, corners, extent):
     """Pickled HullTables, because hulls of their corners alone could have other faces."""
     return hull_again(dimension, vertices, planes, starts, corners, extent)
+
+
+cdef list _adjacency(list faces, int n_vertices, int dimension, list outlines):
+    """Return the lists of indices of a solid, in the order in which `_fill` stores them."""
+    sides = {}                  # (low, high) -> [face that runs low to high, the other]
+    for f, loop in enumerate(faces):
+        for k, v in enumerate(loop):
+            u = loop[(k + 1) % len(loop)]
+            sides.setdefault((min(v, u), max(v, u)), [-1, -1])[0 if v < u else 1] = f
+    if dimension == 1:
+        sides[0, 1] = [-1, -1]
+    edges = sorted(sides)
+    edge_number = {e: k for k, e in enumerate(edges)}
+    triangles = [(loop[0], loop[k], loop[k + 1], f)
+                 for f, loop in enumerate(faces) for k in range(1, len(loop) - 1)]
+    vertex_faces = [[] for _ in range(n_vertices)]
+    vertex_edges = [[] for _ in range(n_vertices)]
+    for f, loop in enumerate(faces):
+        for v in loop:
+            vertex_faces[v].append(f)
+    for e, (u, v) in enumerate(edges):
+        vertex_edges[u].append(e)
+        vertex_edges[v].append(e)
+
+    corners = [v for loop in faces for v in loop]
+    return [
+        [v for e in edges for v in e],
+        [f for e in edges for f in sides[e]],
+        _starts(faces),
+        corners,
+        [edge_number[min(v, loop[(k + 1) % len(loop)]), max(v, loop[(k + 1) % len(loop)])]
+         for loop in faces for k, v in enumerate(loop)],
+        [v for t in triangles for v in t[:3]],
+        [t[3] for t in triangles],
+        _starts(vertex_faces),
+        [f for row in vertex_faces for f in row],
+        _starts(vertex_edges),
+        [e for row in vertex_edges for e in row],
+        [v for row in outlines for v in row],
+    ]
 
 
 cdef list _starts(list rows):

@@ -141,6 +141,29 @@ cdef list _each(object value, str name, Py_ssize_t n):
     return list(value)
 
 
+cdef move_stats* _cleared_costs(Crowd crowd, int64_t n) except? NULL:
+    """Return the array of the costs of a move, all zero; NULL for an empty crowd."""
+    cdef uint8_t[::1] rows
+    if crowd.costs_ is None:
+        crowd.costs_ = np.zeros(n, STATS)
+    else:
+        crowd.costs_[:] = 0
+    if n == 0:
+        return NULL
+    rows = crowd.costs_.view(np.uint8)
+    return <move_stats*>&rows[0]
+
+
+cdef object _active_rows(object active, int64_t n):
+    """Return which characters move as an array of bool with n rows."""
+    active = np.asarray(active)
+    if active.dtype != np.bool_ and active.size:
+        raise TypeError(f"active must be an array of bool, not of {active.dtype}")
+    if active.shape != (n,):
+        raise ValueError(f"active must have shape ({n},), got {active.shape}")
+    return active
+
+
 @cython.final
 cdef class CrowdMember:
     """One character of a crowd, in hits, filters and contacts.
@@ -1533,18 +1556,13 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         cdef bint records = as_bool(record_hits, "record_hits"), counts = as_bool(record_stats, "record_stats")
         cdef int64_t n
         cdef int many
-        cdef uint8_t[::1] rows
         self.enter()
         try:
             n = self.c.n
             # The variable keeps the array alive during the move.
             _held = as_vectors(displacements, "displacements", n, &ways)
             if active is not None:
-                active = np.asarray(active)
-                if active.dtype != np.bool_ and active.size:
-                    raise TypeError(f"active must be an array of bool, not of {active.dtype}")
-                if active.shape != (n,):
-                    raise ValueError(f"active must have shape ({n},), got {active.shape}")
+                active = _active_rows(active, n)
             if out is not None:
                 as_flags(out, n)
             if self.journal_ is not None:
@@ -1560,13 +1578,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                 s.active = &moves[0]
                 s.active_stride = moves.strides[0]
             if counts:
-                if self.costs_ is None:
-                    self.costs_ = np.zeros(n, STATS)
-                else:
-                    self.costs_[:] = 0
-                if n > 0:
-                    rows = self.costs_.view(np.uint8)
-                    s.costs = <move_stats*>&rows[0]
+                s.costs = _cleared_costs(self, n)
             self.go(&s, many, self.far(&ways, n))
             if out is None:
                 return self.flags_.copy()

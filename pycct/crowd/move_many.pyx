@@ -88,6 +88,13 @@ cdef struct team_call:
     long long odd               # number of failed, too far or warned moves
 
 
+# How far the call has come with acquiring controllers.
+cdef struct team_entry:
+    int64_t entered
+    int64_t done                # acquired and moved
+    bint listened               # a scene has a listener
+
+
 # Memory for a call.
 cdef struct team_room:
     team_job* jobs
@@ -296,6 +303,135 @@ cdef int _check(const team_job* j, int64_t row) except -1:
     return 0
 
 
+cdef int _enter_all(list heroes, const vector_rows* ways, team_call* t, team_room* room, dict snaps, int many,
+                    team_entry* e) except -1:
+    """Acquire all controllers and fill in their jobs; the pool begins to move a large team."""
+    cdef CharacterController hero
+    cdef Scene scene
+    cdef Snapshot snap
+    cdef pool_batch batch
+    cdef int64_t n = len(heroes)
+    cdef bint begun = False
+    cdef vec3 way
+    while e.entered < n:
+        # A controller that needs all checks, and similar ones after it.
+        other = heroes[e.entered]
+        if not isinstance(other, CharacterController):
+            raise TypeError(f"controllers must be CharacterControllers, not {type(other).__name__}")
+        hero = <CharacterController>other
+        _look_again(ways, e.entered, &way)
+        if hero.busy and len(set(map(id, heroes))) != n:
+            raise ValueError("controllers must be different from one another")
+        hero.enter()
+        e.entered += 1
+        e.listened = e.listened or hero.barred != 0
+        scene = hero.scene
+        snap = snaps.get(scene)
+        if snap is None:
+            snap = snaps[scene] = scene.snapshot()
+        _write_down(&room.jobs[e.entered - 1], hero, snap, way)
+        if e.entered == 1 and many > 1 and (n >= MANY or pool_worth_waking(n, room.pace)):
+            # The workers may start.
+            begun = True
+            pool_begin(&batch, _move_some, t, n, CHUNK, many)
+            pool_wake(&batch)
+        e.entered = _enter_alike(heroes, ways, e.entered, scene, snap, room.jobs, &batch if begun else NULL)
+        if begun:
+            with nogil:
+                pool_end(&batch, e.entered)
+            room.pace = batch.pace
+            begun = False
+            e.done = e.entered
+    return 0
+
+
+cdef int _commit_all(list heroes, const vector_rows* ways, team_call* t, team_job* jobs, dict snaps,
+                     uint8_t[::1] flags, list moved) except -1:
+    """Let computed moves take effect, and move the controllers that cannot move in parallel.
+
+    ``moved`` receives the controllers whose proxies follow.
+    """
+    cdef CharacterController hero
+    cdef team_job* j
+    cdef int64_t n = len(heroes), i
+    cdef vec3 way
+    # Before any move takes effect.
+    if t.odd > 0:
+        for i in range(n):
+            if jobs[i].params != NULL:
+                _check(&jobs[i], i)
+    for i in range(n):
+        if jobs[i].params != NULL:
+            continue
+        hero = <CharacterController>heroes[i]
+        _look_again(ways, i, &way)
+        hero.advance(snaps[hero.scene], way, t.dt, t.min_distance, hero.params.mask, hero.filter_)
+        flags[i] = <uint8_t>hero.now.state.flags
+        moved.append(hero)
+        hero.publish_place()
+    if t.odd > 0:
+        for i in range(n):
+            j = &jobs[i]
+            if j.params != NULL and j.trial.pending_warnings:
+                (<CharacterController>heroes[i]).warn()
+    for i in range(n):
+        if i + 6 < n:
+            _prefetch_turn(PyList_GET_ITEM(heroes, i + 6))
+        if jobs[i].params == NULL:
+            continue
+        hero = <CharacterController>heroes[i]
+        hero.commit(None)
+        if hero.proxy_ is not None:
+            moved.append(hero)
+    return 0
+
+
+cdef int _move_team(list heroes, const vector_rows* ways, object displacements, team_call* t, uint8_t[::1] flags,
+                    int many) except -1:
+    """Move controllers with checked arguments, and release them in any case."""
+    cdef list moved = []
+    cdef dict snaps = {}
+    cdef CharacterController hero
+    cdef team_entry e
+    cdef team_room own
+    cdef team_room* room = &own
+    cdef int64_t n = len(heroes), i
+    cdef bint large
+    t.flags = &flags[0] if n > 0 else NULL
+    t.odd = 0
+    memset(&e, 0, sizeof(team_entry))
+    memset(&own, 0, sizeof(team_room))
+    try:
+        if not atomic_exchange(&spare_taken, 1):
+            room = &spare
+        large = n > few_enough()
+        _reserve(room, n, many if large else 0)
+        t.jobs = room.jobs
+        t.scratches = room.scratches if large else NULL
+        _enter_all(heroes, ways, t, room, snaps, many, &e)
+        if e.done < n:
+            t.jobs = room.jobs + e.done
+            t.flags += e.done
+            with nogil:
+                pool_run_brief(_move_some, t, n - e.done, CHUNK, many, &room.pace)
+        if e.listened:
+            _tell(heroes, displacements, t.dt, t.min_distance)
+        _commit_all(heroes, ways, t, room.jobs, snaps, flags, moved)
+    finally:
+        try:
+            for hero in moved:
+                if hero.proxy_ is not None:
+                    hero.lead()
+        finally:
+            for i in range(e.entered):
+                (<CharacterController>heroes[i]).leave()
+            if room == &spare:
+                atomic_store(&spare_taken, 0)
+            else:
+                _free(room)
+    return 0
+
+
 def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distance=0.0):
     """Move many controllers in one call, with one release of the GIL.
 
@@ -341,23 +477,13 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
     takes effect either if a handler of the logger 'pycct' raises; it receives each warning once.
     """
     cdef vector_rows ways
-    cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
-    cdef list heroes, moved = []
-    cdef dict snaps = {}
-    cdef CharacterController hero
-    cdef Scene scene
-    cdef Snapshot snap
     cdef team_call t
-    cdef pool_batch batch
-    cdef team_job* j
-    cdef team_job* jobs
-    cdef team_room own
-    cdef team_room* room = &own
-    cdef int64_t n, i, entered = 0, done = 0
-    cdef bint begun = False, large, listened = False
-    cdef vec3 way
+    cdef list heroes
+    cdef int64_t n
     cdef int many
     cdef uint8_t[::1] flags
+    t.dt = as_time(dt)
+    t.min_distance = as_not_negative(min_distance, "min_distance")
     if not isinstance(controllers, (list, tuple)):
         raise TypeError(f"controllers must be a list or tuple, not {type(controllers).__name__}")
     # A private list, which no other code changes.
@@ -369,99 +495,12 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
         many = 1
     if out is not None:
         as_flags(out, n)
-    told = np.zeros(n, np.uint8)
-    flags = told
-    t.flags = &flags[0] if n > 0 else NULL
-    t.dt = time
-    t.min_distance = least
-    t.odd = 0
-    memset(&own, 0, sizeof(team_room))
-    try:
-        if not atomic_exchange(&spare_taken, 1):
-            room = &spare
-        large = n > few_enough()
-        _reserve(room, n, many if large else 0)
-        t.jobs = jobs = room.jobs
-        t.scratches = room.scratches if large else NULL
-        while entered < n:
-            # A controller that needs all checks, and similar ones after it.
-            other = heroes[entered]
-            if not isinstance(other, CharacterController):
-                raise TypeError(f"controllers must be CharacterControllers, not {type(other).__name__}")
-            hero = <CharacterController>other
-            _look_again(&ways, entered, &way)
-            if hero.busy and len(set(map(id, heroes))) != n:
-                raise ValueError("controllers must be different from one another")
-            hero.enter()
-            entered += 1
-            listened = listened or hero.barred != 0
-            scene = hero.scene
-            snap = snaps.get(scene)
-            if snap is None:
-                snap = snaps[scene] = scene.snapshot()
-            _write_down(&jobs[entered - 1], hero, snap, way)
-            if entered == 1 and many > 1 and (n >= MANY or pool_worth_waking(n, room.pace)):
-                # The workers may start.
-                begun = True
-                pool_begin(&batch, _move_some, &t, n, CHUNK, many)
-                pool_wake(&batch)
-            entered = _enter_alike(heroes, &ways, entered, scene, snap, jobs, &batch if begun else NULL)
-            if begun:
-                with nogil:
-                    pool_end(&batch, entered)
-                room.pace = batch.pace
-                begun = False
-                done = entered
-        if done < n:
-            t.jobs = jobs + done
-            t.flags += done
-            with nogil:
-                pool_run_brief(_move_some, &t, n - done, CHUNK, many, &room.pace)
-        if listened:
-            _tell(heroes, _held, time, least)
-        # Before any move takes effect.
-        if t.odd > 0:
-            for i in range(n):
-                if jobs[i].params != NULL:
-                    _check(&jobs[i], i)
-        for i in range(n):
-            if jobs[i].params != NULL:
-                continue
-            hero = <CharacterController>heroes[i]
-            _look_again(&ways, i, &way)
-            hero.advance(snaps[hero.scene], way, time, least, hero.params.mask, hero.filter_)
-            flags[i] = <uint8_t>hero.now.state.flags
-            moved.append(hero)
-            hero.publish_place()
-        if t.odd > 0:
-            for i in range(n):
-                j = &jobs[i]
-                if j.params != NULL and j.trial.pending_warnings:
-                    (<CharacterController>heroes[i]).warn()
-        for i in range(n):
-            if i + 6 < n:
-                _prefetch_turn(PyList_GET_ITEM(heroes, i + 6))
-            if jobs[i].params == NULL:
-                continue
-            hero = <CharacterController>heroes[i]
-            hero.commit(None)
-            if hero.proxy_ is not None:
-                moved.append(hero)
-    finally:
-        try:
-            for hero in moved:
-                if hero.proxy_ is not None:
-                    hero.lead()
-        finally:
-            for i in range(entered):
-                (<CharacterController>heroes[i]).leave()
-            if room == &spare:
-                atomic_store(&spare_taken, 0)
-            else:
-                _free(room)
+    result = np.zeros(n, np.uint8)
+    flags = result
+    _move_team(heroes, &ways, _held, &t, flags, many)
     if out is None:
-        return told
-    np.copyto(out, told)
+        return result
+    np.copyto(out, result)
     return out
 
 

@@ -726,6 +726,25 @@ cdef void _cast_halfspace(cast_job* j, const collider* p) noexcept nogil:
     _took(j)
 
 
+cdef inline bint _cast_at_plane(cast_job* j, const collider* p, query_hit* h) noexcept nogil:
+    """Cast a polytope against a plane: its lowest vertex decides."""
+    cdef const polytope* body = &j.s.work.body
+    cdef vec3 lowest = vertex_at(body, support(body, v3_neg(p.a)))
+    cdef double low = v3_dot(p.a, lowest) + (v3_dot(p.a, j.q.position) - p.offset)
+    cdef double nd = v3_dot(p.a, j.dir)
+    if low < 0.0:
+        h.distance = 0.0
+        h.overlapping = True
+        h.normal = v3_neg(j.dir)
+    elif nd >= 0.0 or low > -nd * j.limit:
+        return False
+    else:
+        h.distance = low / -nd
+        h.normal = p.a
+    h.point = v3_madd(v3_add(lowest, j.q.position), j.dir, h.distance)
+    return True
+
+
 cdef int _cast_item(cast_job* j, const collider* p) noexcept nogil:
     cdef const query_shape* q = j.q
     cdef polytope_work* w = j.s.work
@@ -733,7 +752,6 @@ cdef int _cast_item(cast_job* j, const collider* p) noexcept nogil:
     cdef sweep_hit one
     cdef capsule_cast cast
     cdef triangle t
-    cdef double low, nd
     cdef vec3 n
     if q.kind == ASK_HALFSPACE:
         _cast_halfspace(j, p)
@@ -789,19 +807,8 @@ cdef int _cast_item(cast_job* j, const collider* p) noexcept nogil:
         _cast_at_round(j, p)
         return STATUS_OK
     elif p.kind == SHAPE_PLANE:
-        n = vertex_at(&w.body, support(&w.body, v3_neg(p.a)))
-        low = v3_dot(p.a, n) + (v3_dot(p.a, q.position) - p.offset)
-        nd = v3_dot(p.a, j.dir)
-        if low < 0.0:
-            h.distance = 0.0
-            h.overlapping = True
-            h.normal = v3_neg(j.dir)
-        elif nd >= 0.0 or low > -nd * j.limit:
+        if not _cast_at_plane(j, p, &h):
             return STATUS_OK
-        else:
-            h.distance = low / -nd
-            h.normal = p.a
-        h.point = v3_madd(v3_add(n, q.position), j.dir, h.distance)
     else:
         _load_item(&w.other, p, q.position)
         cast_body_of(&w.other_cast, &w.other)
@@ -1509,12 +1516,54 @@ cdef inline void _near_face(near_job* j, const triangle* t, int32_t tri) noexcep
         _near_triangle(j, t, tri)
 
 
-cdef void _near_item(near_job* j, const collider* p) noexcept nogil:
+cdef void _near_mesh(near_job* j, const collider* p) noexcept nogil:
     cdef bvh_walk w
-    cdef int32_t first, count, k, tri = -1, i, m, i0, i1, j0, j1
+    cdef int32_t first, k, tri
+    cdef uint32_t bits
+    cdef triangle t
+    bvh_walk_near(&w, &p.mesh.tree, local_box(p, j.q.box), _smallest_scale(p))
+    while bvh_walk_boxes(&w, p.mesh.blocks, f_max(j.limit, 0.0), &first, &bits):
+        while bits:
+            k = first + lowest_bit(bits)
+            bits &= bits - 1
+            tri = p.mesh.source[k]
+            if p.mesh.mask != NULL and not p.mesh.mask[tri] & j.v.mask:
+                continue
+            if mesh_triangle(p, k, &t):
+                _near_face(j, &t, tri)
+
+
+cdef void _near_heightfield(near_job* j, const collider* p) noexcept nogil:
+    cdef bvh_walk w
+    cdef int32_t first, count, k, tri, i, m, i0, i1, j0, j1
     cdef uint32_t bits
     cdef int which, half, lane
     cdef bvh_node[2] boxes
+    cdef triangle t
+    bvh_walk_near(&w, &p.field.tree, local_box(p, j.q.box), _smallest_scale(p))
+    while bvh_walk_next(&w, f_max(j.limit, 0.0), &first, &count):
+        for k in range(first, first + count):
+            field_tile(p.field, p.field.tree.order[k], &i0, &i1, &j0, &j1)
+            field_tile_boxes(p.field, i0, i1, j0, j1, boxes)
+            for half in range(2):
+                bits = bvh_walk_mask(&w, &boxes[half], f_max(j.limit, 0.0))
+                while bits:
+                    lane = lowest_bit(bits)
+                    bits &= bits - 1
+                    i = i0 + 2 * half + lane // FIELD_TILE
+                    m = j0 + lane % FIELD_TILE
+                    if i > i1 or m > j1:
+                        continue
+                    for which in range(2):
+                        tri = 2 * (i * (p.field.columns - 1) + m) + which
+                        if p.field.mask != NULL and not p.field.mask[tri] & j.v.mask:
+                            continue
+                        if heightfield_triangle(p, i, m, which, &t):
+                            _near_face(j, &t, tri)
+
+
+cdef void _near_item(near_job* j, const collider* p) noexcept nogil:
+    cdef int32_t tri = -1
     cdef triangle t
     cdef query_hit h
     cdef vec3 point
@@ -1553,38 +1602,10 @@ cdef void _near_item(near_job* j, const collider* p) noexcept nogil:
         j.limit = f_min(j.limit, j.best.distance)
         return
     if p.kind == SHAPE_MESH:
-        bvh_walk_near(&w, &p.mesh.tree, local_box(p, j.q.box), _smallest_scale(p))
-        while bvh_walk_boxes(&w, p.mesh.blocks, f_max(j.limit, 0.0), &first, &bits):
-            while bits:
-                k = first + lowest_bit(bits)
-                bits &= bits - 1
-                tri = p.mesh.source[k]
-                if p.mesh.mask != NULL and not p.mesh.mask[tri] & j.v.mask:
-                    continue
-                if mesh_triangle(p, k, &t):
-                    _near_face(j, &t, tri)
+        _near_mesh(j, p)
         return
     if p.kind == SHAPE_HEIGHTFIELD:
-        bvh_walk_near(&w, &p.field.tree, local_box(p, j.q.box), _smallest_scale(p))
-        while bvh_walk_next(&w, f_max(j.limit, 0.0), &first, &count):
-            for k in range(first, first + count):
-                field_tile(p.field, p.field.tree.order[k], &i0, &i1, &j0, &j1)
-                field_tile_boxes(p.field, i0, i1, j0, j1, boxes)
-                for half in range(2):
-                    bits = bvh_walk_mask(&w, &boxes[half], f_max(j.limit, 0.0))
-                    while bits:
-                        lane = lowest_bit(bits)
-                        bits &= bits - 1
-                        i = i0 + 2 * half + lane // FIELD_TILE
-                        m = j0 + lane % FIELD_TILE
-                        if i > i1 or m > j1:
-                            continue
-                        for which in range(2):
-                            tri = 2 * (i * (p.field.columns - 1) + m) + which
-                            if p.field.mask != NULL and not p.field.mask[tri] & j.v.mask:
-                                continue
-                            if heightfield_triangle(p, i, m, which, &t):
-                                _near_face(j, &t, tri)
+        _near_heightfield(j, p)
         return
     if p.kind == SHAPE_TRIANGLE:
         t = _own_triangle(p)

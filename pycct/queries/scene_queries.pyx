@@ -1148,7 +1148,6 @@ cdef class Batch:
         cdef const double[::1] reach
         cdef const double[:, ::1] turned
         cdef const uint32_t[::1] masks
-        cdef const int64_t[::1] ids
         cdef str where = "origins" if what == DO_RAY else "positions"
         memset(b, 0, sizeof(batch_job))
         self.keep = []
@@ -1214,26 +1213,26 @@ cdef class Batch:
                 b.masks = &masks[0]
         else:
             _look(view, as_bits(mask, "mask"), &b.view)
-        if exclude is not None:
-            given = _row_numbers(exclude, "exclude", self.shape, np.int64, -1, 2**63 - 1)
-            self.keep.append(given)
-            b.exclude_step = 1 if given.shape[0] > 1 else 0
-            if given.shape[0]:
-                ids = given
-                b.exclude = &ids[0]
-        if exclude_too is not None:
-            given = _row_numbers(exclude_too, "exclude", self.shape, np.int64, -1, 2**63 - 1)
-            self.keep.append(given)
-            b.exclude_too_step = 1 if given.shape[0] > 1 else 0
-            if given.shape[0]:
-                ids = given
-                b.exclude_too = &ids[0]
+        b.exclude_step = self._exclude(exclude, &b.exclude)
+        b.exclude_too_step = self._exclude(exclude_too, &b.exclude_too)
         out.make(names, fields, out_, self.shape)
         out.apart(p, where)
         if directions is not None:
             out.apart(d, "directions")
         b.columns = out.columns
         return 0
+
+    cdef int _exclude(self, object ids, const int64_t** at) except -1:
+        """Set the place of the ids to leave out; return the step from one row to the next."""
+        cdef const int64_t[::1] rows
+        if ids is None:
+            return 0
+        given = _row_numbers(ids, "exclude", self.shape, np.int64, -1, 2**63 - 1)
+        self.keep.append(given)
+        if given.shape[0]:
+            rows = given
+            at[0] = &rows[0]
+        return 1 if given.shape[0] > 1 else 0
 
     cdef int _shape_up(self, object p, object d, str where) except -1:
         """The shape of the answers: (n,), or (n, k) when there are k directions for each place."""

@@ -121,6 +121,25 @@ def _who(met, kind):
     return met.id if met.owner == kind else -1
 
 
+def _costs(controllers, moves):
+    """Return the costs of the last moves as an array of `STATS`; zero without a move."""
+    costs = np.zeros(len(controllers), STATS)
+    for k, hero in enumerate(controllers):
+        for name in STATS.names if moves[k] else ():
+            costs[name][k] = int(getattr(hero._stats, name))
+    return costs
+
+
+def _active_rows(active, n):
+    """Return which characters move as an array of bool with n rows."""
+    active = np.asarray(active)
+    if active.dtype != np.bool_ and active.size:
+        raise TypeError(f"active must be an array of bool, not of {active.dtype}")
+    if active.shape != (n,):
+        raise ValueError(f"active must have shape ({n},), got {active.shape}")
+    return active
+
+
 class Crowd:
     """Characters of one scene that move together.
 
@@ -359,11 +378,7 @@ class Crowd:
         ways = _vectors(displacements, "displacements", len(self))
         moves = [True] * len(self)
         if active is not None:
-            active = np.asarray(active)
-            if active.dtype != np.bool_ and active.size:
-                raise TypeError(f"active must be an array of bool, not of {active.dtype}")
-            if active.shape != (len(self),):
-                raise ValueError(f"active must have shape ({len(self)},), got {active.shape}")
+            active = _active_rows(active, len(self))
             moves = active.tolist()
         if out is not None:
             _check_out(out, len(self))
@@ -391,10 +406,7 @@ class Crowd:
             self._hits = [hero._hits if moves[k] else [] for k, hero in enumerate(self.controllers)]
         self._uncounted = not record_stats and len(self) > 0
         if record_stats:
-            self._costs = np.zeros(len(self), STATS)
-            for k, hero in enumerate(self.controllers):
-                for name in STATS.names if moves[k] else ():
-                    self._costs[name][k] = int(getattr(hero._stats, name))
+            self._costs = _costs(self.controllers, moves)
         if simultaneous:
             self._separate(dt)
         if out is None:

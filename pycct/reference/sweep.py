@@ -590,6 +590,42 @@ def _window(q, first, distance):
     return CANDIDATE_WINDOW * f_max(1.0, distance)
 
 
+def _axis_in_plane(q, t):
+    """Return whether the capsule has an axis, and that axis is parallel to a triangle's plane."""
+    axis = unit(sub(q.p1, q.p0))
+    return not is_zero(axis) and abs(dot(t.n, axis)) <= TIE
+
+
+def _first_touched(q, touched, overlapping):
+    """Return the first distance, and how far the triangle that wins faces the motion, and it."""
+    first = 0.0
+    if not overlapping:
+        first = min(distance for distance, _, _ in touched)
+        touched = [c for c in touched if c[0] <= first + _window(q, first, c[0])]
+    # Three rounds, so that the order of the triangles does not matter: most opposed,
+    # then nearest, then the first by its vertices, of twins by its number.
+    best_facing = max(facing for _, facing, _ in touched)
+    touched = [c for c in touched if c[1] >= best_facing - TIE]
+    best_distance = min(distance for distance, _, _ in touched)
+    touched = [c for c in touched if c[0] <= best_distance + TIE]
+    _, opposed, winner = touched[0]
+    for _, facing, face in touched:
+        order = triangle_order(face, winner)
+        if order < 0 or (order == 0 and face.source < winner.source):
+            opposed, winner = facing, face
+    return first, opposed, winner
+
+
+def _contact_normal(q, t, near):
+    """Return the normal at a contact.
+
+    RULES 3; SWEEP 7.2 orients it by the capsule's centre and fails.
+    """
+    out = sub(near.on_a, near.on_b)
+    size = sqrt(len2(out))
+    return t.n if size < (SHORTEST_SHARE * q.radius if q.exact else SHORTEST_NORMAL) else scale(out, 1.0 / size)
+
+
 def cast_triangles(q, faces, two_sided, skip_overlaps):
     """Cast against the triangles of one shape (RULES 3): SweepHit or None.
 
@@ -651,13 +687,10 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
         if overlapping or left_out:
             continue
         # RULES 2: with motion and axis both in its plane, a triangle is not met at all.
-        along = False
-        if abs(nd) <= TIE:
-            axis = unit(sub(q.p1, q.p0))
-            along = not is_zero(axis) and abs(dot(t.n, axis)) <= TIE
-            # A capsule that only touches the plane slides along it.
-            if along and (not q.meets_rims or abs(low) >= q.inside - TIE * length(sub(q.p1, q.p0))):
-                continue
+        along = abs(nd) <= TIE and _axis_in_plane(q, t)
+        # A capsule that only touches the plane slides along it.
+        if along and (not q.meets_rims or abs(low) >= q.inside - TIE * length(sub(q.p1, q.p0))):
+            continue
         time = capsule_triangle_time(q.p0, q.p1, q.radius, q.dir, t, q.limit)
         if time < NO_HIT:
             touched.append((time, abs(nd), face))
@@ -665,29 +698,12 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
                 rim = f_min(rim, time)
     if left_out or not touched:
         return None
-    first = 0.0
-    if not overlapping:
-        first = min(distance for distance, _, _ in touched)
-        touched = [c for c in touched if c[0] <= first + _window(q, first, c[0])]
-    # Three rounds, so that the order of the triangles does not matter: most opposed,
-    # then nearest, then the first by its vertices, of twins by its number.
-    best_facing = max(facing for _, facing, _ in touched)
-    touched = [c for c in touched if c[1] >= best_facing - TIE]
-    best_distance = min(distance for distance, _, _ in touched)
-    touched = [c for c in touched if c[0] <= best_distance + TIE]
-    _, opposed, winner = touched[0]
-    for _, facing, face in touched:
-        order = triangle_order(face, winner)
-        if order < 0 or (order == 0 and face.source < winner.source):
-            opposed, winner = facing, face
+    first, opposed, winner = _first_touched(q, touched, overlapping)
     t = flipped(winner) if two_sided and dot(winner.n, q.dir) > 0.0 else winner
     near = segment_triangle(madd(q.p0, q.dir, first), madd(q.p1, q.dir, first), t.a, t.b, t.c, t.n)
     if overlapping:
         return SweepHit(first, True, neg(q.dir), near.on_b, winner)
-    # RULES 3, contact normal (SWEEP 7.2 orients it by the capsule's centre and fails).
-    out = sub(near.on_a, near.on_b)
-    size = sqrt(len2(out))
-    normal = t.n if size < (SHORTEST_SHARE * q.radius if q.exact else SHORTEST_NORMAL) else scale(out, 1.0 / size)
+    normal = _contact_normal(q, t, near)
     by_rim = rim < NO_HIT and (rim == first or opposed <= TIE)
     return SweepHit(first, False, normal, near.on_b, winner, by_rim)
 

@@ -72,6 +72,26 @@ cdef struct ray_batch:
     double* distances       # (origins, directions)
 
 
+cdef object _unit_rows(const vector_rows* rows, Py_ssize_t n):
+    """Return directions divided by their lengths, as `Scene.raycast` divides them."""
+    units = np.empty((n, 3))
+    cdef double[:, ::1] d = units
+    cdef vec3 v
+    cdef double m
+    cdef Py_ssize_t i
+    for i in range(n):
+        v = row_load(rows, i)
+        m = v3_max_abs(v)
+        if m == 0.0:
+            raise ValueError(f"directions must not be zero, row {i} is")
+        d[i, 0], d[i, 1], d[i, 2] = v.x / m, v.y / m, v.z / m
+        m = sqrt(d[i, 0] * d[i, 0] + d[i, 1] * d[i, 1] + d[i, 2] * d[i, 2])
+        d[i, 0] /= m
+        d[i, 1] /= m
+        d[i, 2] /= m
+    return units
+
+
 cdef void _cast_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
     cdef ray_batch* b = <ray_batch*>context
     cdef query_hit hit
@@ -365,8 +385,6 @@ cdef class Worlds:
         cdef double[:, ::1] d, out
         cdef Scene scene
         cdef Snapshot snap
-        cdef vec3 v
-        cdef double m
         cdef Py_ssize_t n, i, n_worlds = len(self)
         cdef int many, k, status = STATUS_OK
         memset(&b, 0, sizeof(ray_batch))
@@ -377,19 +395,7 @@ cdef class Worlds:
         n = len(_origins)
         _directions = as_vectors(directions, "directions", -1, &rows)
         b.n_directions = len(_directions)
-        units = np.empty((b.n_directions, 3))
-        d = units
-        for i in range(b.n_directions):
-            v = row_load(&rows, i)
-            m = v3_max_abs(v)
-            if m == 0.0:
-                raise ValueError(f"directions must not be zero, row {i} is")
-            # The same normalisation as in `Scene.raycast`.
-            d[i, 0], d[i, 1], d[i, 2] = v.x / m, v.y / m, v.z / m
-            m = sqrt(d[i, 0] * d[i, 0] + d[i, 1] * d[i, 1] + d[i, 2] * d[i, 2])
-            d[i, 0] /= m
-            d[i, 1] /= m
-            d[i, 2] /= m
+        d = _unit_rows(&rows, b.n_directions)
         homes = self.indices(world, n)
         many = pool_threads(threads)
         distances = np.empty((n, b.n_directions))

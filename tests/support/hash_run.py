@@ -181,6 +181,20 @@ def told(hero):
         yield number_bytes(*h.position, *h.normal, *h.direction, h.length, h.distance)
 
 
+def move_together(heroes, displacements, t, cold, paths, all_told):
+    """Move characters that see the current positions of the others, one after the other."""
+    for i, h in enumerate(heroes):
+        if cold:
+            h.restore(h.save())
+        f = h.move(displacements[i], DT)
+        paths.update(number_bytes(*h.position) + bytes([int(f)]))
+        if t % 5 == 4:
+            for part in told(h):
+                all_told.update(part)
+    if t % 7 == 6:
+        pycct.separate(heroes, DT)
+
+
 def run(how="single", threads=1, cold=False, backwards=False, in_each_thread=None, steps=STEPS):
     """Make the moves.
 
@@ -250,21 +264,10 @@ def run(how="single", threads=1, cold=False, backwards=False, in_each_thread=Non
                     for part in told(h):
                         all_told.update(part)
 
-    # Colliding characters see the current positions of the others, so they move one after the
-    # other.
     heroes = [pycct.CharacterController(scene, collide=True, **t) for t in together]
     for t in range(steps):
         move_lifts(lifts, places, t)
-        for i, h in enumerate(heroes):
-            if cold:
-                h.restore(h.save())
-            f = h.move(asked_together[t, i], DT)
-            paths.update(number_bytes(*h.position) + bytes([int(f)]))
-            if t % 5 == 4:
-                for part in told(h):
-                    all_told.update(part)
-        if t % 7 == 6:
-            pycct.separate(heroes, DT)
+        move_together(heroes, asked_together[t], t, cold, paths, all_told)
     return paths.hexdigest()[:32], all_told.hexdigest()[:32] if how == "single" else ""
 
 
