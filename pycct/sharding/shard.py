@@ -167,7 +167,7 @@ class Shard:
         return {k: MESSAGE.pack(MARK, tick, len(a), len(b)) + a + b for k, (a, b) in packed.items() if a or b}
 
     def _near_borders(self, positions: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the owners of positions, and the rows whose halo may touch another shard's cell."""
+        """Return the owners of positions, and the rows whose halo may touch another cell."""
         at = positions[:, :2] / self.cut.size
         cells = np.floor(at)
         owner = self.owners.of(cells.astype(np.int64))

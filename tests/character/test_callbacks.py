@@ -1,4 +1,4 @@
-"""on_hit, behavior and filter, layers and masks: what they may do, and when they are asked."""
+"""Callbacks, layers, masks: when a move calls on_hit, behavior and filter, and their limits."""
 
 import contextlib
 import gc
@@ -77,7 +77,7 @@ def test_hits_come_in_the_order_of_the_passes():
     assert down.direction == pytest.approx((0, 0, -1)) and down.normal == pytest.approx((0, 0, 1))
 
 
-def test_no_hit_of_the_sensor_is_told():
+def test_on_hit_receives_no_hit_of_the_sensor():
     # RULES 5.
     scene = world(flat(), (Box((1, 5, 5)), (1.8, 0, 5)))
     hero = hero_in(scene, climbing_mode="constrained", on_hit=lambda h: passes.append(h.pass_))
@@ -87,7 +87,7 @@ def test_no_hit_of_the_sensor_is_told():
     assert passes == [Pass.DOWN]
 
 
-def test_the_recovery_sweep_tells_its_hits_as_up():
+def test_hits_of_the_recovery_sweep_belong_to_the_up_pass():
     # PhysX calls that motion down an UP pass (RULES 6).
     hero = hero_in(world(slope(60, -20, 20)), z=20 * math.tan(math.radians(60)) + 2, non_walkable_mode="force_sliding")
     told = []
@@ -99,7 +99,7 @@ def test_the_recovery_sweep_tells_its_hits_as_up():
     assert told[-1].direction == pytest.approx((0, 0, -1))
 
 
-def test_while_hits_are_told_the_move_has_not_yet_been_made():
+def test_on_hit_runs_before_the_move_takes_effect():
     scene = world(flat())
     during = []
     hero = hero_in(scene, z=2, on_hit=lambda hit: during.append(seen(hero)))
@@ -109,7 +109,7 @@ def test_while_hits_are_told_the_move_has_not_yet_been_made():
     assert during == [before] and seen(hero) != before
 
 
-def test_each_hit_is_told_once_however_often_the_move_is_begun_anew():
+def test_on_hit_receives_each_hit_once_however_often_the_move_restarts():
     scene = cluttered()
     told, plain = [], []
     hero = hero_in(scene, z=3, on_hit=told.append, filter=lambda other: True, behavior=lambda other: 0)
@@ -185,13 +185,13 @@ def test_an_exception_leaves_the_character_as_it_was_to_the_bit(name, at, error)
         return failed, [[*p[:4]] for p in path]
 
     failed, path = run(True)
-    # And what comes after is as if nothing had been.
+    # The next move is as if the failed one had not happened.
     other = run(False)[1]
     assert failed > 3 and [p[1:4] for p in path] == [p[1:4] for p in other]
     assert [p[0] for p in path] == [p[0] for p in other]
 
 
-def test_an_answer_that_is_no_truth_value():
+def test_an_answer_without_a_truth_value_is_an_error():
     class Neither:
         def __bool__(self):
             raise OwnError
@@ -212,7 +212,7 @@ def test_an_answer_that_is_no_truth_value():
     assert not hero.grounded
 
 
-def test_exceptions_in_questions_of_the_character():
+def test_exceptions_in_queries_of_the_character():
     def angry(other):
         raise OwnError
 
@@ -241,8 +241,8 @@ def test_exceptions_in_questions_of_the_character():
 
 
 @pytest.mark.parametrize("name", ["on_hit", "filter", "behavior"])
-def test_a_callback_may_change_and_ask_the_scene(name):
-    # The move goes on with the world as it was when it began; the next one sees the changes.
+def test_a_callback_may_change_and_query_the_scene(name):
+    # The move keeps the snapshot of its start; the next move sees the changes.
     def go(meddles):
         scene = cluttered()
         hero = hero_in(scene, z=3)
@@ -283,8 +283,8 @@ def test_a_callback_may_change_and_ask_the_scene(name):
         busy.move((0, 0, -0.01), DT)
 
 
-def test_an_actor_removed_before_it_is_asked_about_is_left_out():
-    # A filter cannot be asked about what is gone: it counts as left out.
+def test_an_actor_removed_before_the_filter_sees_it_is_left_out():
+    # The filter receives no actor that has been removed: it counts as left out.
     scene = world((Box((1, 5, 5)), (2, 0, 0)), (Box((1, 5, 5)), (2.5, 0, 0)))
     near, far = scene.actors
 
@@ -360,7 +360,8 @@ def test_a_callback_may_move_other_characters(name):
         hero.move((0.01, 0, -0.02), DT)
     assert hero.position == pytest.approx((0.1, 0, REST)) and other.position[1] >= 1.0 - 1e-9
 
-    # Two that move each other: each call in turn, the innermost is refused.
+    # Two callbacks that move each other's character: each call succeeds in turn, the innermost
+    # raises.
     refused = []
 
     def back(what):
@@ -428,7 +429,7 @@ def test_deep_nesting_ends_with_an_error_not_a_crash():
 # --- the filter
 
 
-def test_the_filter_is_asked_once_a_candidate_and_move_and_only_about_what_would_be_met():
+def test_the_filter_runs_once_per_candidate_and_move_and_only_for_hits():
     scene = cluttered()
     for k in range(4):
         hero_in(scene, 0.5 * k, -1, collide=True)
@@ -484,7 +485,7 @@ def test_left_out_is_the_same_as_not_there(seed):
         assert a.can_resize(1.8) == b.can_resize(1.8)
 
 
-def test_the_filter_holds_in_every_pass_and_question():
+def test_the_filter_holds_in_every_pass_and_query():
     scene = world(
         (Box((5, 5, 0.5)), (0, 0, -0.5)),  # floor
         (Box((5, 5, 0.5)), (0, 0, 2 * HALF + 0.3 + 0.5)),  # ceiling
@@ -515,7 +516,7 @@ def test_the_filter_holds_in_every_pass_and_question():
     assert any(e.kind == "hit" and e.pass_ is Pass.SENSOR for e in told.events)
     told = hero.explain((0.01, 0, -0.01), DT, filter=all_but(wall))
     assert not any(e.kind == "hit" and e.pass_ is Pass.SENSOR for e in told.events)
-    # Questions
+    # Queries of the character
     hero.teleport((0, 0, REST))
     hero.filter = all_but(floor)
     assert hero.probe_ground(1) is None and not hero.snap_to_ground(1)
@@ -525,7 +526,7 @@ def test_the_filter_holds_in_every_pass_and_question():
     assert not hero.can_resize(3) and hero.probe_ground(1).actor is floor
 
 
-def test_unstick_asks_the_filter_too():
+def test_unstick_calls_the_filter():
     scene = world((Box((5, 5, 0.5)), (0, 0, -0.5)))
     hero = hero_in(scene, z=REST - 0.2, filter=lambda other: False)
     assert not hero.unstick() and hero.position[2] == REST - 0.2
@@ -536,12 +537,12 @@ def test_unstick_asks_the_filter_too():
 # --- behavior
 
 
-def test_behavior_is_asked_once_a_thing_and_move_and_only_on_the_way_down():
+def test_behavior_runs_once_per_actor_and_move_and_only_in_the_down_pass():
     scene, ground, *_ = narrow()
     asked = []
     hero = hero_in(scene, behavior=lambda other: asked.append(other))
     hero.move((0.9, 0, -0.02), DT)
-    # Answering None is answering nothing.
+    # None counts as no behavior.
     assert asked == [ground] and hero.grounded
     lift = scene.add(Box((0.3, 0.3, 0.05)), position=(0, 0, 0.06), body="kinematic")
     hero.teleport((0, 0, REST + 0.3))
@@ -550,7 +551,7 @@ def test_behavior_is_asked_once_a_thing_and_move_and_only_on_the_way_down():
         asked.clear()
         lift.move_to((0, 0, 0.06 + 0.01 * k))
         hero.move((0, 0, -0.01), DT)
-        # Asked when it rides, known when it lands on it.
+        # The move calls behavior when the character rides, and knows the answer when it lands.
         assert asked.count(lift) == 1
 
 
@@ -574,7 +575,7 @@ def test_mask_and_filter_of_one_call_are_for_that_call():
     assert hero.mask == 1 and not stops()
     assert not stops(mask=2, filter=lambda other: False)
     assert stops(mask=0xFFFFFFFF, filter=lambda other: True)
-    # The call's filter stands instead of the character's.
+    # The call's filter replaces the character's.
     hero.filter = lambda other: False
     assert stops(mask=2, filter=lambda other: True) and not stops(mask=2)
     for bad in (-1, 1 << 32):
@@ -588,8 +589,8 @@ def test_mask_and_filter_of_one_call_are_for_that_call():
 
 
 def test_no_cache_is_stale():
-    # Layers, masks, filters, flags and poses may change between any two moves; each move does what a
-    # character with a cold cache does there.
+    # Layers, masks, filters, flags and poses may change between any two moves. Each move equals
+    # that of a character with a cold cache.
     rng = np.random.default_rng(9)
     scene = cluttered()
     hero = hero_in(scene, z=3)
@@ -647,7 +648,7 @@ def test_parameters_may_be_set_between_any_two_moves():
         setattr(hero, name, value)
         now = getattr(hero, name)
         assert getattr(now, "value", now) == value
-    # The floor is there for the new mask, and the new size counts.
+    # The new mask shows the floor, and the new size applies.
     steps(hero, (0, 0, -0.1), 10)
     assert hero.position[2] == pytest.approx(0.25 + 0.3 + 0.05, abs=1e-9)
     assert hero.slope_limit != LIMIT

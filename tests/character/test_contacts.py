@@ -1,4 +1,4 @@
-"""What a character touches, as contact manifolds."""
+"""Contact manifolds of a character and the surfaces around it."""
 
 import math
 
@@ -25,7 +25,7 @@ def test_floor_and_wall_are_touched():
     assert math.dist(floor.manifold.normal, (0, 0, 1)) < 1e-12
     assert math.dist(floor.manifold.points_on_b[0], (0.58, 0.7, 0)) < 1e-9
     assert floor.manifold.distances[0] == pytest.approx(0.02, abs=1e-9)
-    # The cylinder leans against the wall with its whole length.
+    # The whole length of the cylinder touches the wall.
     assert math.dist(wall.manifold.normal, (-1, 0, 0)) < 1e-12
     assert sorted(round(float(p[2]), 9) for p in wall.manifold.points_on_b) == [0.42, 1.42]
 
@@ -87,7 +87,7 @@ def test_a_plane_is_touched_as_the_face_of_a_large_box_is(up, normal, gap):
     foot = [0.7 * n for n in normal]  # of the origin on the plane
     lowest = 0.5 * abs(dot(up, normal)) / math.hypot(*up) + 0.4
     at = [f + n * (lowest + gap) for f, n in zip(foot, normal, strict=True)]
-    # It turns z to the normal.
+    # The rotation turns z to the normal.
     turn = (-normal[1], normal[0], 0.0, 1.0 + normal[2])
     turn = [t / math.hypot(*turn) for t in turn]
     beneath = [f - 20 * n for f, n in zip(foot, normal, strict=True)]

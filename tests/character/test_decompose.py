@@ -43,8 +43,8 @@ def test_row_jumping_cancels_the_step():
 
 
 def test_row_falling_keeps_the_step():
-    # The table's row 'Falling' prints an up vector of 0, but 4.2.7 gives a falling
-    # character that moves aside its step, and PhysX does: same as walking.
+    # The table's row 'Falling' prints an up vector of 0. 4.2.7 gives a falling character that moves
+    # aside its step, as when walking, and PhysX does the same.
     assert split((0.1, 0, -9)) == {
         "up_vector": (0, 0, STEP),
         "side_vector": (0.1, 0, 0),
@@ -53,7 +53,7 @@ def test_row_falling_keeps_the_step():
         "is_moving_up": False,
         "has_side_movement": True,
     }
-    # Straight down there is no lift.
+    # A motion straight down has no lift.
     assert split((0, 0, -9))["up_vector"] == (0, 0, 0)
 
 
@@ -75,7 +75,7 @@ def test_row_on_moving_platform_is_lifted_even_without_side_motion():
     assert d["up_vector"] == (0, 0, STEP)
     assert d["down_vector"] == (0, 0, -0.25)
     assert d["step_offset"] == STEP
-    # A jump from it keeps the step too (MOVE 4.2.6).
+    # A jump from the platform keeps the step too (MOVE 4.2.6).
     d = split((0, 0, 0.25), standing_on_moving=True)
     assert d["up_vector"] == (0, 0, 0.25 + STEP)
     assert d["step_offset"] == STEP
@@ -86,7 +86,7 @@ def test_row_on_moving_platform_is_lifted_even_without_side_motion():
 
 
 def test_side_is_zero_by_component_not_by_length():
-    # RULES 6: zero when every component is at most 1e-6.
+    # RULES 6: a vector is zero when every component is at most 1e-6.
     assert not split((1e-6, 1e-6, 0))["has_side_movement"]
     assert split((1.01e-6, 0, 0))["has_side_movement"]
     assert split((0, -1.01e-6, 0))["has_side_movement"]
@@ -104,14 +104,14 @@ def test_level_motion_is_not_moving_up():
     assert d["step_offset"] == STEP
 
 
-def test_nothing_wanted_nothing_done():
+def test_a_displacement_of_zero_has_no_passes():
     d = split((0, 0, 0))
     assert d["up_vector"] == d["side_vector"] == d["down_vector"] == (0, 0, 0)
     assert d["has_side_movement"] is False
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_parts_add_up_for_any_up(seed):
+def test_components_add_up_for_any_up(seed):
     rng = np.random.default_rng(seed)
     up = rng.normal(size=3)
     displacement = rng.normal(size=3)
@@ -176,7 +176,7 @@ def test_up_pass_lifts_by_the_step_and_down_takes_it_back():
     assert flags == CollisionFlags.DOWN
     assert passes(hero) == [Pass.DOWN]
     assert hero.position == pytest.approx((1, 0, z), abs=1e-9)
-    # The whole way down was the lift and the displacement.
+    # The DOWN pass covers the lift and the displacement.
     assert hero.hits[0].length == pytest.approx(0.5 + 0.1)
 
 
@@ -191,7 +191,7 @@ def test_up_pass_lifts_for_the_step_only_with_side_motion():
 
 
 def test_up_pass_goes_once_with_side_motion_and_slides_without():
-    # A slanted ceiling leads to the left, where a wall waits: that takes two collisions.
+    # A slanted ceiling deflects the motion to the left, against a wall: two collisions.
     def rise(displacement, **more):
         scene = Scene()
         scene.add(Plane((-0.6, 0, -0.8), -1.6))
@@ -211,8 +211,8 @@ def test_up_pass_goes_once_with_side_motion_and_slides_without():
 
 
 def test_up_pass_collision_shortens_the_step():
-    # Under a low ceiling the lift is 0.1, so a step of 0.3 cannot be climbed, and
-    # the pass down must take back 0.1, not 0.5.
+    # A low ceiling shortens the lift to 0.1 m, so a step of 0.3 m cannot be climbed, and the DOWN
+    # pass takes back 0.1 m, not 0.5 m.
     scene = floor()
     box_at(scene, 0, 0, 0.01 + 1.8 + 0.11 + 0.5, (9, 9, 0.5))
     hero = hero_on(scene)
@@ -231,7 +231,7 @@ def test_a_jump_is_not_lifted_by_the_step_nor_pulled_back():
 
 
 def test_side_pass_slides_up_to_ten_times():
-    # A corner made of many planes keeps the side pass busy.
+    # A corner made of many planes deflects the side pass many times.
     scene = floor()
     for angle in np.linspace(2.2, 4.1, 12):
         scene.add(Plane((math.cos(angle), math.sin(angle), 0), -1.0))
@@ -243,7 +243,7 @@ def test_side_pass_slides_up_to_ten_times():
 
 
 def test_down_pass_goes_once():
-    # A ball below, off centre: an ordinary pass down stops at it, without sliding on.
+    # A ball below, off centre: an ordinary DOWN pass stops at it and does not slide on.
     scene = Scene()
     scene.add(Sphere(1.0), position=(0.5, 0, 0))
     hero = CharacterController(scene, (0, 0, 4), step_offset=0)
@@ -254,7 +254,7 @@ def test_down_pass_goes_once():
 
 
 def ramp(degrees):
-    """A wide slope that rises along +x from the origin; up to x = 20."""
+    """A wide slope that rises along +x from the origin to x = 20."""
     s = math.tan(math.radians(degrees))
     return Mesh([(-20, -20, -20 * s), (20, -20, 20 * s), (20, 20, 20 * s), (-20, 20, -20 * s)], [(0, 1, 2), (0, 2, 3)])
 
@@ -281,7 +281,8 @@ def test_down_pass_remembers_what_it_stands_on():
     hero.move((0.1, 0, -0.1), 1 / 60)
     assert hero.state.standing_on is scene.actors[0]
     hero.move((0, 0, 1), 1 / 60)
-    # Up and aside nothing is remembered, and a pass that sets out forgets (RULES 5).
+    # The UP and SIDE passes remember nothing, and a DOWN pass clears the memory at its start (RULES
+    # 5).
     assert hero.state.standing_on is None
 
 
@@ -295,14 +296,14 @@ def test_up_and_side_passes_remember_nothing():
 
 
 def test_a_rising_character_never_gets_the_down_flag():
-    # Stepping onto a ledge while rising would touch below; the flag stays off (MOVE 6.2.6).
+    # A step onto a ledge while rising touches it from above; the flag stays off (MOVE 6.2.6).
     scene = floor()
     hero = hero_on(scene)
     assert not hero.move((0.1, 0, 0.001), 1 / 60) & CollisionFlags.DOWN
 
 
 def test_a_flag_needs_motion_and_collision():
-    # RULES 9 row 13: a pass that did not set out raises no flag, whatever is touched.
+    # RULES 9 row 13: a pass without motion raises no flag, even if it touches something.
     scene = floor()
     hero = hero_on(scene)
     assert hero.move((0, 0, 0), 1 / 60) == CollisionFlags.NONE
@@ -311,13 +312,13 @@ def test_a_flag_needs_motion_and_collision():
 
 
 def test_tiny_moves_add_up():
-    # min_distance is 0 by default: a slow character is not frozen (RULES 1).
+    # min_distance is 0 by default, so a slow character moves (RULES 1).
     hero = hero_on(floor())
     for _ in range(1000):
         hero.move((1e-5, 0, -1e-5), 1 / 60)
     assert hero.position[0] == pytest.approx(0.01, abs=1e-9)
 
 
-def test_an_upward_component_of_nothing_is_no_jump():
+def test_an_upward_component_of_rounding_is_no_jump():
     assert pycct.decompose_movement((1, 0, 0))["is_moving_up"] is False
     assert pycct.decompose_movement((1, 0, 5e-324))["is_moving_up"] is True

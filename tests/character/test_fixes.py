@@ -1,4 +1,4 @@
-"""The fixes of 'robust', one by one: what each is for, and that nothing else changes."""
+"""The fixes of 'robust': each corrects one fault of PhysX and changes nothing else."""
 
 import math
 
@@ -14,7 +14,7 @@ CO = C0["co"]
 FIXES = [b for b in Rules if b & Rules.ROBUST and b & (b - 1) == 0]
 
 
-# --- Each fix: a scene in which PhysX has the fault and the fix alone cures it
+# --- A scene for each fix, in which PhysX shows the fault and the fix alone corrects it
 
 
 def held_from_behind(lab):
@@ -149,11 +149,11 @@ def test_a_fix_alone_corrects_its_fault(bit):
     assert not fixes & bit
 
 
-# --- None fired: PhysX's to the bit
+# --- Without an applied fix: PhysX's result to the bit
 
 
 def told(hero):
-    """All that a move leaves behind, to be compared for equality."""
+    """All results and state of a move, for comparison."""
     g = hero.ground
     return (
         hero.position,
@@ -167,7 +167,7 @@ def told(hero):
 
 
 def jumble(rng):
-    """Meshes, boxes, spheres, some of them moving; small triangles and large."""
+    """Meshes, boxes and spheres, some of them moving; small triangles and large."""
     scene = Scene()
     scene.add(Mesh(*(lambda p: (p.vertices, p.triangles))(grid((-6, -6), (6, 6), (24, 24), hills))))
     movers = []
@@ -256,7 +256,8 @@ def test_recordings_where_no_fix_applied(name, monkeypatch):
 
 
 def test_an_exact_touch_overlaps_nothing():
-    # Less than the radius by rounding is a touch, in all rule sets: it ends no pass and lets nobody through.
+    # A distance that is less than the radius only by rounding is a touch in all rule sets. It ends
+    # no pass, and no character gets through.
     lab = Lab("physx")
     for off in (0.0, 1e-16, 3e-16, -1e-16, 1e-13):
         scene = lab.scene(box((1, -3, 0), (4, 3, 3)))
@@ -275,15 +276,16 @@ def test_an_exact_touch_overlaps_nothing():
         assert abs(got.end[0] - 0.7) < 1e-9
 
 
-def test_reports_module_knows_where_things_are():
+def test_the_module_of_reports_finds_its_files():
     lab = Lab(turn=about((1, 2, 3), 77), shift=(4, 5, 6), scale=3.0)
     p = np.array([[1.0, 2.0, 3.0], [-1.0, 0.5, 2.0]])
     np.testing.assert_allclose(lab.back(lab.out(p)), p, atol=1e-12)
     assert reports.clearance(floor(), lab.walker(lab.scene(floor()), (0, 0, 0.25))) == pytest.approx(0.25)
 
 
-def test_a_crush_from_above_is_told():
-    # The way down does not see what lies behind it: only the fix looks where the move ends.
+def test_a_crush_from_above_is_reported():
+    # The DOWN pass ignores triangles behind the leading sphere; only the fix tests the end of the
+    # move.
     told = {}
     for rules in ("physx", "robust", Rules.ROBUST & ~Rules.FIX_KINEMATIC_RECOVERY):
         scene = Scene()
@@ -301,7 +303,7 @@ def test_a_crush_from_above_is_told():
 
 @pytest.mark.parametrize("climbing", ["easy", "constrained"])
 @pytest.mark.parametrize("kind", ["ball", "log", "obstacle", "trunk"])
-def test_nothing_round_is_climbed_higher_than_a_step(kind, climbing):
+def test_no_round_shape_is_climbed_higher_than_a_step(kind, climbing):
     scene = Scene()
     scene.add(Plane((0, 0, 1)))
     if kind == "ball":

@@ -1,4 +1,4 @@
-"""How a character moves: RULES 2 to 7, told by what can be seen from outside."""
+"""How a character moves: RULES 2 to 7, tested by public results only."""
 
 import math
 
@@ -39,7 +39,7 @@ def flat(size=50, z=0.0):
 
 
 def slope(degrees, x0=0.0, x1=20.0, width=20.0):
-    """Rises along +x from (x0, 0)."""
+    """A slope that rises along +x from (x0, 0)."""
     t = math.tan(math.radians(degrees))
     return quad((x0, -width, 0), (x1, -width, (x1 - x0) * t), (x1, width, (x1 - x0) * t), (x0, width, 0))
 
@@ -119,7 +119,7 @@ def test_falls_and_rests_the_contact_offset_above(kind):
 
 @pytest.mark.parametrize("fall", [50.0, 1000.0, 1e5])
 def test_a_fast_fall_meets_the_floor(fall):
-    # SWEEP 3.3 grows its window in one direction only and misses it.
+    # SWEEP 3.3 grows its window in one direction only and misses the floor.
     hero = hero_in(world(flat()), z=fall / 2)
     assert hero.move((0.1, 0, -fall), DT) & DOWN
     assert hero.position[2] == pytest.approx(REST, abs=1e-9 * fall)
@@ -139,7 +139,7 @@ def test_the_contact_offset_keeps_the_gap_and_no_more():
 
 
 def test_never_advances_backwards():
-    # Nearer than the contact offset: the character stays, it is not pushed off (RULES 5).
+    # A wall is nearer than the contact offset: the character stays and is not pushed off (RULES 5).
     hero = hero_in(world(flat()), z=REST - 0.004)
     assert hero.move((0, 0, -0.1), DT) == DOWN
     assert hero.position[2] == REST - 0.004
@@ -157,7 +157,7 @@ def test_contact_point_is_the_closest_point_at_impact():
 
 
 def test_normal_of_a_wall_met_near_the_end_of_a_long_axis():
-    # SWEEP 7.2 turns the normal by the capsule's centre: it would point into this wedge.
+    # SWEEP 7.2 turns the normal by the capsule's centre, so the normal would point into this wedge.
     wedge = quad((1, 3, 3), (1, -3, 3), (9, -3, 9), (9, 3, 9))
     hero = CharacterController(world(wedge), (0, 0, 5), 0.2, 8.0, step_offset=0)
     assert hero.move((3, 0, 0), DT) & SIDES
@@ -185,11 +185,11 @@ def test_climbs_a_step_up_to_the_step_offset(kind, height):
 
 @pytest.mark.parametrize(("mode", "height"), [("easy", 1.0), ("easy", 3.0), ("constrained", 0.6), ("constrained", 1.0)])
 def test_stops_at_a_step_higher_than_the_step_offset(mode, height):
-    # Easily, the round bottom rolls up a little more than the step offset.
+    # With 'easy' climbing, the round bottom rolls up a little more than the step offset.
     scene = world(flat(), (Box((2, 5, height / 2)), (3, 0, height / 2)))
     hero = hero_in(scene, step_offset=0.5, climbing_mode=mode)
     flags = steps(hero, (0.05, 0, -0.05), 60)
-    # Lifted, the round bottom may lean over the edge: then the way down ends at the edge.
+    # The lifted round bottom may overhang the edge: then the DOWN pass ends at the edge.
     assert 1 - RADIUS - OFFSET - 1e-9 <= hero.position[0] <= 1 - RADIUS
     assert hero.position[2] == pytest.approx(REST, abs=1e-6)
     assert flags[-1] == SIDES | DOWN
@@ -206,24 +206,25 @@ def test_walks_up_a_staircase_and_down_again():
 
 
 def test_a_step_without_headroom_is_not_climbed():
-    # Lift and head: the ceiling leaves 0.1 m, the step asks for 0.3 (MOVE 6.2.4).
+    # The ceiling leaves 0.1 m for the lift, and the step needs 0.3 m (MOVE 6.2.4).
     ceiling = (Box((9, 9, 0.5)), (0, 0, 2 * REST + 0.1 + 0.5))
     hero = hero_in(world(flat(), (Box((2, 5, 0.15)), (3, 0, 0.15)), ceiling), step_offset=0.5)
     steps(hero, (0.05, 0, -0.05), 60)
-    # It stands where its round bottom meets the edge, on the floor.
+    # The character stands on the floor, where its round bottom meets the edge.
     assert hero.position[0] < 1
     assert hero.position[2] < REST + 0.11
 
 
 def test_the_lift_is_taken_back():
-    # CHAR never takes it back; then walking in the air would climb by the step every move.
+    # CHAR never takes the lift back; a walk in the air would then climb by the step in every move.
     hero = hero_in(Scene(), z=5, step_offset=0.5)
     hero.move((0.1, 0, 0), DT)
     assert hero.position == pytest.approx((0.1, 0, 5), abs=1e-12)
 
 
 def test_a_jump_does_not_climb():
-    # RULES 6: moving up cancels the step, on a static floor too (MOVE 13.3.3 calls it moving).
+    # RULES 6: an upward motion cancels the step, on a static floor too (MOVE 13.3.3 calls it
+    # moving).
     hero = hero_in(world(flat(), (Box((2, 5, 0.15)), (3, 0, 0.15))), x=0.4, step_offset=0.5)
     hero.move((0, 0, -0.1), DT)
     assert hero.state.standing_on is not None
@@ -235,11 +236,12 @@ def test_a_jump_does_not_climb():
 
 
 @pytest.mark.parametrize("degrees", [0, 10, 45, 80])
-def test_slides_along_a_wall_with_what_points_along_it(degrees):
+def test_slides_along_a_wall_with_the_component_along_it(degrees):
     a = math.radians(degrees)
     hero = hero_in(world(flat(), wall_at(1.0)), x=1 - RADIUS - OFFSET)
     hero.move((0.1 * math.cos(a), 0.1 * math.sin(a), -0.02), DT)
-    # The gap is kept along the motion, so a slanting one comes nearer, never into the wall.
+    # The gap is measured along the motion, so a slanting motion ends nearer, but never inside the
+    # wall.
     assert 1 - RADIUS - OFFSET - 1e-9 <= hero.position[0] < 1 - RADIUS
     assert hero.position[1:] == pytest.approx((0.1 * math.sin(a), REST), abs=1e-9)
     assert hero.flags == SIDES | DOWN
@@ -255,7 +257,7 @@ def test_a_corner_holds(inner):
     for s in (-1, 1):
         gap = -x * math.sin(a) + s * y * math.cos(a) + 1.0 - RADIUS
         assert -1e-9 < gap < OFFSET + 0.02
-    # It may still creep within the contact offset, and no farther.
+    # The character may still creep within the contact offset, and no farther.
     settled = hero.position
     steps(hero, (0.2, 0, -0.02), 200)
     assert math.dist(settled, hero.position) < 2 * OFFSET
@@ -301,7 +303,7 @@ def test_walks_up_and_down_a_walkable_slope(climbing, non_walkable, degrees):
 def test_does_not_climb_a_slope_that_is_too_steep(climbing, non_walkable, degrees):
     hero = hero_in(world(flat(), slope(degrees)), x=-1, climbing_mode=climbing, non_walkable_mode=non_walkable)
     steps(hero, (0.05, 0, -0.05), 200)
-    # The step offset is all that may be gained.
+    # The character may gain the step offset and no more.
     assert hero.position[2] <= REST + 0.5 + 1e-6
     assert hero.position[0] < 1
 
@@ -326,7 +328,7 @@ def test_on_a_steep_slope_force_sliding_slides_and_prevent_climbing_goes_nowhere
 
 
 def test_force_sliding_walks_on_with_the_vertical_part_only():
-    # RULES 9 row 1: MOVE 3.2.5 keeps the horizontal part, and would walk on uphill.
+    # RULES 9 row 1: MOVE 3.2.5 keeps the horizontal component, and would walk on uphill.
     scene = world(slope(60, -20, 20))
     hero = hero_in(scene, z=20 * math.tan(math.radians(60)) + 2, non_walkable_mode="force_sliding")
     steps(hero, (0, 0, -0.3), 20)
@@ -339,8 +341,8 @@ def test_force_sliding_walks_on_with_the_vertical_part_only():
 
 
 def test_the_walk_experiment_starts_where_the_move_began():
-    # MOVE 3.2.5 takes its backup after the first run has moved: the move would count twice.
-    # A ledge too steep under the feet, freely walkable sideways in the air.
+    # MOVE 3.2.5 takes its backup after the first run has moved, which counts the move twice. Here a
+    # ledge under the feet is too steep, and the way aside in the air is free.
     hero = hero_in(world(slope(60, -20, 20)), z=20 * math.tan(math.radians(60)) + 3)
     steps(hero, (0, 0, -0.3), 20)
     y = hero.position[1]
@@ -350,20 +352,20 @@ def test_the_walk_experiment_starts_where_the_move_began():
 
 
 def test_a_normal_that_faces_down_is_not_too_steep():
-    # RULES 9 row 4. An overhang beside the character is no reason for a walk experiment.
+    # RULES 9 row 4: an overhang beside the character starts no walk experiment.
     overhang = quad((1, 5, 0), (1, -5, 0), (-2, -5, 6), (-2, 5, 6))
     hero = hero_in(world(flat(), overhang), climbing_mode="constrained")
     steps(hero, (0.05, 0, -0.02), 60)
     assert hero.flags & SIDES
     assert not hero.state.sliding
-    # It presses the character down a little, within the contact offset.
+    # The overhang presses the character down a little, within the contact offset.
     assert REST - OFFSET < hero.position[2] <= REST
 
 
 @pytest.mark.parametrize("rules", [Rules.PHYSX, Rules.STEEP_FACING_DOWN])
 def test_an_overhang_aside_is_steep_only_by_the_document(rules):
-    # RULES 9 row 4. On a walkable slope the round bottom touches higher than the step, so
-    # a side normal that counts as too steep would start the walk experiment.
+    # RULES 9 row 4: on a walkable slope the round bottom touches higher than the step, so a side
+    # normal that counts as too steep would start the walk experiment.
     t = math.tan(math.radians(20))
     overhang = quad((-20, 1 + 20 * t, -20), (20, 1 + 20 * t, -20), (20, 1 - 20 * t, 20), (-20, 1 - 20 * t, 20))
     hero = hero_in(
@@ -394,7 +396,7 @@ def test_slope_limit_zero_switches_slopes_off():
 
 
 def test_round_shapes_are_never_too_steep():
-    # RULES 2: they carry no triangle.
+    # RULES 2: round shapes have no triangles.
     hero = hero_in(world((Sphere(2), (1.7, 0, 0))), z=3, non_walkable_mode="force_sliding")
     steps(hero, (0, 0, -0.2), 30)
     assert hero.flags == DOWN
@@ -416,7 +418,7 @@ def test_the_same_ball_of_triangles_is_too_steep():
 
 
 def test_a_steep_triangle_no_higher_than_the_step_is_walkable():
-    # RULES 6: only a triangle whose top is more than the step offset above the feet is too steep.
+    # RULES 6: a triangle is too steep only if its top is more than the step offset above the feet.
     for top, sliding in ((0.3, False), (0.9, True)):
         t = top / math.tan(math.radians(60))
         kerb = quad((0, -5, 0), (t, -5, top), (t, 5, top), (0, 5, 0))
@@ -428,7 +430,8 @@ def test_a_steep_triangle_no_higher_than_the_step_is_walkable():
 
 
 def test_constrained_climbing_never_climbs_higher_than_the_step():
-    # MOVE 3.2.2: easily, the lift lets a character reach a steep face higher up than the step.
+    # MOVE 3.2.2: with 'easy' climbing, the lift lets a character reach a steep face higher than the
+    # step.
     scene = world(flat(), slope(50))
     tops = {}
     for mode in ("easy", "constrained"):
@@ -452,8 +455,8 @@ def test_the_sensor_sees_steep_faces_that_small_steps_miss_and_costs_no_side_mot
 
 
 def test_walk_experiment_does_not_take_back_a_lift_it_never_had():
-    # RULES 9 row 7: MOVE 6.2.6 lowers by the step although the UP pass was skipped. On a steep
-    # roof's edge the character must not drop by the step offset beyond what was asked.
+    # RULES 9 row 7: MOVE 6.2.6 lowers by the step although the UP pass was skipped. At a steep
+    # roof's edge the character must not drop by the step offset beyond its displacement.
     roof = slope(60, -5, 0.0)
     hero = hero_in(world(roof), x=-2, z=10, step_offset=0.5)
     steps(hero, (0, 0, -0.3), 30)
@@ -505,8 +508,8 @@ def test_prevent_vertical_sliding_keeps_a_side_motion_level():
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_all_is_the_same_for_any_up(seed):
-    # A turned world, a turned up and a turned motion give the turned result.
+def test_moves_are_the_same_for_any_up(seed):
+    # A rotated world, up and motion give the rotated result.
     rng = np.random.default_rng(seed)
     q = rng.normal(size=4)
     q /= np.linalg.norm(q)
@@ -540,7 +543,7 @@ def test_invisible_walls_stop_where_a_steep_slope_would_be_walked_onto():
     steps(walled, (0.05, 0, -0.02), 60)
     assert walled.position[0] == pytest.approx(1 - RADIUS - OFFSET, abs=1e-6)
     assert plain.position[0] > walled.position[0] + 0.05
-    # The wall is no triangle of the mesh (RULES 2).
+    # An invisible wall is no triangle of the mesh (RULES 2).
     hit = next(h for h in walled.hits if h.pass_ is Pass.SIDE)
     assert hit.triangle is None and hit.actor is scene.actors[1]
 
@@ -552,7 +555,7 @@ def test_no_invisible_wall_on_walkable_slopes():
 
 
 def test_invisible_walls_are_never_recovered_from():
-    # RULES 2: overlap recovery uses the mesh itself.
+    # RULES 2: overlap recovery uses the mesh alone.
     hero = hero_in(world(flat(), slope(60, 1, 5)), x=0.9, z=REST + 1.0, invisible_wall_height=5.0)
     start = hero.position
     hero.move((0, 0.1, 0), DT)
@@ -560,7 +563,7 @@ def test_invisible_walls_are_never_recovered_from():
 
 
 def test_max_jump_height_finds_the_walls_of_slopes_far_below():
-    # The wall rises from a slope well below the volume of the move.
+    # The wall rises from a slope far below the volume of the move.
     scene = world(slope(60, 1, 1.5))
     hero = hero_in(scene, x=-0.2, z=6.0, invisible_wall_height=9.0, max_jump_height=8.0)
     assert hero.move((2, 0, 0), DT) & SIDES
@@ -603,15 +606,15 @@ def test_overlap_recovery_leaves_the_contact_offset():
 
 
 def test_recovery_corrects_one_shape_at_a_time():
-    # RULES 9 row 5: MOVE 9.2 adds up the ways out of all overlaps. Two flush boxes side by
-    # side, sunk into both alike: the sum would throw the character up twice as high.
+    # RULES 9 row 5: MOVE 9.2 adds up the corrections of all overlaps. Two flush boxes side by side,
+    # sunk into equally: the sum would move the character up twice as far.
     scene = world((Box((1, 5, 1)), (-1, 0, -1)), (Box((1, 5, 1)), (1, 0, -1)))
     hero = hero_in(scene, z=REST - 0.2)
     hero.move((0, 0, -0.1), DT)
     assert hero.position[2] == pytest.approx(REST, abs=1e-9)
 
 
-def test_crushed_between_two_walls_is_said():
+def test_a_crush_between_two_walls_is_reported():
     scene = world((Box((1, 5, 5)), (-1.3, 0, 0)), (Box((1, 5, 5)), (1.3, 0, 0)))
     hero = hero_in(scene, z=0)
     hero.move((0, 0.1, 0), DT)
@@ -621,8 +624,9 @@ def test_crushed_between_two_walls_is_said():
 
 @pytest.mark.parametrize("rules", ["physx", "robust", "document"])
 def test_a_body_on_the_head_does_not_carry_along_the_ground(rules):
-    # The body presses the axis through the ground. From edge to edge of its triangles each smallest exit
-    # (RULES 7.5) led into the next one: up to 13 m in a move, through walls. No body here reaches 1.6 m far.
+    # The body presses the axis through the ground. The smallest exit across each triangle's edge
+    # led into the next triangle (RULES 7.5): up to 13 m in a move, through walls. No body here
+    # reaches 1.6 m far.
     rng = np.random.default_rng(4)
     scene = Scene()
     scene.add(Heightfield(rng.normal(size=(41, 41)) * 0.15, (1, 1)), position=(-20, -20, 0))
@@ -645,14 +649,14 @@ def test_a_body_on_the_head_does_not_carry_along_the_ground(rules):
 
 
 def test_out_of_the_ground_upwards_where_no_edge_is_an_exit():
-    # The axis crosses a ridge near its edge: beyond it the next triangle is crossed as well.
+    # The axis crosses a ridge near its edge, and beyond the edge it crosses the next triangle.
     ground = Mesh([(-4, -4, 0), (4, -4, 0), (4, 4, 0), (-4, 4, 0), (0.1, 0.1, 0.05)],
                   [(0, 1, 4), (1, 2, 4), (2, 3, 4), (3, 0, 4)])
     hero = CharacterController(world(ground), (0.15, 0.12, 0.2), radius=0.3, height=0.8, step_offset=0.3)
     hero.move((0, 0, -0.01), DT)
     assert math.dist(hero.position[:2], (0.15, 0.12)) < 0.1
     assert hero.position[2] > 0.7 and hero.state.overlap == 0
-    # At the rim of a surface the way across the edge is the shortest still.
+    # At the rim of a surface, the exit across the edge remains the shortest.
     rim = Mesh([(-4, -4, 0), (0, -4, 0), (0, 4, 0), (-4, 4, 0)], [(0, 1, 2), (0, 2, 3)])
     hero = CharacterController(world(rim), (-0.05, 0, 0.2), radius=0.3, height=0.8, step_offset=0.3)
     hero.move((0, 0, -0.01), DT)
@@ -673,7 +677,7 @@ def test_back_faces_are_passed_through():
     hero = hero_in(world(wall_at(1.0)), x=3, step_offset=0)
     assert hero.move((-4, 0, 0), DT) == CollisionFlags.NONE
     assert hero.position[0] == pytest.approx(-1)
-    # and from the front it stops
+    # The same sheets stop a motion that comes from the front.
     assert hero.move((4, 0, 0), DT) == SIDES
 
 
@@ -686,8 +690,8 @@ def test_back_faces_do_not_count_as_overlap():
 
 
 def test_a_face_exactly_along_the_motion_is_kept():
-    # RULES 2: dot(normal, direction) > 0 culls, == 0 does not (SWEEP 4.2.1 culls both).
-    # Overlapped from the side, the sheet is recovered from although the motion is along it.
+    # RULES 2: dot(normal, direction) > 0 culls, == 0 does not (SWEEP 4.2.1 culls both). Recovery
+    # from a sheet that overlaps from the side works although the motion is along it.
     hero = hero_in(world(wall_at(1.0)), x=1 - RADIUS + 0.1, step_offset=0)
     hero.move((0, 0.1, 0), DT)
     assert hero.stats.recoveries > 0
@@ -703,25 +707,25 @@ def test_an_edge_of_a_face_along_the_motion_can_be_hit():
 
 
 def test_the_top_edge_of_a_one_sheet_wall_is_never_hit_from_above():
-    # RULES 2: motion and axis both in its plane.
+    # RULES 2: motion and axis are both in its plane.
     hero = hero_in(world(wall_at(0.0, 0, 1)), x=0.0, z=3)
     assert hero.move((0, 0, -1.2), DT) == CollisionFlags.NONE
     assert hero.position[2] == pytest.approx(1.8)
-    # A wall of a finite thickness is landed on.
+    # The character lands on a wall of a finite thickness.
     hero = hero_in(world((Box((0.01, 5, 0.5)), (0, 0, 0.5))), x=0.0, z=3)
     assert hero.move((0, 0, -1.2), DT) == DOWN
     assert hero.position[2] == pytest.approx(1 + REST, abs=1e-6)
 
 
-def test_what_lies_behind_the_leading_sphere_is_ignored_up_and_down():
-    # RULES 3: a triangle all behind the leading sphere by more than radius + 2 mm is no
-    # overlap of a motion along the axis: the character may rise out of a waist-high sheet.
+def test_triangles_behind_the_leading_sphere_are_ignored_up_and_down():
+    # RULES 3: a triangle that is behind the leading sphere by more than radius + 2 mm is no overlap
+    # of a motion along the axis: the character may rise out of a waist-high sheet.
     table = flat(5, 0.0)  # seen from above, the capsule pierces it
     hero = hero_in(world(table), z=0.45, overlap_recovery=True, step_offset=0)
     hero.move((0, 0, 0.2), DT)
     assert hero.stats.recoveries == 0
     assert hero.position[2] == pytest.approx(0.65)
-    # Aside there is no such rule: there the overlap is recovered from.
+    # A motion aside has no such rule: recovery resolves the overlap.
     hero = hero_in(world(table), z=0.45, step_offset=0)
     hero.move((0.2, 0, 0), DT)
     assert hero.stats.recoveries > 0
@@ -741,7 +745,7 @@ def test_two_sided_meshes_stop_from_both_sides():
 
 @pytest.mark.parametrize("flip", [False, True])
 def test_two_sided_floors_and_slopes_have_a_normal_that_faces_the_character(flip):
-    # RULES 2: turned against the motion before culling, slope and ceiling tests.
+    # RULES 2: normals turn against the motion before culling, slope and ceiling tests.
     def sided(mesh):
         t = np.array(mesh.triangles)
         return Mesh(mesh.vertices, t[:, ::-1] if flip else t, two_sided=True)

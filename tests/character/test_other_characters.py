@@ -91,7 +91,7 @@ def test_obstacles_by_layer_and_mask(layer, mask, met):
 @pytest.mark.parametrize("degrees", [30, 60])
 @pytest.mark.parametrize("mode", ["prevent_climbing", "force_sliding"])
 def test_an_obstacle_is_never_too_steep(degrees, mode):
-    # RULES 2: no triangle, no slope.
+    # RULES 2: an obstacle has no triangle, so it has no slope.
     turn = about_y(-math.radians(degrees))
     found = {}
     for kind in ("obstacle", "static"):
@@ -111,9 +111,9 @@ def test_an_obstacle_is_never_too_steep(degrees, mode):
 
 
 def test_overlapping_obstacles_and_characters_are_ignored():
-    # RULES 5, 9 row 12: only static and kinematic shapes are recovered from.
+    # RULES 5, 9 row 12: recovery resolves overlaps with static and kinematic shapes only.
     scene = Scene()
-    # Without a ride, the ray does not lift out of it (RULES_2 6).
+    # Without a ride, the ray does not lift the character out (RULES_2 6).
     scene.add_obstacle(Box((1, 1, 1)), position=(0.5, 0, REST), behavior=Behavior.USER_DEFINED_RIDE)
     hero_in(scene, 0.1, collide=True)
     hero = hero_in(scene, collide=True, step_offset=0)
@@ -121,7 +121,7 @@ def test_overlapping_obstacles_and_characters_are_ignored():
     assert hero.position == (-0.3, 0, REST) and hero.stats.recoveries == 0 and hero.hits == []
 
 
-def test_questions_do_not_see_obstacles():
+def test_queries_do_not_see_obstacles():
     scene = Scene()
     scene.add_obstacle(Box((1, 1, 1)))
     assert scene.overlap(Sphere(1), (0, 0, 0)) == []
@@ -174,7 +174,7 @@ def test_each_ones_layer_must_meet_the_others_mask(la, ma, lb, mb):
     assert (b.position[0] > 0) == met
 
 
-def test_what_is_set_later_counts_in_the_next_move():
+def test_parameters_set_later_count_in_the_next_move():
     _, a, b = pair()
     for name, value, met in (
         ("collide", False, False),
@@ -188,7 +188,7 @@ def test_what_is_set_later_counts_in_the_next_move():
         setattr(b, name, value)
         a.teleport((0, 0, REST))
         assert (stops_at(a) < 2) == met, (name, value)
-    # Nothing of the scene has changed all the while: the way must be looked up anew.
+    # Nothing in the scene has changed since, but the move must look up its candidates again.
     for b_at in ((2, 0.5, REST), (1.5, 0, REST), (2, 5, REST), (2, 0, REST)):
         b.position = b_at
         a.teleport((0, 0, REST))
@@ -202,7 +202,7 @@ def test_what_is_set_later_counts_in_the_next_move():
     assert stops_at(a) == pytest.approx(10)
 
 
-def test_they_are_met_where_they_are_now():
+def test_characters_meet_others_at_their_current_positions():
     _, a, b = pair()
     for _ in range(20):
         b.move((0.05, 0, -0.01), DT)
@@ -211,7 +211,7 @@ def test_they_are_met_where_they_are_now():
     assert a.position[0] == pytest.approx(3 - MEET, abs=1e-9)
 
 
-def test_a_character_forgotten_by_all_is_met_no_more():
+def test_no_character_meets_a_collected_one():
     _, a, b = pair()
     assert stops_at(a) < 2
     del b
@@ -233,7 +233,7 @@ def test_a_character_does_not_meet_itself():
     assert hero.position == pytest.approx((1.0, 0.5, REST - 0.2))
 
 
-def test_the_filter_is_asked_about_characters_too():
+def test_the_filter_receives_characters_too():
     _, a, b = pair()
     asked = []
 
@@ -246,8 +246,8 @@ def test_the_filter_is_asked_about_characters_too():
     assert asked.count(b) == 1
 
 
-def test_a_crowd_of_many_meets_as_all_pairs_would():
-    # Candidates come from a grid of cells: none may be missed, of any size and anywhere.
+def test_many_characters_meet_as_a_test_of_all_pairs_says():
+    # Candidates come from a grid of cells, which must find characters of any size at any place.
     rng = np.random.default_rng(5)
     scene = Scene()
     crowd = []
@@ -268,7 +268,7 @@ def test_a_crowd_of_many_meets_as_all_pairs_would():
         )
         for other in crowd:
             if other is not hero and other.layer & hero.mask and hero.layer & other.mask:
-                # Obstacles lift who is inside, and characters do not (RULES_2 6).
+                # Obstacles lift a character that starts inside; characters do not (RULES_2 6).
                 alone.add_obstacle(
                     Capsule(other.radius, other.height), position=other.position, behavior=Behavior.USER_DEFINED_RIDE
                 )
@@ -282,7 +282,7 @@ def test_a_crowd_of_many_meets_as_all_pairs_would():
 
 @pytest.mark.parametrize("slides", [False, True])
 @pytest.mark.parametrize("by", ["surface", "behavior"])
-def test_on_heads_one_stands_or_slides_off(slides, by):
+def test_a_character_on_a_head_stands_or_slides_off(slides, by):
     scene = world(flat())
     allowed = Behavior.CAN_SLIDE if slides else Behavior.NONE
     lower = hero_in(scene, collide=True, surface=allowed if by == "surface" else 0)
@@ -293,7 +293,7 @@ def test_on_heads_one_stands_or_slides_off(slides, by):
         assert upper.position[2] == pytest.approx(REST, abs=1e-6)
         assert not upper.state.on_controller
     else:
-        # Where the lower one's round head meets its round bottom.
+        # The height at which the lower one's round head meets the round bottom.
         rise = math.sqrt((2 * RADIUS) ** 2 - 0.15**2)
         assert upper.position[0] == 0.15
         assert upper.position[2] == pytest.approx(REST + HEIGHT + rise + OFFSET, abs=1e-3)
@@ -312,7 +312,7 @@ def test_on_a_head_nothing_is_too_steep():
     assert upper.state.standing_on is lower
 
 
-def test_he_who_stands_on_a_head_falls_when_it_goes():
+def test_a_character_on_a_head_falls_when_the_other_leaves():
     scene = world(flat())
     lower = hero_in(scene, collide=True)
     upper = hero_in(scene, z=4, collide=True)
@@ -326,20 +326,20 @@ def test_he_who_stands_on_a_head_falls_when_it_goes():
 # --- separation
 
 
-def test_overlapping_characters_part_by_half_the_overlap_each():
+def test_overlapping_characters_separate_by_half_the_overlap_each():
     _, a, b = pair(gap=0.75)
     separate([a, b], 1.0)
-    # Nothing moves at once.
+    # A call of `separate` moves nobody at once.
     assert a.position == (0, 0, REST) and b.position == (0.75, 0, REST)
     a.move((0, 0, 0), DT)
     b.move((0, 0, 0), DT)
     assert a.position == pytest.approx((-0.025, 0, REST)) and b.position == pytest.approx((0.775, 0, REST))
-    # It was for one move.
+    # The push lasts for one move.
     a.move((0, 0, 0), DT)
     assert a.position[0] == pytest.approx(-0.025)
 
 
-def test_each_no_faster_than_two_metres_a_second():
+def test_separation_is_no_faster_than_two_metres_a_second_each():
     _, a, b = pair(gap=0.1)
     separate([a, b], 0.01)
     a.move((0, 0, 0), DT)
@@ -351,7 +351,7 @@ def test_each_no_faster_than_two_metres_a_second():
 
 
 @pytest.mark.parametrize("up", [(0, 0, 1), (0, 1, 0), (1, 0, 0), (1, 2, 3)])
-def test_horizontally_only_and_apart_where_they_are_one_on_the_other(up):
+def test_separation_is_horizontal_and_spreads_stacked_characters(up):
     scene = Scene()
     up = np.array(up) / np.linalg.norm(up)
     a = CharacterController(scene, (0, 0, 0), up=up, collide=True)
@@ -364,7 +364,7 @@ def test_horizontally_only_and_apart_where_they_are_one_on_the_other(up):
     assert np.linalg.norm(d - np.dot(d, up) * up) == pytest.approx(2 * 0.4)
 
 
-def test_the_direction_at_equal_places_is_told_by_the_ids():
+def test_ids_decide_the_direction_at_equal_positions():
     ends = []
     for order in (1, -1):
         _, a, b = pair(gap=0.0)
@@ -379,7 +379,7 @@ def test_the_direction_at_equal_places_is_told_by_the_ids():
 @pytest.mark.parametrize(
     "two", [{"collide": False}, {"layer": 2}, {"mask": 2}], ids=["no collide", "other layer", "other mask"]
 )
-def test_only_those_part_that_meet(two):
+def test_only_characters_that_meet_separate(two):
     _, a, b = pair(gap=0.5, one={"mask": 1}, two=two)
     separate([a, b], 1.0)
     for hero in (a, b):
@@ -387,7 +387,7 @@ def test_only_those_part_that_meet(two):
     assert a.position == (0, 0, REST) and b.position == (0.5, 0, REST)
 
 
-def test_partners_need_not_be_named_and_pushes_add_up():
+def test_separate_needs_no_partners_and_adds_up_pushes():
     scene, a, b = pair(gap=0.7)
     c = hero_in(scene, 0, 0.7, collide=True)
     separate(iter([a]), 1.0)
@@ -396,7 +396,7 @@ def test_partners_need_not_be_named_and_pushes_add_up():
     assert a.position == pytest.approx((-0.05, -0.05, REST)) and b.position[0] == 0.7 and c.position[1] == 0.7
 
 
-def test_who_is_named_twice_is_pushed_once():
+def test_a_character_named_twice_is_pushed_once():
     _, a, b = pair(gap=0.7)
     separate([a, a, b], 1.0)
     a.move((0, 0, 0), DT)
@@ -449,7 +449,7 @@ def test_bad_calls_of_separate_change_nothing():
 # --- proxies
 
 
-def test_a_proxy_is_seen_by_questions_and_others_and_never_by_its_owner():
+def test_queries_and_others_see_a_proxy_and_its_owner_never_does():
     scene = floor()
     owner, other = hero_in(scene, step_offset=0), hero_in(scene, -3, step_offset=0)
     plain = hero_in(floor(), step_offset=0)
@@ -467,7 +467,7 @@ def test_a_proxy_is_seen_by_questions_and_others_and_never_by_its_owner():
     other.position = (owner.position[0] - 2, *owner.position[1:])
     assert stops_at(other) == pytest.approx(owner.position[0] - MEET, abs=1e-9)
     assert other.hits[0].actor is proxy
-    # And where its layer is not in the mask, it is not met.
+    # A mask without the proxy's layer does not meet it.
     other.mask = 1
     other.position = (owner.position[0] - 2, *owner.position[1:])
     assert other.move((4, 0, 0), DT) == CollisionFlags.NONE
@@ -517,7 +517,7 @@ def test_a_proxy_goes_with_its_owner():
 
 
 def test_no_proxy_stays_behind_without_its_owner():
-    # The scene holds the owner as long as the proxy is in it.
+    # The scene keeps the owner alive as long as it contains the proxy.
     scene = Scene()
     owner = hero_in(scene)
     proxy, id = owner.add_proxy(), owner.id
@@ -527,14 +527,14 @@ def test_no_proxy_stays_behind_without_its_owner():
     assert scene.characters == [owner] and owner.proxy is proxy
     owner.remove()
     assert scene.actors == [] and scene.characters == []
-    # Once the proxy is gone, the owner is held by nobody.
+    # After the proxy is gone, nothing keeps the owner alive.
     owner = hero_in(scene)
     scene.remove(owner.add_proxy())
     owner.move((0, 0, 0), DT)
     del owner
     gc.collect()
     assert scene.characters == []
-    # And a scene with both is collected.
+    # A scene with both is collected.
     owner = hero_in(scene)
     owner.add_proxy()
     gone = weakref.ref(owner)
@@ -543,8 +543,8 @@ def test_no_proxy_stays_behind_without_its_owner():
     assert gone() is None
 
 
-def test_two_owners_meet_each_others_proxy_once():
-    # With collide and a proxy both: the same capsule twice, in the same place.
+def test_two_owners_meet_the_proxy_of_the_other_once():
+    # A character with collide and a proxy has the same capsule twice, at the same place.
     _, a, b = pair()
     b.add_proxy()
     assert stops_at(a) == pytest.approx(2 - MEET, abs=1e-9)
@@ -563,7 +563,7 @@ def test_a_proxy_stays_away_from_recovery_ride_probe_and_resize_of_its_owner():
     assert owner.state.platform_delta == (0, 0, 0)
 
 
-def test_a_copy_has_no_part_in_the_proxy():
+def test_a_copy_does_not_share_the_proxy():
     scene = floor()
     owner = hero_in(scene, step_offset=0)
     proxy = owner.add_proxy()
@@ -571,7 +571,7 @@ def test_a_copy_has_no_part_in_the_proxy():
     assert twin.proxy is None
     twin.move((1.0, 0, 0), DT)
     assert proxy.position == owner.position
-    # It stands inside the proxy and is moved out of it, as any other character would be.
+    # The copy starts inside the proxy and recovers from it, as any other character would.
     assert twin.stats.recoveries > 0
     kept = owner.save()
     owner.move((0.5, 0, -0.1), DT)
@@ -589,7 +589,7 @@ def test_dynamic_bodies_are_met_but_never_left_by_force():
     hero = hero_in(scene, step_offset=0)
     hero.move((3, 0, -0.01), DT)
     hit = next(h for h in hero.hits if h.actor is crate)
-    # What an engine needs to push it.
+    # An engine needs these values to push the body.
     assert hit.dynamic and hit.direction == pytest.approx((1, 0, 0)) and hit.length == pytest.approx(3)
     assert hit.position[0] == pytest.approx(1.5) and hit.normal == pytest.approx((-1, 0, 0))
     assert hit.distance == pytest.approx(1.5 - RADIUS)
@@ -601,7 +601,7 @@ def test_dynamic_bodies_are_met_but_never_left_by_force():
     assert scene.overlap(Sphere(0.1), crate.position) == [crate]
 
 
-def test_others_change_nothing_for_one_who_does_not_collide():
+def test_others_change_nothing_for_a_character_without_collide():
     alone, among = hero_in(world(flat())), hero_in(world(flat()))
     for k in range(5):
         hero_in(among.scene, 0.5 * k, collide=True)

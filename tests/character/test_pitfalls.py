@@ -1,7 +1,7 @@
 """The pitfalls of MOVE 15 and SWEEP B: each test fails where the mistake is made.
 
-Each check runs on the compiled core and on the reference, and must pass on both. Then the reference is given the
-mistake of the document's 'wrong' column, and the same check must fail.
+Each check runs on the compiled core and on the reference, and must pass on both. A second reference
+then contains the mistake of the document's 'wrong' column, and the same check must fail.
 """
 
 import math
@@ -58,12 +58,12 @@ def slope(degrees, x0=0.0, x1=20.0, width=20.0):
     return corners((x0, -width, 0), (x1, -width, (x1 - x0) * t), (x1, width, (x1 - x0) * t), (x0, width, 0))
 
 
-# --- MOVE 15.1, SWEEP B.2: the search is longer than the way by the contact offset
+# --- MOVE 15.1, SWEEP B.2: the search is longer than the motion by the contact offset
 
 
 def test_the_sweep_includes_the_contact_offset(monkeypatch):
     def check(api):
-        # Half of the last step ends within the contact offset: seen, it stops short of it.
+        # Half of the last step ends within the contact offset: the sweep finds the wall there.
         hero = api.hero(api.scene(("Box", (1, 5, 5), {"position": (2, 0, 0)})), step_offset=0)
         gap = 1 - RADIUS - OFFSET
         flags = hero.move((gap + 0.5 * OFFSET, 0, 0), DT)
@@ -72,7 +72,7 @@ def test_the_sweep_includes_the_contact_offset(monkeypatch):
     both_right_and_wrong_noticed(monkeypatch, check, "move", ("way, left + p.contact_offset, True", "way, left, True"))
 
 
-# --- SWEEP B.1: stops the contact offset short
+# --- SWEEP B.1: a motion stops at the contact offset
 
 
 def test_the_contact_offset_is_kept(monkeypatch):
@@ -104,7 +104,7 @@ def test_nearer_than_the_contact_offset_it_never_goes_backwards(monkeypatch):
 
 def test_the_direction_of_a_sweep_is_a_unit_vector(monkeypatch):
     def check(api):
-        # Not of length 1, the distance would be a share and not metres: off by the length.
+        # With another length than 1, the distance would be a share instead of metres.
         hero = api.hero(api.scene(("Box", (1, 5, 5), {"position": (6, 0, 0)})), step_offset=0)
         hero.move((20, 0.5, 0), DT)
         (first, *_) = hero.hits
@@ -114,7 +114,7 @@ def test_the_direction_of_a_sweep_is_a_unit_vector(monkeypatch):
     both_right_and_wrong_noticed(monkeypatch, check, "move", ("way = scale(way, 1.0 / left)", "way = scale(way, 1.0)"))
 
 
-# --- SWEEP B.4: depth in metres of the world, whatever the scale
+# --- SWEEP B.4: the depth is in metres of the world, for any scale
 
 
 @pytest.mark.parametrize("k", [0.25, 4.0])
@@ -127,7 +127,7 @@ def test_depth_is_scaled_to_the_world(monkeypatch, k):
             assert hero.stats.recoveries == 1
             assert hero.position[2] == pytest.approx(REST, abs=1e-9)
 
-    # Depth as it would be in the shape's own frame.
+    # The depth as it would be in the shape's own frame.
     right = "def group_push(g, p0, p1, radius):\n"
     local = (
         "def group_push(g, p0, p1, radius):\n"
@@ -138,17 +138,17 @@ def test_depth_is_scaled_to_the_world(monkeypatch, k):
     both_right_and_wrong_noticed(monkeypatch, check, "candidates", (right, local))
 
 
-# --- SWEEP B.5: culled by the motion, not by the world's up
+# --- SWEEP B.5: the motion culls faces, not the world's up
 
 
 def test_faces_are_culled_by_the_motion(monkeypatch):
     def check(api):
-        # A ceiling faces down: culled by the world's up it would not be there.
+        # A ceiling faces down: a test against the world's up would cull it.
         ceiling = corners((-5, 5, 3), (5, 5, 3), (5, -5, 3), (-5, -5, 3))
         hero = api.hero(api.scene(ceiling), z=1)
         assert hero.move((0, 0, 5), DT) == 2
         assert hero.position[2] == pytest.approx(3 - REST, abs=1e-9)
-        # And one that is left by its back does not hold.
+        # A ceiling does not stop a character that leaves through its back.
         hero = api.hero(api.scene(ceiling), z=5)
         assert hero.move((0, 0, -5), DT) == 0
 
@@ -174,7 +174,8 @@ def vault(radius=3.0, degrees=8, first=100, last=-10):
 
 def test_ten_iterations(monkeypatch):
     def check(api):
-        # Each facet turns the way by 8 degrees: it is led up to the middle, unless the turns run out.
+        # Each facet turns the motion by 8 degrees: it ends at the middle unless the iterations run
+        # out.
         hero = api.hero(api.scene(*vault()), x=1.6, step_offset=0)
         assert hero.move((0, 9.0, 0), DT) == 1
         assert 4 < len(hero.hits) < 10
@@ -183,9 +184,9 @@ def test_ten_iterations(monkeypatch):
     both_right_and_wrong_noticed(monkeypatch, check, "move", ("MAX_ITERATIONS = 10", "MAX_ITERATIONS = 4"))
 
 
-def test_no_more_than_ten_iterations(monkeypatch):
+def test_at_most_ten_iterations(monkeypatch):
     def check(api):
-        # Finer facets: the tenth collision is the last.
+        # With finer facets, the tenth collision is the last.
         hero = api.hero(api.scene(*vault(degrees=2)), x=1.2, step_offset=0)
         assert hero.move((0, 9.0, 0), DT) == 1
         assert len(hero.hits) == 10 and hero.stats.iterations == 10
@@ -202,7 +203,7 @@ SIDE_START = "        # UP pass (MOVE 6.2.3), not in the walk experiment.\n"
 
 
 def sensor_first():
-    """The text of the reference's move with the sensor before the UP pass."""
+    """Return the source of the reference's move with the sensor before the UP pass."""
     text = (Path(reference.__file__).parent / "move.py").read_text()
     sensor = text[text.index(SENSOR_START) : text.index(SENSOR_END)]
     passes = text[text.index(SIDE_START) : text.index(SENSOR_START)]
@@ -213,8 +214,9 @@ def sensor_first():
 
 def test_the_sensor_comes_after_the_side_pass(monkeypatch):
     def check(api):
-        # A step a little higher than the step offset, come upon by small steps: the SIDE pass goes over its
-        # edge, only the sensor sees its face. Constrained climbing does not get up there.
+        # A step is a little higher than the step offset, and small moves approach it. The SIDE pass
+        # moves over its edge, so only the sensor meets its face. Constrained climbing does not
+        # climb it.
         scene = api.scene(FLOOR, ("Box", (2, 5, 0.2), {"position": (3, 0, 0.2)}))
         hero = api.hero(scene, x=0.3, climbing_mode="constrained", step_offset=0.3)
         for _ in range(60):
@@ -249,7 +251,8 @@ def test_a_steep_face_met_higher_than_the_step_is_not_walkable(monkeypatch):
 
 def test_a_steep_face_is_no_hindrance_where_the_ground_is_low(monkeypatch):
     def check(api):
-        # Brushing a wall on the way up a step: the wall is too steep, but it stands on the ground.
+        # A character touches a wall on the way up a step: the wall is too steep, but its bottom is
+        # low.
         scene = api.scene(
             FLOOR,
             ("Box", (9, 1, 9), {"position": (0, 1 + RADIUS + OFFSET, 0)}),
@@ -283,8 +286,8 @@ def slid(api, degrees=60, fall=0.2, mode="force_sliding", **more):
     return before[0] - hero.position[0]
 
 
-# Forced to slide, the way down slides what points along the slope, and the recovery sweep, whose response
-# gives unit vectors, the whole fall once more (RULES 6).
+# With 'force_sliding', the DOWN pass slides the component along the slope. The recovery sweep,
+# whose response gives unit vectors, slides the whole fall once more (RULES 6).
 SLID = (math.sin(math.radians(60)) + 1) * 0.2 * math.cos(math.radians(60))
 
 
@@ -300,7 +303,7 @@ def test_iterations_of_the_down_pass(monkeypatch):
 
 def test_the_way_down_just_finds_the_ground(monkeypatch):
     def check(api):
-        # On a walkable slope nobody slides: one iteration.
+        # On a walkable slope the DOWN pass does not slide: one iteration.
         hero = api.hero(api.scene(slope(30, -20, 20)), z=20 * math.tan(math.radians(30)) + REST + 0.2)
         for _ in range(20):
             hero.move((0, 0, -0.1), DT)
@@ -314,10 +317,11 @@ def test_the_way_down_just_finds_the_ground(monkeypatch):
     )
 
 
-# --- MOVE 15.6: normalised response in the walk experiment (`document`), in the recovery sweep (RULES 9 row 6)
+# --- MOVE 15.6: normalised response in the walk experiment (`document`), in the recovery sweep
+# (RULES 9 row 6)
 
 
-def test_the_recovery_sweep_answers_with_unit_vectors(monkeypatch):
+def test_the_recovery_sweep_responds_with_unit_vectors(monkeypatch):
     def check(api):
         assert slid(api) == pytest.approx(SLID, abs=1e-9)
 
@@ -326,7 +330,7 @@ def test_the_recovery_sweep_answers_with_unit_vectors(monkeypatch):
     )
 
 
-def test_by_the_letter_the_whole_experiment_answers_with_unit_vectors(monkeypatch):
+def test_in_document_the_whole_experiment_responds_with_unit_vectors(monkeypatch):
     def check(api):
         letter = api.module.Rules.NORMALIZE_EXPERIMENT
         t = math.tan(math.radians(60))
@@ -344,11 +348,11 @@ def test_by_the_letter_the_whole_experiment_answers_with_unit_vectors(monkeypatc
     )
 
 
-# --- MOVE 15.7: the temporal box holds start and end, the radius and the offset on each axis
+# --- MOVE 15.7: the temporal box contains start and end, with the radius and offset on each axis
 
 
 @pytest.mark.parametrize("toward", [(-1, 0, 0), (1, 0, 0), (0, -1, 0), (0, 0, -1), (0, 0, 1)])
-def test_the_temporal_box_holds_start_and_end(monkeypatch, toward):
+def test_the_temporal_box_contains_start_and_end(monkeypatch, toward):
     def check(api):
         for far in (3.0, 40.0):
             place = [far * c for c in toward]
@@ -360,7 +364,8 @@ def test_the_temporal_box_holds_start_and_end(monkeypatch, toward):
             assert math.dist(hero.position, (0, 0, 0)) == pytest.approx(far - 1 - half - OFFSET, abs=1e-6)
 
     right = "box = (sub(vmin(centre, end), half), add(vmax(centre, end), half))"
-    # The document's wrong column: the start's low end with the end's high end. Or the end is forgotten.
+    # The document's wrong column combines the start's low end with the end's high end, or omits the
+    # end.
     low_to_high = "box = (sub(centre, half), add(end, half))"
     start_only = "box = (sub(centre, half), add(centre, half))"
     with monkeypatch.context() as first:
@@ -369,9 +374,9 @@ def test_the_temporal_box_holds_start_and_end(monkeypatch, toward):
         both_right_and_wrong_noticed(monkeypatch, check, "move", (right, low_to_high))
 
 
-def test_the_temporal_box_holds_radius_offset_and_height(monkeypatch):
+def test_the_temporal_box_contains_radius_offset_and_height(monkeypatch):
     def check(api):
-        # Beams beside the way that only the body's sides touch.
+        # Beams beside the motion, which touch only the sides of the capsule.
         for beam, d in (((0, RADIUS + 0.199, 0), (0.2, 0, 0)), ((0, 0, HALF + 0.199), (0.2, 0, 0))):
             scene = api.scene(("Box", (0.2, 0.2, 0.2), {"position": (0.6 + RADIUS, beam[1], beam[2])}))
             hero = api.hero(scene, z=0, step_offset=0)

@@ -1,4 +1,4 @@
-"""What becomes of a motion after a collision: MOVE 8.2 to 8.4, 14.2, 14.3."""
+"""The motion after a collision: MOVE 8.2 to 8.4, 14.2, 14.3."""
 
 import math
 
@@ -27,7 +27,7 @@ def test_respond_slides_with_the_reflected_directions_part_along_the_surface():
         assert np.dot(got, n) == pytest.approx(0, abs=1e-12)
 
 
-def test_bump_and_friction_share_it_out():
+def test_bump_and_friction_split_the_motion():
     n, d = np.array((0.0, 0.0, 1.0)), np.array((0.6, 0.0, -0.8))
     target = 5 * d
     assert respond(target, (0, 0, 0), d, n, bump=1.0, friction=0.0) == pytest.approx((0, 0, 4))
@@ -36,17 +36,17 @@ def test_bump_and_friction_share_it_out():
     assert respond(target, (0, 0, 0), d, n, bump=0.0, friction=0.0) == (0, 0, 0)
 
 
-def test_normalized_it_keeps_the_whole_length():
+def test_a_normalized_response_keeps_the_whole_length():
     # MOVE 15.6.
     d = np.array((0.6, 0.0, -0.8))
     assert respond(5 * d, (0, 0, 0), d, (0, 0, 1), normalize=True) == pytest.approx((5, 0, 0))
     assert respond(5 * d, (0, 0, 0), d, (0, 0, 1), 1.0, 1.0, True) == pytest.approx((5, 0, 5))
-    # Straight on, nothing is left along the surface, and no length can be given to it.
+    # A head-on hit leaves no component along the surface that could get a length.
     assert respond((0, 0, -5), (0, 0, 0), (0, 0, -1), (0, 0, 1), normalize=True) == (0, 0, 0)
 
 
-def test_a_move_answers_as_respond_does():
-    # The second hit's direction is where respond() leads after the first.
+def test_a_move_responds_as_respond_does():
+    # The second hit's direction is the direction that respond() returns after the first.
     a = math.radians(70)
     x, y = 9 * math.sin(a), 3 - 9 * math.cos(a)
     walls = (
@@ -64,7 +64,7 @@ def test_a_move_answers_as_respond_does():
     assert second.length == pytest.approx(np.linalg.norm(way)) and RADIUS > 0
 
 
-def test_slide_takes_away_what_points_at_the_plane():
+def test_slide_removes_the_component_into_the_plane():
     rng = np.random.default_rng(2)
     for _ in range(100):
         v, n = rng.normal(size=3), unit(rng)
@@ -79,7 +79,7 @@ def test_slide_crease_follows_the_line_of_two_planes():
         v, a, b = rng.normal(size=3), unit(rng), unit(rng)
         got = np.array(slide_crease(v, a, b))
         assert np.dot(got, a) == pytest.approx(0, abs=1e-12) and np.dot(got, b) == pytest.approx(0, abs=1e-12)
-        # MOVE 8.4.3: with the motion, whichever plane comes first.
+        # MOVE 8.4.3: the result points along the motion for either order of the planes.
         assert np.dot(got, v) >= 0
         assert got == pytest.approx(slide_crease(v, b, a), abs=1e-12)
         line = np.cross(a, b)
@@ -87,14 +87,14 @@ def test_slide_crease_follows_the_line_of_two_planes():
 
 
 @pytest.mark.parametrize("second", [(0, 0, 1), (0, 0, -1), (1e-7, 0, 1), (0, 1e-6, -1)])
-def test_parallel_planes_block_the_way(second):
+def test_parallel_planes_block_the_motion(second):
     # MOVE 14.3.
     assert slide_crease((1, 2, 3), (0, 0, 1), second) == (0, 0, 0)
     assert slide_crease((1, 2, 3), (0, 0, 1), (1e-3, 0, 1)) != (0, 0, 0)
 
 
 def test_a_normal_of_no_length_leads_straight_on():
-    # RULES 1: of a floor's normal nothing is left once its vertical part is taken away (MOVE 14.2 would say up).
+    # RULES 1: without its vertical component, a floor's normal is zero (MOVE 14.2 would use up).
     target = reference.collision_response((3, 0, -4), (0, 0, 0), (0.6, 0, -0.8), (0.0, 0.0, 0.0), 0.0, 1.0, False)
     assert target == pytest.approx((3, 0, -4))
 

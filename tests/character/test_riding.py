@@ -1,4 +1,4 @@
-"""Standing on what moves and being carried: RULES 7, MOVE 13."""
+"""Characters on moving ground that carries them: RULES 7, MOVE 13."""
 
 import math
 
@@ -13,7 +13,7 @@ GRAVITY = (0.0, 0.0, -0.02)
 
 
 def platform(scene, position=(0, 0, -0.5), half=(2, 2, 0.5), kind="kinematic", behavior=RIDE, **more):
-    """A box that moves, its top at z = 0 unless told otherwise."""
+    """A box that moves; its top is at z = 0 by default."""
     if kind == "obstacle":
         return scene.add_obstacle(Box(half), position=position, behavior=behavior, **more)
     return scene.add(Box(half), position=position, body=kind, behavior=behavior, **more)
@@ -45,7 +45,7 @@ def test_a_lift_up_down_and_reversing(kind, asked):
         lift.move_to((0, 0, z - 0.5))
         flags = hero.move(asked, DT)
         assert flags & DOWN or z > before, (k, flags)
-        # The contact offset is kept: neither sinks in nor hangs in the air.
+        # The gap stays at the contact offset: the character neither sinks in nor floats.
         assert hero.position == pytest.approx((asked[0] * k, 0, z + REST), abs=1e-9)
         assert hero.grounded and hero.state.standing_on is lift
         assert hero.state.platform_delta == pytest.approx((0, 0, z - before), abs=1e-9)
@@ -54,17 +54,18 @@ def test_a_lift_up_down_and_reversing(kind, asked):
 
 @pytest.mark.parametrize("kind", MOVERS)
 def test_up_at_once_and_down_as_part_of_the_motion(kind):
-    # RULES 7.3: carried up although a ceiling hangs low; carried down only as far as the way is free.
+    # RULES 7.3: a lift carries up even under a low ceiling, and carries down as far as nothing
+    # blocks.
     scene, lift, hero = standing(kind)
     stop = scene.add(Box((0.2, 5, 0.1)), position=(0.3, 0, -0.5))
     lift.move_to((0, 0, -1.5))
     hero.move((0, 0, 0), DT)
-    # The beam below catches the round bottom, the lift goes on.
+    # The beam below stops the round bottom, and the lift moves on.
     assert -0.4 + HALF - RADIUS < hero.position[2] < REST
     assert hero.state.standing_on is stop
 
 
-def test_a_lift_that_runs_into_a_ceiling_is_told_by_the_overlap():
+def test_a_lift_that_runs_into_a_ceiling_shows_as_an_overlap():
     scene, lift, hero = standing()
     scene.add(Box((3, 3, 0.5)), position=(0, 0, 2 * HALF + 0.1 + 0.5))
     for k in range(1, 30):
@@ -104,7 +105,7 @@ def test_carried_aside_and_round_corners(kind, asked):
 @pytest.mark.parametrize("kind", MOVERS)
 @pytest.mark.parametrize(("turns", "x", "up"), [(360, 2.0, 0.0), (90, 1.0, 0.3), (40, 3.0, -0.2), (-120, 2.5, 0.0)])
 def test_keeps_its_place_on_a_turntable(kind, turns, x, up):
-    # Within 1 cm of the distance to the axis after a full turn is asked for; nothing but rounding is lost.
+    # After a full turn, the distance to the axis is within 1 cm; only rounding is lost.
     _, table, hero = standing(kind, x, 0.0, half=(5, 5, 0.5))
     for k in range(1, abs(turns) + 1):
         angle = 2 * math.pi * k / turns
@@ -128,7 +129,7 @@ def test_the_place_on_a_turntable_for_another_up():
 
 @pytest.mark.parametrize("kind", MOVERS)
 def test_a_plank_that_tilts_carries_by_the_remembered_point(kind):
-    # MOVE 13: the point of contact in the platform's frame decides, not the platform's centre.
+    # MOVE 13: the contact point in the platform's frame decides, not the platform's centre.
     _, plank, hero = standing(kind, 1.5, 0.0, half=(3, 3, 0.5))
     for k in range(1, 21):
         plank.move_to((0, 0, -0.5), about_y(-math.radians(k)))
@@ -153,7 +154,7 @@ def test_a_wall_stops_the_rider_not_the_platform():
     for k in range(1, 60):
         train.move_to((0.1 * k, 0, -0.5))
         hero.move(GRAVITY, DT)
-    # Lifted by the step, it leans nowhere: the wall is upright.
+    # The lifted character leans over no edge: the wall is upright.
     assert hero.position == pytest.approx((2 - RADIUS - OFFSET, 0, REST), abs=1e-9)
 
 
@@ -167,7 +168,7 @@ def test_a_jump_from_a_lift_leaves_it_and_keeps_no_memory():
 
 
 def test_a_jump_from_a_moving_lift_keeps_its_step():
-    # RULES 6: moving up cancels the step unless it stands on something moving.
+    # RULES 6: an upward motion cancels the step unless the ground moves.
     for moving in (False, True):
         scene, lift, hero = standing()
         scene.add(Box((0.5, 2, 0.1)), position=(1.0, 0, 0.1))
@@ -189,12 +190,12 @@ def test_a_jump_from_a_moving_lift_keeps_its_step():
     ("allowed", "aside", "down"),
     [(Behavior.NONE, 0.0, -0.3), (RIDE, 0.2, -0.3), (OWN, 0.0, 0.0), (RIDE | OWN, 0.0, 0.0), (SLIDE, 0.0, -0.3)],
 )
-def test_what_may_be_done_on_it_decides(kind, by, allowed, aside, down):
-    # RULES 7.3: down always, aside with CAN_RIDE, nothing at all with USER_DEFINED_RIDE.
+def test_the_behavior_of_the_ground_decides(kind, by, allowed, aside, down):
+    # RULES 7.3: always down, aside with CAN_RIDE, never with USER_DEFINED_RIDE.
     if by == "flags":
         _, lift, hero = standing(kind, behavior=allowed)
     else:
-        # The callback's answer stands instead of the thing's own flags.
+        # The callback's answer replaces the flags of the actor.
         _, lift, hero = standing(kind, behavior=RIDE if not allowed & RIDE else OWN, x=0.0)
         hero.behavior = lambda other: allowed
     lift.move_to((0.2, 0, -0.8))
@@ -204,7 +205,7 @@ def test_what_may_be_done_on_it_decides(kind, by, allowed, aside, down):
     assert delta == pytest.approx((aside, 0, down), abs=1e-9)
 
 
-def test_shapes_carry_nobody_aside_by_default_and_obstacles_do():
+def test_obstacles_carry_aside_by_default_and_shapes_do_not():
     scene = Scene()
     lift = scene.add(Box((2, 2, 0.5)), position=(0, 0, -0.5), body="kinematic")
     post = scene.add_obstacle(Box((2, 2, 0.5)), position=(10, 0, -0.5))
@@ -228,8 +229,8 @@ def test_behavior_may_change_while_it_stands_there():
 @pytest.mark.parametrize("allowed", [Behavior.NONE, SLIDE])
 @pytest.mark.parametrize("by", ["flags", "callback"])
 @pytest.mark.parametrize("kind", ["static", "kinematic", "dynamic", "obstacle"])
-def test_sliding_on_what_it_stands_on(kind, by, allowed):
-    # RULES 5: without CAN_SLIDE the way down ends where it stands.
+def test_sliding_on_the_ground(kind, by, allowed):
+    # RULES 5: without CAN_SLIDE the DOWN pass ends at the contact.
     scene = Scene()
     flags = allowed if by == "flags" else Behavior.NONE
     if kind == "obstacle":
@@ -245,18 +246,18 @@ def test_sliding_on_what_it_stands_on(kind, by, allowed):
 
 
 def test_sliding_grants_nine_more_iterations_once():
-    # MOVE 7.2.3k: on a long smooth slope each collision takes one.
+    # MOVE 7.2.3k: on a long smooth slope each collision takes one iteration.
     scene = world(flat())
     hero = hero_in(scene, behavior=lambda other: SLIDE)
     hero.move((0, 0, -0.5), DT)
-    # The second finds nothing left to go.
+    # The second move has no motion left.
     assert hero.stats.iterations <= 2
     hero.behavior = None
     hero.move((0, 0, -0.5), DT)
     assert hero.stats.iterations == 1
 
 
-# --- what it stood on is gone
+# --- The ground is gone
 
 
 def drop_platform(scene, lift, hero, how):
@@ -272,7 +273,7 @@ def drop_platform(scene, lift, hero, how):
 
 @pytest.mark.parametrize("kind", ["static", *MOVERS])
 @pytest.mark.parametrize("how", ["removed", "filtered", "layer", "mask"])
-def test_falls_in_the_next_move_when_it_is_gone(kind, how):
+def test_falls_in_the_next_move_after_the_ground_is_gone(kind, how):
     scene, lift, hero = standing(kind, mask=1)
     hero.move(GRAVITY, DT)
     if kind != "static":
@@ -285,21 +286,21 @@ def test_falls_in_the_next_move_when_it_is_gone(kind, how):
 
 
 @pytest.mark.parametrize("how", ["mask", "filter"])
-def test_falls_when_it_is_left_out_of_this_one_move(how):
+def test_falls_when_one_move_leaves_the_ground_out(how):
     _, lift, hero = standing()
     lift.move_to((0.4, 0, -0.5))
     more = {"mask": 2} if how == "mask" else {"filter": lambda other: False}
     hero.move((0, 0, -0.3), DT, **more)
     assert hero.position == pytest.approx((0, 0, REST - 0.3), abs=1e-12)
-    # In the next it is there again: the ray lifts the character out (RULES_2 6).
+    # The next move meets the platform again: the ray lifts the character out (RULES_2 6).
     hero.move(GRAVITY, DT)
     assert hero.state.platform_delta[2] > 0.2 and hero.position[2] == pytest.approx(REST, abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["static", *MOVERS])
 @pytest.mark.parametrize("callback", ["on_hit", "filter", "behavior"])
-def test_falls_in_the_next_move_when_it_goes_within_a_callback(kind, callback):
-    # A move goes on with the world as it was when it began.
+def test_falls_in_the_next_move_when_a_callback_removes_the_ground(kind, callback):
+    # A move keeps the snapshot of its start.
     scene, lift, hero = standing(kind)
     left = []
 
@@ -328,7 +329,7 @@ def test_a_platform_that_comes_back_is_met_again():
     assert hero.position == pytest.approx((0.3, 0, REST - 1), abs=1e-9)
 
 
-# --- who is not carried
+# --- Contacts that do not carry
 
 
 @pytest.mark.parametrize("kind", MOVERS)
@@ -359,7 +360,7 @@ def test_a_wall_brushed_in_the_air_drags_nobody_along():
 
 
 @pytest.mark.parametrize("behavior", [Behavior.NONE, RIDE])
-def test_static_actors_that_are_moved_carry_nobody(behavior):
+def test_static_actors_that_move_carry_nobody(behavior):
     # RULES 7.2.
     _, block, hero = standing("static", behavior=behavior)
     block.move_to((0.3, 0, -0.5))
@@ -372,7 +373,7 @@ def test_static_actors_that_are_moved_carry_nobody(behavior):
 
 
 def test_static_actors_under_a_character_behind_the_ray_carry_nobody_either():
-    # RULES 7.2 casts its ray against moving things only.
+    # RULES 7.2 casts its ray against moving actors only.
     scene = Scene()
     block = scene.add(Box((2, 2, 0.5)), position=(0, 0, -0.5), behavior=RIDE)
     hero = hero_in(scene, z=REST - 0.1)
@@ -382,7 +383,8 @@ def test_static_actors_under_a_character_behind_the_ray_carry_nobody_either():
 
 
 def test_another_character_carries_nobody():
-    # RULES 7.2 knows shapes and obstacles only; a head that walks away leaves the one on it.
+    # RULES 7.2 covers shapes and obstacles only; a head that moves away leaves the upper character
+    # behind.
     scene = world(flat())
     lower = hero_in(scene, collide=True, surface=RIDE)
     upper = hero_in(scene, z=REST + 2 * HALF + OFFSET, collide=True)
@@ -397,13 +399,13 @@ def test_another_character_carries_nobody():
 
 
 @pytest.mark.parametrize("kind", MOVERS)
-def test_a_move_of_nothing_forgets_nothing(kind):
+def test_a_move_of_zero_forgets_nothing(kind):
     # RULES 5: a direction that is exactly zero clears nothing.
     _, lift, hero = standing(kind)
     for _ in range(5):
         assert hero.move((0, 0, 0), DT) == CollisionFlags.NONE
         assert hero.state.standing_on is lift
-        # Nor what it stands on: the last move ended there.
+        # The move keeps its ground, too: the last move ended there.
         assert hero.grounded and hero.ground.point == pytest.approx((0, 0, 0), abs=1e-9)
     lift.move_to((0.2, 0.1, -0.3))
     hero.move((0, 0, 0), DT)
@@ -415,7 +417,7 @@ def test_an_idle_move_in_the_air_is_not_grounded():
     hero.move((0, 0, 0.5), DT)
     hero.move((0, 0, 0), DT)
     assert not hero.grounded and hero.ground is None
-    # Nor is one whose platform has gone.
+    # The same holds for a character whose platform has gone.
     steps(hero, (0, 0, -0.3), 3)
     assert hero.grounded
     scene.remove(lift)
@@ -424,8 +426,8 @@ def test_an_idle_move_in_the_air_is_not_grounded():
 
 
 def test_a_short_motion_aside_without_gravity_forgets():
-    # RULES 5: a pass that sets out forgets what the one before touched; without the step (1e-7 is no
-    # side motion) and without gravity there is no way down that would find it again.
+    # RULES 5: a pass forgets the contacts of the pass before. Without a step (1e-7 is no side
+    # motion) and without gravity, no DOWN pass finds them again.
     _, lift, hero = standing()
     hero.move((1e-7, 0, 0), DT)
     assert hero.state.standing_on is None
@@ -448,7 +450,7 @@ def test_position_set_keeps_and_teleport_forgets():
 
 
 @pytest.mark.parametrize("kind", MOVERS)
-def test_the_ray_finds_what_rises_into_a_character_that_remembers_nothing(kind):
+def test_the_ray_finds_ground_that_rises_into_a_character_without_memory(kind):
     # RULES 7.2: from the centre, half the height long.
     scene = Scene()
     lift = platform(scene, (0, 0, -0.5), kind=kind)
@@ -458,7 +460,7 @@ def test_the_ray_finds_what_rises_into_a_character_that_remembers_nothing(kind):
     lift.move_to((0.2, 0, -0.5))
     hero.move((0, 0, 0), DT)
     assert hero.position[0] == pytest.approx(0.2, abs=1e-9)
-    # One that does not reach is none.
+    # A ray that does not reach the platform finds nothing.
     far = hero_in(scene, 0.2, z=HALF + 0.001)
     far.move((0, 0, 0), DT)
     assert far.state.standing_on is None
@@ -473,8 +475,9 @@ def test_the_platform_under_the_ray_is_taken_from_the_nearest():
     assert hero.state.standing_on is upper
 
 
-def test_a_delta_of_rounding_is_no_motion():
-    # RULES 7.3: standing on moving asks for more than 1e-6 on some axis; else a jump would keep its step.
+def test_a_displacement_of_rounding_is_no_motion():
+    # RULES 7.3: ground is moving if a component of its motion exceeds 1e-6; otherwise a jump would
+    # keep its step.
     scene, lift, hero = standing()
     scene.add(Box((0.5, 2, 0.1)), position=(1.0, 0, 0.1))
     lift.move_to((0, 0, -0.5 + 5e-7))

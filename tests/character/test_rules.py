@@ -1,7 +1,7 @@
-"""RULES 9, row by row: where the letter of the documents and PhysX part, and the right value for each.
+"""RULES 9, row by row: where the documents and PhysX differ, and the right value for each.
 
-Each row is one bit of `Rules`. A check gets an implementation (the compiled core, then the reference) and the rules
-to play by: none of the bits, and the bit of the row alone.
+Each row is one bit of `Rules`. A check receives an implementation (the compiled core, then the
+reference) and the rules: none of the bits, and the bit of the row alone.
 """
 
 import math
@@ -24,7 +24,7 @@ def api(request):
 
 
 def sliding_hero(api, rules, **more):
-    """One that slides down a slope of 60 degrees."""
+    """A character that slides down a slope of 60 degrees."""
     more = {"non_walkable_mode": "force_sliding", "rules": rules, **more}
     hero = api.hero(api.scene(slope(60, -20, 20)), z=20 * math.tan(STEEP) + 2, **more)
     for _ in range(12):
@@ -40,7 +40,7 @@ def moved(hero, displacement):
 
 
 def step_before_a_wall(api, rules, wall, **more):
-    """A step of 0.2 m at x = 0.45, and behind it a wall; climbing constrained, step offset 0.5 m."""
+    """A 0.2 m step at x = 0.45, a wall behind it; climbing constrained, step offset 0.5 m."""
     scene = api.scene(
         FLOOR, ("Box", (2, 5, 0.1), {"position": (2.45, 0, 0.1)}), ("Box", (1, 5, 5), {"position": (wall + 1, 0, 0)})
     )
@@ -58,8 +58,9 @@ def test_the_presets():
             assert hero.rules == some
 
 
-def test_row_1_what_force_sliding_asks_of_the_experiment(api):
-    # The vertical part: down the slope, and not along it. By the letter the horizontal part: along it only.
+def test_row_1_the_motion_of_the_experiment_with_force_sliding(api):
+    # PhysX moves by the vertical component: down the slope, and not along it. In the documents the
+    # horizontal component remains: along the slope only.
     down = (math.sin(STEEP) + 1) * 0.2
     d = moved(sliding_hero(api, Rules.PHYSX), (0, 0.1, -0.2))
     assert d == pytest.approx((-down * math.cos(STEEP), 0, -down * math.sin(STEEP)), abs=1e-9)
@@ -68,14 +69,15 @@ def test_row_1_what_force_sliding_asks_of_the_experiment(api):
     assert moved(hero, (0, 0.1, -0.2)) == pytest.approx((0, 0.1, 0), abs=1e-9)
 
 
-def test_row_2_what_the_sensor_decides(api):
-    # By small steps onto the step: the sensor sees the wall behind. It is too steep, yet what the character
-    # comes down on is low. By the letter the sensor's contact, high up on the wall, forbids the step.
+def test_row_2_the_contact_that_the_sensor_decides_by(api):
+    # Small moves approach the step, and the sensor meets the wall behind. The wall is too steep,
+    # but the ground below the character is low. In the documents the sensor's contact, high up on
+    # the wall, forbids the step.
     hero = step_before_a_wall(api, Rules.PHYSX, 0.8, x=-0.2)
     for _ in range(60):
         hero.move((0.02, 0, -0.02), DT)
     assert hero.position[0] == pytest.approx(0.8 - RADIUS - OFFSET, abs=1e-9)
-    # Its round bottom on the edge of the step.
+    # The character's round bottom is on the edge of the step.
     assert hero.position[2] == pytest.approx(REST + 0.2, abs=0.02)
     hero = step_before_a_wall(api, Rules.SENSOR_DECIDES, 0.8, x=-0.2)
     for _ in range(60):
@@ -84,7 +86,8 @@ def test_row_2_what_the_sensor_decides(api):
 
 
 def test_row_3_when_the_side_slope_is_checked(api):
-    # In one stride onto the step and against the wall: right after the SIDE pass the last contact is the wall's.
+    # One move climbs the step and meets the wall: right after the SIDE pass the last contact is the
+    # wall's.
     hero = step_before_a_wall(api, Rules.PHYSX, 1.0)
     assert hero.move((0.9, 0, -0.02), DT) == SIDES | DOWN
     assert hero.position == pytest.approx((1 - RADIUS - OFFSET, 0, REST + 0.2), abs=1e-9)
@@ -94,7 +97,8 @@ def test_row_3_when_the_side_slope_is_checked(api):
 
 
 def test_row_4_faces_that_look_down(api):
-    # A block a little higher than the step, its front overhanging: only by the letter it is too steep.
+    # A block is a little higher than the step, and its front overhangs: too steep in the documents
+    # only.
     front = corners((1.3, 5, 0), (1.3, -5, 0), (1.0, -5, 0.35), (1.0, 5, 0.35))
     top = corners((1.0, -5, 0.35), (9, -5, 0.35), (9, 5, 0.35), (1.0, 5, 0.35))
     for rules, height in ((Rules.PHYSX, 0.35), (Rules.STEEP_FACING_DOWN, 0.0)):
@@ -105,8 +109,8 @@ def test_row_4_faces_that_look_down(api):
         assert hero.position[2] == pytest.approx(REST + height, abs=1e-6)
 
 
-def test_row_5_one_correction_after_the_other_or_their_sum(api):
-    # Sunk by 0.19 m into two flush boxes alike.
+def test_row_5_single_corrections_or_their_sum(api):
+    # The character is 0.19 m inside of two flush boxes alike.
     for rules, height in ((Rules.PHYSX, 0.0), (Rules.RECOVERY_SUM, 0.2)):
         scene = api.scene(("Box", (1, 5, 1), {"position": (-1, 0, -1)}), ("Box", (1, 5, 1), {"position": (1, 0, -1)}))
         hero = api.hero(scene, z=REST - 0.2, rules=rules)
@@ -115,21 +119,22 @@ def test_row_5_one_correction_after_the_other_or_their_sum(api):
 
 
 def test_row_6_unit_vectors_in_the_response(api):
-    # In the recovery sweep only, or in the way down as well.
+    # In the recovery sweep only, or in the DOWN pass as well.
     assert slid(api, rules=Rules.PHYSX) == pytest.approx((math.sin(STEEP) + 1) * 0.2 * math.cos(STEEP), abs=1e-9)
     assert slid(api, rules=Rules.NORMALIZE_EXPERIMENT) == pytest.approx(2 * 0.2 * math.cos(STEEP), abs=1e-9)
 
 
 def roof_in_the_air(api, rules, *below):
-    """Hanging beside the eaves of a roof of 60 degrees, which begins half a metre above the feet."""
+    """A character in the air beside a roof of 60 degrees, whose eaves are 0.5 m above the feet."""
     t = math.tan(STEEP)
     roof = corners((1.1, -9, 0.5), (3, -9, 0.5 + 1.9 * t), (3, 9, 0.5 + 1.9 * t), (1.1, 9, 0.5))
     return api.hero(api.scene(roof, *below), 0.3, z=HALF, rules=rules)
 
 
 def test_row_7_the_step_in_the_experiments_way_down(api):
-    # The step leads onto the roof, which is too steep: again without it, below the eaves. Down by what was
-    # asked, or, by the letter, by the step as well that was never gone up.
+    # The step leads onto the roof, which is too steep; the rerun goes without it, below the eaves.
+    # The rerun lowers by the displacement or, in the documents, by the step as well, which it never
+    # climbed.
     eaves = 1.1 - RADIUS - OFFSET
     for rules, z in ((Rules.PHYSX, HALF - 0.01), (Rules.STEP_BACK_IN_EXPERIMENT, HALF - 0.51)):
         hero = roof_in_the_air(api, rules)
@@ -138,7 +143,8 @@ def test_row_7_the_step_in_the_experiments_way_down(api):
 
 
 def test_row_8_faces_along_the_motion(api):
-    # Overlapped from aside by a motion along it: recovered from, unless culled.
+    # A motion along the face overlaps it from the side: recovery resolves it unless the face is
+    # culled.
     wall = corners((1, 20, -5), (1, -20, -5), (1, -20, 5), (1, 20, 5))
     for rules, x in ((Rules.PHYSX, 1 - RADIUS - OFFSET), (Rules.CULL_PARALLEL, 1 - RADIUS + 0.1)):
         hero = api.hero(api.scene(wall), x=1 - RADIUS + 0.1, step_offset=0, rules=rules)
@@ -146,15 +152,17 @@ def test_row_8_faces_along_the_motion(api):
         assert hero.position[0] == pytest.approx(x, abs=1e-9)
 
 
-def test_row_9_where_the_recovery_sweep_stands(api):
-    # By the letter after the rerun, no longer under the unit vectors that row 6 gives the recovery sweep.
+def test_row_9_the_place_of_the_recovery_sweep(api):
+    # In the documents it comes after the rerun, without the unit vectors that row 6 gives the
+    # recovery sweep.
     assert slid(api, rules=Rules.RECOVERY_SWEEP_AFTER) == pytest.approx(
         2 * math.sin(STEEP) * 0.2 * math.cos(STEEP), abs=1e-9
     )
 
 
-def test_row_9_what_the_recovery_sweep_asks(api):
-    # By the letter no matter how high the steep face is: here what the experiment comes down on is low.
+def test_row_9_the_condition_of_the_recovery_sweep(api):
+    # In the documents the height of the steep face does not matter: here the ground of the
+    # experiment is low.
     t = math.tan(STEEP)
     low = corners((0.5, -9, -0.5), (0.8, -9, -0.5 + 0.3 * t), (0.8, 9, -0.5 + 0.3 * t), (0.5, 9, -0.5))
     for rules in (Rules.PHYSX, Rules.RECOVERY_SWEEP_AFTER):
@@ -167,7 +175,7 @@ def test_row_9_what_the_recovery_sweep_asks(api):
 
 
 def test_row_10_where_the_jump_widens_the_volume(api):
-    # No result depends on the volume (RULES 4); what is looked up anew does.
+    # No result depends on the volume (RULES 4); the number of lookups does.
     if api.module is not pycct or pycct.CharacterController is reference.CharacterController:
         pytest.skip("the reference looks everything up anew in each move")
     for rules, down, up in ((Rules.PHYSX, 0, 1), (Rules.JUMP_VOLUME_UP, 1, 0)):
@@ -181,7 +189,8 @@ def test_row_10_where_the_jump_widens_the_volume(api):
 
 
 def test_row_11_riding_whole_or_split(api):
-    # What it stands on allows no ride: down with it, not aside. By the letter the whole of it, through walls too.
+    # The ground allows no ride: it carries down, not aside. In the documents it carries all the
+    # way, through walls too.
     for rules, x in ((Rules.PHYSX, 0.0), (Rules.RIDE_WHOLE, 0.2)):
         scene = api.scene(("Box", (3, 3, 0.5), {"position": (0, 0, -0.5), "body": "kinematic"}))
         lift = scene.actors[0]
@@ -198,7 +207,7 @@ def test_row_12_overlapping_obstacles_and_characters(api, kind):
     for rules in (Rules.PHYSX, Rules.RECOVER_USER_GEOMETRY):
         scene = api.module.Scene()
         if kind == "obstacle":
-            # Without a ride, the ray does not lift out of it (RULES_2 6).
+            # Without a ride, the ray does not lift the character out (RULES_2 6).
             ride = Behavior.USER_DEFINED_RIDE
             scene.add_obstacle(api.module.Box((5, 5, 1)), position=(0, 0, -1), behavior=ride)
             right = REST
@@ -215,8 +224,9 @@ def test_row_12_overlapping_obstacles_and_characters(api, kind):
 
 
 def test_row_13_flags_of_passes_that_never_moved(api):
-    # By the letter collisions alone set a flag, and PhysX asks for motion too. Here the two cannot part: a
-    # collision is only counted after a motion was begun, so the bit changes nothing, ever.
+    # In the documents a collision alone sets a flag, and PhysX needs motion too. The two cannot
+    # differ here: a collision counts only after a motion has started, so the bit never changes a
+    # result.
     rng = np.random.default_rng(8)
     scene = api.scene(
         FLOOR,

@@ -1,4 +1,4 @@
-"""Sheets whose planes contain a character's axis and motion, flat hulls and hulls that are a line: in moves."""
+"""Moves against sheets in a plane with axis and motion, flat hulls, and hulls that are lines."""
 
 import math
 
@@ -31,8 +31,8 @@ def walk(scene, module, rules, angle, y=0.1, steps=120):
 
 @pytest.mark.parametrize("module", [pycct, reference])
 @pytest.mark.parametrize("angle", [0, 1e-13, -1e-12, 1e-11, 1e-10, 9e-10, 1.1e-9, 1e-8])
-def test_a_sheet_stops_whoever_walks_in_its_plane(module, angle):
-    """Robust: round the edge, never up, without overlap; the same way as a hair beside the plane."""
+def test_a_sheet_stops_a_character_that_walks_in_its_plane(module, angle):
+    """Robust: around the edge, never up, without overlap, as beside the plane."""
     hero, top, recoveries = walk(world(module), module, "robust", angle)
     assert top == 0 and recoveries == 0
     beside, _, _ = walk(world(module), module, "robust", 1e-7)
@@ -41,7 +41,7 @@ def test_a_sheet_stops_whoever_walks_in_its_plane(module, angle):
 
 
 def test_a_fix_that_is_off_leaves_physx_as_it_is():
-    """PhysX walks into the sheet and is lifted out of it, as far as no recording shows otherwise."""
+    """PhysX walks into the sheet and is lifted out of it; no recording contradicts this."""
     _, top, recoveries = walk(world(pycct), pycct, "physx", 0)
     assert top > 1 and recoveries > 5
     hero, _, _ = walk(world(pycct), pycct, "physx", 1e-7)
@@ -51,8 +51,8 @@ def test_a_fix_that_is_off_leaves_physx_as_it_is():
 
 
 @pytest.mark.parametrize("rules", ["robust", pycct.Rules.FIX_SHEET_EDGES])
-def test_who_is_in_the_plane_falls_onto_the_upper_edge(rules):
-    """A way down and a ray down in the plane of the sheet meet its upper edge."""
+def test_a_character_in_the_plane_falls_onto_the_upper_edge(rules):
+    """A DOWN pass and a ray down in the plane of the sheet meet its upper edge."""
     heroes = []
     for module in (pycct, reference):
         scene = world(module)
@@ -69,8 +69,8 @@ def test_who_is_in_the_plane_falls_onto_the_upper_edge(rules):
 
 
 @pytest.mark.parametrize("rules", ["physx", "document", "robust"])
-def test_thin_things_in_both(rules):
-    """Random walks about sheets, flat hulls and hulls that are lines or points: the same bits in both."""
+def test_thin_shapes_in_both_implementations(rules):
+    """Core and reference agree on walks near sheets, flat hulls, lines and points."""
     rng = np.random.default_rng(12)
     moved = 0
     for _ in range(12):

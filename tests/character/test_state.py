@@ -1,4 +1,4 @@
-"""What a character tells, keeps and takes back: state, hits, ground, size, saves, explanations, warnings."""
+"""State of a character: hits, ground, size, saves, explanations, warnings."""
 
 import copy
 import gc
@@ -61,7 +61,7 @@ def room():
     return scene
 
 
-# --- what it tells
+# --- State, hits and ground
 
 
 def test_state_before_the_first_move():
@@ -85,7 +85,7 @@ def test_state_of_a_move():
     assert s.velocity == hero.velocity == pytest.approx((2 * (1 - RADIUS - OFFSET), 0.4, 0), abs=0.02)
     assert s.contact_point_height == pytest.approx(0, abs=1e-9)
     assert not (s.on_controller or s.on_obstacle or s.moving_up or s.sliding)
-    # What was handed out does not change with the next move.
+    # The next move does not change a State object.
     hero.move((0, 0, 0.3), 0.5)
     assert s.standing_on is ground and hero.state.moving_up and hero.state.standing_on is None
     assert hero.velocity == pytest.approx((0, 0, 0.6)) and hero.state.ground_triangle is None
@@ -111,18 +111,18 @@ def test_ground(x, what):
 
 
 @pytest.mark.parametrize(("degrees", "walkable"), [(10, True), (44, True), (46, False), (80, False)])
-def test_walkable_is_told_by_the_triangle(degrees, walkable):
+def test_the_triangle_decides_whether_ground_is_walkable(degrees, walkable):
     hero = hero_in(world(slope(degrees, -20, 20)), z=20 * math.tan(math.radians(degrees)) + 3, slope_limit=LIMIT)
     g = hero.probe_ground(10)
     assert g.walkable == walkable
     assert g.face_normal == pytest.approx((-math.sin(math.radians(degrees)), 0, math.cos(math.radians(degrees))))
-    # On an edge, whose contact normal points anywhere, the triangle decides.
+    # The contact normal at an edge may have any direction; the triangle decides.
     step = hero_in(world((Box((1, 1, 1)), (1.3, 0, 0))), z=4)
     g = step.probe_ground(10)
     assert g.normal[2] < 0.75 and (g.face_normal == pytest.approx((0, 0, 1))) and g.walkable
 
 
-def test_hits_tell_distance_time_and_region():
+def test_hits_have_distance_time_and_region():
     scene = world((Box((0.5, 9, 0.2)), (1.5, 0, -HALF + 0.1)), (Box((0.5, 9, 0.2)), (-1.5, 0, HALF - 0.1)))
     hero = hero_in(scene, z=0, step_offset=0)
     hero.move((2, 0, 0), DT)
@@ -133,7 +133,7 @@ def test_hits_tell_distance_time_and_region():
     assert (low.region, high.region) == ("bottom", "top")
     assert low.distance == pytest.approx(high.distance) and low.time == pytest.approx(low.distance / 2)
     for hit in (low, high):
-        # Where the centre was then, it touched.
+        # The centre at that time touches the surface.
         centre = np.array(hit.direction) * hit.distance
         d = np.subtract(hit.position, centre)
         axis = np.clip(d[2], -HEIGHT / 2, HEIGHT / 2)
@@ -156,7 +156,7 @@ def test_sliding_overlap_and_on_controller():
     assert hero.state.sliding and not hero.ground.walkable
     crushed = hero_in(world((Box((1, 5, 5)), (-1.3, 0, 0)), (Box((1, 5, 5)), (1.3, 0, 0))), z=0)
     crushed.move((0, 0.1, 0), DT)
-    # Out of one wall by the contact offset is into the other.
+    # The correction by the contact offset out of one wall leads into the other.
     assert crushed.state.overlap == pytest.approx(2 * 0.1 + OFFSET)
 
 
@@ -168,7 +168,7 @@ def test_stats_count():
     assert hero.stats.full_updates == 0 and 3 <= hero.stats.iterations <= 4 and hero.stats.triangles_tested > 0
 
 
-# --- putting it elsewhere
+# --- Position
 
 
 def test_position_and_foot_position():
@@ -200,7 +200,7 @@ def test_foot_position_for_any_up():
     assert hero.foot_position == pytest.approx(tuple(np.array((1, 2, 3)) - up * (0.4 + 0.3 + 0.05)))
     hero.foot_position = (0, 0, 0)
     assert hero.position == pytest.approx(tuple(up * 0.75))
-    # The pose turns the shape, whose axis is z, along up.
+    # The pose rotates the shape, whose axis is z, along up.
     place, turn = hero.pose
     x, y, z, w = turn
     axis = (2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y))
@@ -219,7 +219,7 @@ def test_pose_of_special_ups(up):
 # --- ground probe and snap (MOVE 12)
 
 
-def test_probe_ground_reaches_as_far_as_asked():
+def test_probe_ground_reaches_its_distance():
     hero = hero_in(floor(), z=HALF + 1.0)
     before = hero.save()
     assert hero.probe_ground(0.999) is None
@@ -244,7 +244,7 @@ def test_snap_goes_straight_down_to_the_contact_offset():
     assert hero.snap_to_ground(0.3)
     assert hero.position == pytest.approx((0.3, 0, REST), abs=1e-12)
     assert hero.grounded and hero.ground.distance == pytest.approx(OFFSET)
-    # MOVE 12.2.2: it is there already.
+    # MOVE 12.2.2: the character is already at the ground.
     assert not hero.snap_to_ground(0.3)
     hero.position = (0.3, 0, REST - 0.005)
     assert not hero.snap_to_ground(0.3) and hero.position[2] == REST - 0.005
@@ -277,7 +277,7 @@ def test_resize_keeps_the_feet():
         assert hero.height == height and hero.foot_position == pytest.approx(foot)
         assert hero.move(GRAVITY, DT) == DOWN
         assert hero.foot_position == pytest.approx(foot) and hero.stats.recoveries == 0
-    # Set as a parameter, the centre stays.
+    # A size that is set as a parameter keeps the centre.
     hero.height = 0.5
     assert hero.position == pytest.approx((0, 0, REST))
     for bad in (-1, math.nan, "x", 1e13):
@@ -289,7 +289,7 @@ def test_resize_keeps_the_feet():
         hero_in(floor(), step_offset=1.5).resize(0.2)
 
 
-def test_can_resize_looks_at_what_is_gained():
+def test_can_resize_tests_the_added_volume():
     ceiling = (Box((5, 5, 0.5)), (0, 0, 2 * HALF + 0.3 + 0.5))
     hero = hero_in(world(flat(), ceiling))
     hero.move(GRAVITY, DT)
@@ -300,7 +300,7 @@ def test_can_resize_looks_at_what_is_gained():
     hero.mask = 0
     assert hero.can_resize(5)
     hero.mask = 0xFFFFFFFF
-    # What it stands in now does not count.
+    # Present overlaps do not count.
     hero.scene.add(Box((1, 1, 0.3)), position=(0, 0, 0))
     assert hero.can_resize(HEIGHT + 0.2)
 
@@ -321,7 +321,7 @@ def test_can_resize_sees_everything_the_character_meets(kind):
         assert hero.can_resize(9)
 
 
-def test_growing_into_a_ceiling_without_asking_is_recovered_from():
+def test_recovery_resolves_growing_into_a_ceiling():
     hero = hero_in(world(flat(), (Box((5, 5, 0.5)), (0, 0, 2 * HALF + 0.3 + 0.5))))
     hero.resize(2.0)
     hero.move((0.05, 0, -0.02), DT)
@@ -338,7 +338,7 @@ def test_unstick_gets_farther_away():
     assert not hero_in(Scene()).unstick()
     with pytest.raises(ValueError, match="margin"):
         hero.unstick(-1)
-    # Only on request: no move does it.
+    # No move does it by itself.
     lone = hero_in(world((Box((5, 5, 1)), (0, 0, -1))), z=REST - 0.3, overlap_recovery=False)
     steps(lone, (0, 0, 0.001), 30)
     assert lone.position[2] == pytest.approx(REST - 0.27)
@@ -412,7 +412,7 @@ def test_subclasses():
     assert type(twin) is Hero and twin.name == "ann" and twin.moves == 1 and twin.save() == hero.save()
 
 
-def test_remove_takes_it_out_for_good():
+def test_remove_is_final():
     scene = floor()
     hero = hero_in(scene, collide=True)
     hero.move(GRAVITY, DT)
@@ -477,7 +477,7 @@ def test_a_restored_character_repeats_the_moves_to_the_bit(rules, climbing, mode
         hero.restore(kept)
         assert hero.save() == kept and hero.hits == [] and hero.explain_last() is None
         assert trail(hero, moves(seed + 50)) == there
-        # And so does another one.
+        # Another character repeats the moves as well.
         hero.restore(kept)
         hero.collide = False
         other = hero_in(scene)
@@ -532,7 +532,7 @@ def test_data_of_another_version_is_refused():
 
 
 def test_forged_data_with_a_right_checksum_does_no_harm():
-    # Whatever the bytes say, restoring is refused or leaves a character that moves and ends well.
+    # For any bytes, restoring raises or gives a character that moves.
     scene = room()
     hero = hero_in(scene, z=2)
     trail(hero, moves(count=20))
@@ -572,7 +572,7 @@ def test_forged_data_with_a_right_checksum_does_no_harm():
     assert taken > 100
 
 
-def test_copies_stand_in_the_same_scene():
+def test_copies_are_in_the_same_scene():
     scene = room()
     hero = hero_in(scene, z=2, user_data=["mine"], filter=len, on_hit=None)
     hero.filter = None
@@ -583,7 +583,7 @@ def test_copies_stand_in_the_same_scene():
     assert [t[1:4] for t in trail(twin, moves(7))] == [t[1:4] for t in trail(hero, moves(7))]
 
 
-def test_deep_copies_and_pickles_take_the_scene_along_once():
+def test_deep_copies_and_pickles_contain_the_scene_once():
     scene = room()
     a = hero_in(scene, z=2, user_data="a")
     b = hero_in(scene, -5, z=2, user_data="b")
@@ -597,14 +597,14 @@ def test_deep_copies_and_pickles_take_the_scene_along_once():
         now = a.save(), b.save()
         assert [t[1:4] for t in trail(c, moves(7))] == [t[1:4] for t in trail(copy.copy(a), moves(7))]
         assert (a.save(), b.save()) == now
-        # Actors are known by id.
+        # Pickles name actors by id.
         if d.state.standing_on is not None:
             assert d.state.standing_on in c.scene.actors
     assert len(pickle.dumps([a, b])) < 1.5 * len(pickle.dumps([a]))
 
 
 class Player:
-    """A game's own object around a character, known to it."""
+    """A game's own object that refers to a character and is its user data."""
 
     def __init__(self, scene):
         self.hits = 0
@@ -621,7 +621,7 @@ class Player:
 
 
 @pytest.mark.parametrize("remake", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
-def test_what_leads_back_to_the_character_is_taken_along(remake):
+def test_user_data_that_refers_to_the_character_is_copied_with_it(remake):
     scene = room()
     player = Player(scene)
     scene.actors[0].user_data = player
@@ -649,12 +649,12 @@ def test_a_copied_scene_has_its_proxies_and_copies_never_share_one():
     for h, twin in ((a, c), (b, d)):
         assert [t[1:4] for t in trail(twin, moves(7, 30))] == [t[1:4] for t in trail(h, moves(7, 30))]
         assert twin.proxy.position == twin.position != twin.proxy.scene.actors[0].position
-    # In the same scene the proxy stays with its owner.
+    # In the same scene the proxy remains with its owner.
     e = copy.copy(a)
     assert e.proxy is None and a.proxy is not None
 
 
-def test_callbacks_that_cannot_be_pickled_are_said():
+def test_pickling_names_callbacks_that_cannot_be_pickled():
     hero = hero_in(floor(), filter=lambda other: True)
     with pytest.raises((pickle.PicklingError, AttributeError, TypeError)):
         pickle.dumps(hero)
@@ -664,7 +664,7 @@ def test_callbacks_that_cannot_be_pickled_are_said():
 # --- explanations
 
 
-def test_explain_tells_what_a_move_does_and_changes_nothing():
+def test_explain_describes_a_move_and_changes_nothing():
     scene = room()
     hero = hero_in(scene, z=2)
     for d in moves(3, 120):
@@ -692,18 +692,18 @@ def test_explanations_name_what_was_hit_and_why_it_stopped():
     assert "SIDE pass" in text and "DOWN pass" in text and "UP pass" in text
     assert repr(scene.actors[1]) in text and "triangle" in text and "normal (-1, 0, 0)" in text
     assert "no contact" in text and "iteration limit" in text
-    # Riding.
+    # On moving ground.
     lift = scene.actors[3]
     hero.teleport((-5, 0, REST + 0.1))
     hero.move((0, 0, -0.1), DT)
     lift.move_to((-5, 0.1, -0.4))
     assert "carried by the platform: (0, 0.1, 0)" in str(hero.explain(GRAVITY, DT))
-    # Too steep, and again.
+    # A slope that is too steep, with its rerun.
     steep = hero_in(world(slope(60, -20, 20)), z=20 * math.tan(math.radians(60)) + 1.2)
     steps(steep, (0, 0, -0.1), 15)
     text = str(steep.explain_last())
     assert "too steep" in text and "walk experiment" in text
-    # Too little left to go, turned back, inside.
+    # Motion too short, deflected backwards, and a start inside.
     hero.teleport((0, 0, REST))
     assert "the pass ends" in str(hero.explain((0, 0, -0.05), DT, min_distance=0.1))
     corner = hero_in(world(quad((1, 3, -3), (1, -3, -3), (1, -3, 3), (1, 3, 3))), step_offset=0)
@@ -731,7 +731,7 @@ def test_explain_last_uses_the_mask_and_filter_of_the_call():
         assert told.end == hero.position and told.notes == []
 
 
-def test_explain_last_says_when_it_would_end_elsewhere_now():
+def test_explain_last_reports_when_the_move_would_end_elsewhere_now():
     scene = room()
     hero = hero_in(scene)
     hero.move((0.9, 0, -0.05), DT)
@@ -747,7 +747,7 @@ def test_a_move_that_fails_leaves_the_one_before():
     def fails(_):
         raise KeyError("no")
 
-    # As often as it takes for each of the places where a state can stand to have its turn.
+    # Enough failures that each of the buffers of a state takes its turn.
     for k in range(5):
         hero.move((0.3, 0.02 * k, -0.05), DT)
         before = str(hero.explain_last()), hero.save(), [str(hit) for hit in hero.hits], hero.position
@@ -792,7 +792,7 @@ def test_explanations_with_callbacks():
         scene, filter=lambda o: asked.append(o) or True, behavior=lambda o: asked.append(o) or 0, on_hit=hits.append
     )
     told = hero.explain((0.9, 0, -0.05), DT)
-    # Asked for answers, told of no hits: nothing happens.
+    # Explaining calls neither filter nor on_hit: nothing happens.
     assert asked and not hits and told.flags == SIDES | DOWN
 
 
@@ -805,7 +805,7 @@ def warned(caplog):
     return out
 
 
-def test_stuck_is_said_once(caplog):
+def test_stuck_is_logged_once(caplog):
     caplog.set_level(logging.WARNING, "pycct")
     hero = hero_in(world(flat(), wall_at(1.0)), x=1 - RADIUS - OFFSET)
     steps(hero, (0.1, 0, -0.02), 10)
@@ -829,7 +829,7 @@ def test_the_idle_are_not_stuck(caplog, d):
     assert warned(caplog) == []
 
 
-def test_those_who_get_on_are_not_stuck(caplog):
+def test_slow_characters_are_not_stuck(caplog):
     caplog.set_level(logging.WARNING, "pycct")
     hero = hero_in(world(flat(), wall_at(1.0)), x=1 - RADIUS - OFFSET)
     for k in range(60):
@@ -837,8 +837,8 @@ def test_those_who_get_on_are_not_stuck(caplog):
     assert warned(caplog) == []
 
 
-def test_legal_moves_are_no_surprise(caplog):
-    # MOVE 14.5 as RULES corrects it: the bound allows for step, ride and recovery.
+def test_legal_moves_log_no_surprise(caplog):
+    # MOVE 14.5 as RULES corrects it: the bound includes step, ride and recovery.
     caplog.set_level(logging.WARNING, "pycct")
     scene = room()
     lift = scene.actors[3]
@@ -854,7 +854,7 @@ def test_legal_moves_are_no_surprise(caplog):
     assert [w for w in warned(caplog) if "stuck" not in w] == []
 
 
-def test_nothing_is_printed_unless_the_program_wants_it(capsys):
+def test_nothing_is_printed_without_a_log_handler(capsys):
     hero = hero_in(world(flat(), wall_at(1.0)), x=1 - RADIUS - OFFSET)
     steps(hero, (0.1, 0, -0.02), 40)
     out = capsys.readouterr()
@@ -875,7 +875,7 @@ def test_warnings_change_no_move(caplog):
 
 
 @pytest.mark.parametrize("d", [(0, 0, 0), (-0.0, 0.0, -0.0)])
-def test_a_displacement_of_nothing(d):
+def test_a_displacement_of_zero(d):
     hero = hero_in(world(flat()))
     hero.move((0.1, 0, -0.1), DT)
     at = hero.position
@@ -887,7 +887,7 @@ def test_a_displacement_of_nothing(d):
 @pytest.mark.parametrize("way", [(1, 0, 0), (0, 0, -1), (0, 0, 1), (1, 1, -1)])
 @pytest.mark.parametrize("mode", ["easy", "constrained"])
 def test_tiny_displacements(size, way, mode):
-    # Held by floor and wall, and free: no error, no jump, nothing that is not finite.
+    # Against floor and wall, and free: no error, no jump, and only finite numbers.
     for hero in (
         hero_in(world(flat(), wall_at(1.0)), x=1 - RADIUS - OFFSET, climbing_mode=mode),
         hero_in(Scene(), climbing_mode=mode),
@@ -901,7 +901,7 @@ def test_tiny_displacements(size, way, mode):
 
 
 def test_tiny_displacements_add_up():
-    # RULES 1: min_distance is 0 unless asked for.
+    # RULES 1: min_distance is 0 by default.
     hero = hero_in(world(flat()))
     for _ in range(1000):
         hero.move((1e-5, 0, -1e-5), DT)
@@ -914,7 +914,7 @@ def test_tiny_displacements_add_up():
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("axis", range(3))
-def test_nothing_that_is_not_finite_is_taken(bad, axis):
+def test_values_that_are_not_finite_are_refused(bad, axis):
     hero = hero_in(world(flat()))
     hero.move((0.1, 0, -0.1), DT)
     before = seen(hero)
@@ -936,7 +936,7 @@ def test_huge_displacements_end():
 
 
 def test_every_pass_ends_after_a_bounded_number_of_iterations():
-    # MOVE 14.4: the safety limit of 100 is never reached.
+    # MOVE 14.4: the number of iterations stays below the safety limit of 100.
     most = dict.fromkeys((0, Behavior.CAN_SLIDE), 0)
     for seed in range(1, 9):
         rng = np.random.default_rng(seed)

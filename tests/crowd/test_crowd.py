@@ -397,7 +397,7 @@ def test_order_of_making_does_not_matter_when_simultaneous():
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-9)
 
 
-def test_overlapping_characters_part_by_half_the_overlap_each():
+def test_overlapping_characters_separate_by_half_the_overlap_each():
     scene = pycct.Scene()
     scene.add(pycct.Plane((0, 0, 1), 0))
     crowd = Crowd(scene, [(0, 0, 0.92), (0.7, 0, 0.92)], collide=True, contact_offset=0.02)

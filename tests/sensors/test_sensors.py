@@ -240,7 +240,7 @@ def test_more_objects_and_cells_than_one_look_up_finds():
 @pytest.mark.parametrize("two_sided", [False, True])
 @pytest.mark.parametrize("offset", [0.0, 1e5])
 def test_scans_meet_slivers_upright_triangles_and_edges_below_cells(two_sided, offset):
-    """The grid skips cells outside of a triangle; edges that pass exactly below cells still count."""
+    """The grid skips cells outside of a triangle; edges exactly below cells still count."""
     n = 1500
     rng = np.random.default_rng(8)
     corners = rng.integers(-32, 33, (n, 3, 3)) / 8.0 * (1, 1, 0.25)
