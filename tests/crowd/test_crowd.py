@@ -1,4 +1,4 @@
-"""Crowd and move_many: the same moves as single controllers make, for any number of threads."""
+"""Crowd and move_many: the moves of single controllers, for any number of threads."""
 
 import copy
 import ctypes
@@ -36,7 +36,7 @@ def terrain(module, n=16):
 
 
 def world(module=pycct):
-    """A scene with everything that a character may meet; returns the lift and the post too."""
+    """A scene with every kind of actor; returns the lift and the post, too."""
     scene = module.Scene()
     scene.add(terrain(module))
     scene.add(module.Box((3, 3, 0.2)), position=(4, 4, 1))
@@ -62,7 +62,7 @@ def ways(n, steps, seed=2, speed=0.12):
 
 
 def varied(n, seed=3):
-    """Parameters of n characters, few alike."""
+    """Parameters of n characters, most of them different."""
     rng = np.random.default_rng(seed)
     return {
         "radius": rng.choice([0.3, 0.4, 0.45], n),
@@ -88,28 +88,28 @@ def heroes_of(scene, places, parameters, module=pycct, **same):
 
 
 def told(crowd):
-    """All that a crowd shows, as bytes."""
+    """All public results of a crowd, as bytes."""
     names = ("positions", "foot_positions", "flags", "grounded", "ground_normals", "standing_on", "velocities", "ids")
     return {name: getattr(crowd, name).tobytes() for name in names}
 
 
 def columns(rows):
-    """A structured array as lists; NumPy leaves the gaps between fields to chance."""
+    """A structured array as lists, because NumPy leaves the gaps between fields undefined."""
     return [rows[name].tolist() for name in rows.dtype.names]
 
 
 def happen(k, lift, post):
-    """The world moves on."""
+    """Move the actors of the scene by one tick."""
     lift.move_to((0.3 * math.sin(0.2 * k), 0, 1.2 + 0.4 * math.sin(0.15 * k)))
     post.move_to((1 + 0.3 * math.sin(0.1 * k), 3, 1), (0, 0, math.sin(0.05 * k), math.cos(0.05 * k)))
 
 
-# --- the same as single controllers ----------------------------------------------------------------------------------
+# --- the moves of single controllers
 
 
 @pytest.fixture
 def keep_triangles():
-    """Says up to how many characters a crowd keeps triangles, not only their numbers."""
+    """Set the largest crowd that keeps triangles; larger ones keep only their numbers."""
     module = pytest.importorskip("pycct.crowd.crowd")
     before = module._keep_triangles(0)
     yield module._keep_triangles
@@ -178,7 +178,7 @@ def test_hits_and_stats_are_those_of_single_controllers():
             assert stats[name].tolist() == [getattr(h.stats, name) for h in heroes]
         assert stats["fixes"].tolist() == [int(h.stats.fixes) for h in heroes]
     assert len(crowd.hits) and crowd.hits["has_data"].any()
-    # Gaps between fields too.
+    # The gaps between fields are zero, too.
     for _ in range(20):
         junk = np.full((n, stats.itemsize), 0xAB, np.uint8)
         del junk
@@ -214,13 +214,13 @@ def test_hits_are_refused_unless_the_last_move_recorded_them(module):
         assert len(crowd.hits) == 0
         crowd.move(np.tile((0, 0, -0.1), (len(crowd), 1)), DT, record_hits=True)
         assert len(crowd.hits) == len(crowd)
-    # Somewhere else they stand in the way of nobody: none were met, and that is no error.
+    # Elsewhere the characters meet no others, and that is no error.
     crowd.teleport([0, 1], [(0, 0, 9), (3, 0, 9)])
     crowd.move(down, DT, record_hits=True)
     assert crowd.hits.shape == (0,)
 
 
-def test_no_hits_are_kept_unless_asked_for():
+def test_hits_are_kept_only_on_request():
     scene, _, _ = world()
     crowd = Crowd(scene, starts(5))
     for way in ways(5, 15):
@@ -232,7 +232,7 @@ def test_no_hits_are_kept_unless_asked_for():
         crowd.hits
 
 
-def test_questions_are_those_of_single_controllers():
+def test_queries_equal_those_of_single_controllers():
     n = 40
     scene, _, _ = world()
     parameters = varied(n)
@@ -277,7 +277,7 @@ def test_questions_are_those_of_single_controllers():
 
 @pytest.mark.parametrize("module", MODULES, ids=["compiled", "reference"])
 @pytest.mark.parametrize("collide", [False, True])
-def test_some_of_a_crowd_can_be_asked_whether_they_may_grow(collide, module):
+def test_can_resize_accepts_indices(collide, module):
     n = 120 if module is pycct else 12
     scene, _, _ = world(module)
     crowd = module.Crowd(scene, starts(n, span=3), order="sequential", collide=collide, group=[i % 2 for i in range(n)])
@@ -300,7 +300,7 @@ def test_some_of_a_crowd_can_be_asked_whether_they_may_grow(collide, module):
     assert crowd.save() == before and crowd.can_resize(1.6).tolist() == everybody.tolist()
 
 
-def test_grounds_tell_of_the_last_move():
+def test_grounds_describe_the_last_move():
     scene, _, _ = world()
     crowd = Crowd(scene, starts(20))
     hero = CharacterController(scene, starts(20)[7])
@@ -315,7 +315,7 @@ def test_grounds_tell_of_the_last_move():
     assert grounds.hit.tolist() == crowd.grounded.tolist()
 
 
-# --- the same for any threads and splits -----------------------------------------------------------------------------
+# --- any number of threads, any split
 
 
 @pytest.mark.parametrize("order", ["simultaneous", "sequential"])
@@ -349,12 +349,12 @@ def test_a_crowd_that_does_not_collide_may_be_split():
 
 @pytest.mark.parametrize("collide", [False, True])
 @pytest.mark.parametrize("order", ["simultaneous", "sequential"])
-def test_run_is_many_moves(order, collide):
+def test_run_equals_many_moves(order, collide):
     n, steps = 150, 12
     scene, _, _ = world()
     path = ways(n, steps)
     groups = [k % 3 for k in range(n)]
-    # Side by side in one scene, of different groups.
+    # Two crowds in one scene, with different groups.
     crowds = [Crowd(scene, starts(n), order=order, collide=collide, group=[g + 3 * k for g in groups]) for k in (0, 1)]
     one = []
     for way in path:
@@ -368,13 +368,13 @@ def test_run_is_many_moves(order, collide):
     assert crowds[1].run(path[:0], DT).shape == (0, n, 3)
 
 
-# --- characters among characters -------------------------------------------------------------------------------------
+# --- characters that meet
 
 
-def test_simultaneous_characters_see_where_the_step_began():
+def test_simultaneous_characters_meet_others_at_the_start_of_the_step():
     scene = pycct.Scene()
     scene.add(pycct.Plane((0, 0, 1), 0))
-    # The second stands in the way of the first; whoever is asked first, the first is stopped.
+    # The second character blocks the first. In either order, the first stops.
     for order in ("simultaneous", "sequential"):
         crowd = Crowd(scene, [(0.9, 0, 0.91), (0, 0, 0.91)], collide=True, order=order)
         crowd.move([(1, 0, 0), (0.6, 0, 0)], DT)
@@ -384,7 +384,7 @@ def test_simultaneous_characters_see_where_the_step_began():
 
 
 def test_order_of_making_does_not_matter_when_simultaneous():
-    # Same characters, numbered the other way round: the same places, as long as nobody is exactly above another.
+    # The same characters in reverse order: the same positions, unless one is exactly above another.
     n, steps = 30, 20
     ends = []
     for turn in (1, -1):
@@ -393,7 +393,7 @@ def test_order_of_making_does_not_matter_when_simultaneous():
         for way in ways(n, steps):
             crowd.move(way[::turn], DT)
         ends.append(crowd.positions[::turn].tolist())
-    # Sums over neighbours are made in the order of ids.
+    # Sums over neighbours follow the order of ids.
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-9)
 
 
@@ -407,12 +407,12 @@ def test_overlapping_characters_separate_by_half_the_overlap_each():
     apart = crowd.positions[1] - crowd.positions[0]
     assert apart[0] == pytest.approx(0.8, abs=1e-9)
     assert crowd.positions[0, 0] == pytest.approx(-0.05, abs=1e-9)
-    # No faster than 2 m/s each.
+    # Each character moves by at most 2 m/s.
     slow = Crowd(scene, [(10, 0, 0.92), (10.4, 0, 0.92)], collide=True, contact_offset=0.02)
     slow.move(still, 0.01)
     slow.move(still, 0.01)
     assert slow.positions[0, 0] == pytest.approx(10 - 0.02, abs=1e-9)
-    # Who does not move piles nothing up.
+    # An inactive character accumulates no push.
     lazy = Crowd(scene, [(20, 0, 0.92), (20.7, 0, 0.92)], collide=True, contact_offset=0.02)
     for _ in range(5):
         lazy.move(still, 1.0, active=[False, False])
@@ -420,7 +420,7 @@ def test_overlapping_characters_separate_by_half_the_overlap_each():
     assert lazy.positions[0, 0] == pytest.approx(20 - 0.05, abs=1e-9)
 
 
-def test_sequential_crowds_part_on_request():
+def test_sequential_crowds_separate_on_request():
     scene = pycct.Scene()
     crowd = Crowd(scene, [(0, 0, 0), (0.7, 0, 0)], collide=True, order="sequential")
     still = np.zeros((2, 3))
@@ -457,7 +457,7 @@ def test_groups_never_meet(order):
     assert crowd.get("group").tolist()[: 2 * n] == [5] * n + [1] * n
     for way in path:
         crowd.move(np.tile(way, (groups, 1)), DT)
-    # The sixth group has company now.
+    # The sixth group now has a second member.
     assert (crowd.positions[5 * n : 6 * n] != crowd.positions[6 * n : 7 * n]).any()
 
 
@@ -492,7 +492,7 @@ def test_crowds_and_single_controllers_meet():
         crowd.remove([0])
 
 
-def test_two_crowds_meet_and_the_dead_are_gone():
+def test_two_crowds_meet_and_removed_members_are_gone():
     scene = pycct.Scene()
     one = Crowd(scene, [(0, 0, 0)], collide=True)
     other = Crowd(scene, [(2, 0, 0)], collide=True)
@@ -506,7 +506,7 @@ def test_two_crowds_meet_and_the_dead_are_gone():
     assert scene.crowds == [other]
 
 
-def test_masks_say_who_meets():
+def test_masks_decide_who_meets():
     scene = pycct.Scene()
     crowd = Crowd(scene, [(0, 0, 0), (1, 0, 0)], collide=True, layer=[1, 2], mask=[2, 2])
     crowd.move([(1, 0, 0), (0, 0, 0)], DT)
@@ -521,7 +521,7 @@ def test_masks_say_who_meets():
     assert crowd.positions[0, 0] == 1
 
 
-# --- who is in it ----------------------------------------------------------------------------------------------------
+# --- members
 
 
 def test_ids_stay_and_are_never_used_twice():
@@ -544,7 +544,7 @@ def test_ids_stay_and_are_never_used_twice():
 
 @pytest.mark.parametrize("triangles", [0, 1000])
 @pytest.mark.parametrize("collide", [False, True])
-def test_others_go_on_alike_when_some_come_and_go(collide, triangles, keep_triangles):
+def test_members_move_alike_when_others_come_and_go(collide, triangles, keep_triangles):
     keep_triangles(triangles)
     n = 50
     scene, _, _ = world()
@@ -558,7 +558,7 @@ def test_others_go_on_alike_when_some_come_and_go(collide, triangles, keep_trian
     for k, way in enumerate(path):
         if k % 5 == 3:
             gone = rng.choice(len(here), 3, replace=False)
-            # In the twin they stand aside instead.
+            # In the other crowd, the same members stand aside instead.
             twin.teleport(here[gone], starts(3) + np.array([1000.0 * (k + 1), 0, 0]))
             twin.set(here[gone], collide=False)
             crowd.remove(gone)
@@ -577,8 +577,8 @@ def test_others_go_on_alike_when_some_come_and_go(collide, triangles, keep_trian
 
 
 @pytest.mark.parametrize("triangles", [0, 1000])
-def test_a_crowd_goes_on_when_its_ground_is_another(triangles, keep_triangles):
-    # What it remembers are numbers of triangles, which the new ground has far fewer of.
+def test_a_crowd_moves_on_after_its_ground_is_replaced(triangles, keep_triangles):
+    # The members remember numbers of triangles, and the new ground has far fewer of them.
     keep_triangles(triangles)
     fine, coarse = (reports.grid((0, 0), (30, 30), (k, k)) for k in (300, 1))
     n = 64
@@ -597,7 +597,7 @@ def test_a_crowd_goes_on_when_its_ground_is_another(triangles, keep_triangles):
     assert np.abs(ends[0] - ends[1]).max() < 1e-9
 
 
-def test_a_crowd_that_grows_large_goes_on_alike(keep_triangles):
+def test_a_crowd_that_grows_large_moves_alike(keep_triangles):
     ends = []
     for most in (1000, 60):
         keep_triangles(most)
@@ -614,7 +614,7 @@ def test_a_crowd_that_grows_large_goes_on_alike(keep_triangles):
     assert ends[0] == ends[1]
 
 
-def test_parameters_of_those_to_come():
+def test_parameters_of_future_members():
     scene = pycct.Scene()
     crowd = Crowd(scene, [(0, 0, 0)] * 2, radius=0.3, height=[0.5, 0.6], group=4)
     crowd.add([(1, 0, 0)])
@@ -670,8 +670,8 @@ def test_set_and_resize_do_what_single_controllers_do():
         assert crowd.flags.tolist() == [int(h.flags) for h in heroes]
 
 
-def test_parameters_that_nobody_has_are_dropped():
-    # Ten thousand different ones go through a crowd of two; it moves as one that was made so.
+def test_unused_parameters_are_dropped():
+    # Ten thousand different values pass through a crowd of two; it moves like a new one.
     scene, _, _ = world()
     crowd = Crowd(scene, starts(2))
     for k in range(10_000):
@@ -706,7 +706,7 @@ def test_active_masks():
     assert ((crowd.positions != before).any(1) <= active).all()
 
 
-# --- arrays ----------------------------------------------------------------------------------------------------------
+# --- arrays
 
 
 def test_displacements_of_any_float_type_and_stride():
@@ -770,7 +770,7 @@ def test_views_are_read_only_and_overwritten_by_the_next_move():
     for name, view in views.items():
         if name != "ids":
             assert view.tolist() == getattr(fresh, name).tolist(), name
-    # Old ones outlive the crowd's changes, and the crowd.
+    # Old views remain valid after changes of the crowd, and after its end.
     old = views["positions"].copy()
     crowd.add([(0, 0, 9)])
     crowd.move(np.zeros((11, 3)), DT)
@@ -781,11 +781,11 @@ def test_views_are_read_only_and_overwritten_by_the_next_move():
     assert views["positions"].tolist() == old.tolist()
 
 
-# --- bytes -----------------------------------------------------------------------------------------------------------
+# --- bytes
 
 
 @pytest.mark.parametrize("collide", [False, True])
-def test_saved_crowds_go_on_to_the_bit(collide):
+def test_restored_crowds_move_on_to_the_bit(collide):
     n = 60
     scene, lift, post = world()
     crowd = Crowd(scene, starts(n), collide=collide, group=[k % 2 for k in range(n)], **varied(n))
@@ -802,7 +802,7 @@ def test_saved_crowds_go_on_to_the_bit(collide):
             happen(k, lift, post)
             crowd.move(path[k], DT, threads=2)
         ends.append((told(crowd), crowd.state_hash(), crowd.save()))
-        # Whatever happens in between.
+        # Moves between save and restore change nothing.
         crowd.remove([3, 5])
         crowd.add([(0, 0, 3)])
         crowd.set(0, radius=0.11, group=9)
@@ -810,7 +810,7 @@ def test_saved_crowds_go_on_to_the_bit(collide):
         assert told(crowd) == before
         assert crowd.save() == data
     assert ends[0] == ends[1]
-    # Ids go on after those that have been.
+    # Ids continue after all previous ones.
     assert crowd.add([(0, 0, 3)])[0] > crowd.ids[:-1].max() + 1
 
 
@@ -856,7 +856,7 @@ def test_damaged_saves_do_no_harm():
     old = good[:8] + struct.pack("<I", 99) + good[12:]
     with pytest.raises(ValueError, match="results version 99"):
         crowd.restore(old)
-    # Forged ones, with a right checksum: refused, or a crowd that moves and ends well.
+    # Forged data with a right checksum: restore raises, or the crowd still moves.
     head, body = good[: saves.HEADER.size], good[saves.HEADER.size :]
     rng = np.random.default_rng(1)
     specials = [struct.pack("<d", v) for v in (math.nan, math.inf, 1e308, -1e308, 1e-320, -1.0, 1e13)]
@@ -906,7 +906,7 @@ def test_pickle_and_copies():
     for twin in (again, deep):
         assert twin.save() == crowd.save()
         assert twin.scene.character(int(crowd.ids[3])) == twin.member(int(crowd.ids[3]))
-    # In the same scene the ids are new.
+    # In the same scene the copies have new ids.
     assert not set(shallow.ids) & set(crowd.ids)
     assert shallow.positions.tolist() == crowd.positions.tolist()
     shallow.remove(range(12))
@@ -930,7 +930,7 @@ def test_the_hash_changes_with_every_position():
         assert Crowd(pycct.Scene(), other).state_hash() != first
 
 
-def test_the_hash_knows_the_results_version(monkeypatch):
+def test_the_hash_depends_on_the_results_version(monkeypatch):
     crowd = reference.Crowd(reference.Scene(), [(1, 2, 3)])
     compiled = Crowd(pycct.Scene(), [(1, 2, 3)])
     first = crowd.state_hash()
@@ -941,7 +941,7 @@ def test_the_hash_knows_the_results_version(monkeypatch):
     assert compiled.state_hash() == crowd.state_hash()
 
 
-# --- the world around ------------------------------------------------------------------------------------------------
+# --- the scene
 
 
 def test_the_scene_may_change_between_moves():
@@ -1010,7 +1010,7 @@ def test_a_lift_carries_a_crowd():
     assert crowd.get("up").shape == (7, 3)
 
 
-# --- guards ----------------------------------------------------------------------------------------------------------
+# --- guards
 
 
 def test_a_second_thread_gets_an_error():
@@ -1048,7 +1048,7 @@ def test_a_second_thread_gets_an_error():
                 assert "in use" in str(problem)
                 refused += 1
             else:
-                # Only before the run has begun, or after it.
+                # The error comes before the run starts or after its end.
                 break
     thread.join()
     assert refused > 0
@@ -1082,7 +1082,7 @@ def test_a_crowd_goes_on_in_a_forked_child():
 
 
 def bad_calls(crowd, n):
-    """(argument, error, call)."""
+    """Return (argument, error, call)."""
     ok = np.zeros((n, 3))
     nan, far = ok.copy(), ok.copy()
     nan[1, 2], far[0, 0] = math.nan, 2e12
@@ -1194,16 +1194,15 @@ def test_bad_arguments_of_the_constructor(module):
         with pytest.raises(error, match=name):
             call()
     assert not scene.crowds
-    # Nothing is left behind to be bumped into.
+    # The failed constructor leaves no character in the scene.
     hero = module.CharacterController(scene, (-2, 0, 0), collide=True)
     hero.move((4, 0, 0), DT)
     assert hero.position == (2, 0, 0)
 
 
-
 @pytest.mark.parametrize("record_hits", [False, True])
-def test_what_moves_a_character_too_far_leaves_it_where_it_was(record_hits):
-    # Neither where they stand nor their displacements are far: a platform or a way out of overlap is.
+def test_a_cause_that_moves_a_character_too_far_leaves_it_in_place(record_hits):
+    # Positions and displacements are near; a platform or a recovery leads far away.
     scene = pycct.Scene()
     lift = scene.add(pycct.Box((2e11, 5, 0.5)), body="kinematic", behavior=pycct.Behavior.CAN_RIDE)
     riders = Crowd(scene, [(9e10, 0, 1.5)])
@@ -1237,14 +1236,17 @@ def test_too_far_changes_nothing():
 
 
 def still(scene):
-    """Whether nothing in a scene but static actors is there to be met."""
+    """Return whether the scene contains only static actors."""
     return all(a.body == "static" for a in scene.actors) and not scene.obstacles
 
 
 @pytest.mark.parametrize("collide", [False, True])
 @pytest.mark.parametrize("triangles", [0, 1000])
 def test_a_state_changed_in_place_is_the_one_that_is_copied(collide, triangles, keep_triangles):
-    """Characters move in place where nothing can fail; something that moves, or hits to record, has them copied."""
+    """Infallible moves happen in place.
+
+    The crowd copies its states first if something moves or hits are recorded.
+    """
     keep_triangles(triangles)
     n, steps = 80, 30
     crowds = []
@@ -1271,7 +1273,7 @@ def test_a_state_changed_in_place_is_the_one_that_is_copied(collide, triangles, 
             assert told(crowd) == told(crowds[0])
     assert len(crowds[2].hits)
     assert len({crowd.state_hash() for crowd in crowds}) == 1
-    # Going on in one stretch, too.
+    # One run of several ticks gives the same.
     path = ways(n, 10, seed=8)
     ends = [crowd.run(path, DT, threads=2).tobytes() for crowd in crowds]
     assert len(set(ends)) == 1 and len({crowd.state_hash() for crowd in crowds}) == 1
@@ -1283,8 +1285,8 @@ NEAR = 1e11  # up to here a character moves in place
 @pytest.mark.parametrize("order", ["simultaneous", "sequential"])
 @pytest.mark.parametrize("record_hits", [False, True])
 @pytest.mark.parametrize("moving", [False, True])
-def test_far_out_as_single_controllers(order, record_hits, moving):
-    """About the bound up to which states change in place, and about the farthest place there is."""
+def test_far_from_the_origin_as_single_controllers(order, record_hits, moving):
+    """Positions near the bound for moves in place, and near the largest coordinate."""
     places, way = [], []
     for at in (0.0, NEAR * (1 - 1e-9), NEAR, np.nextafter(NEAR, np.inf), NEAR * (1 + 1e-9), 5e11, 9.9e11):
         for go in (1.0, NEAR / 2, np.nextafter(NEAR, 0), NEAR, np.nextafter(NEAR, np.inf), 9e11):
@@ -1310,7 +1312,7 @@ def test_far_out_as_single_controllers(order, record_hits, moving):
 
 
 def far_failures():
-    """(places, displacements): the last character would leave the world, the others not."""
+    """Positions and displacements; only the last character would leave the world."""
     yield [(0, 0, 0), (9e11, 0, 0)], [(1, 0, 0), (2e11, 0, 0)]
     yield [(0, 0, 0), (0, 9.5e11, 0)], [(1, 0, 0), (0, 9e10, 0)]
     yield [(0, 0, 0), (-5e11, 0, 0)], [(NEAR / 2, 0, 0), (-9e11, 0, 0)]
@@ -1321,7 +1323,7 @@ def far_failures():
 @pytest.mark.parametrize("collide", [False, True])
 @pytest.mark.parametrize("order", ["simultaneous", "sequential"])
 @pytest.mark.parametrize("record_hits", [False, True])
-def test_who_would_go_too_far_keeps_all_where_they_are(collide, order, record_hits):
+def test_a_member_that_would_go_too_far_keeps_all_in_place(collide, order, record_hits):
     for places, way in far_failures():
         scene = pycct.Scene()
         scene.add(pycct.Box((1, 1, 1)), (3, 0, 0))
@@ -1343,12 +1345,12 @@ def test_who_would_go_too_far_keeps_all_where_they_are(collide, order, record_hi
         assert crowd.positions.tolist()[:2] == [list(map(float, p)) for p in places]
         hit = scene.raycast((2, 9, 5), (0, 0, -1), 9, include="characters")
         assert hit.controller == crowd.member(crowd.ids[2])
-        # Others may go on without it.
+        # The others can move without it.
         crowd.move(way, DT, active=[False, False, True], record_hits=record_hits)
         assert crowd.positions[2].tolist() == [2.1, 9, 0]
 
 
-def test_many_small_ways_that_lead_too_far_in_one_run():
+def test_many_small_displacements_that_lead_too_far_in_one_run():
     crowd = Crowd(pycct.Scene(), [(0, 0, 0), (0.95e11, 5, 0)])
     before = crowd.save()
     with pytest.raises(ValueError, match="displacements must not lead beyond"):
@@ -1409,7 +1411,7 @@ def test_displacements_changed_by_others_during_a_move_do_no_harm():
         thread.join()
 
 
-# --- memory ----------------------------------------------------------------------------------------------------------
+# --- memory
 
 
 NAMES = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
@@ -1426,7 +1428,7 @@ if has_mallinfo:
 
 
 def allocated():
-    """Bytes that malloc has given away."""
+    """Return the number of bytes that malloc has handed out."""
     info = libc.mallinfo2()
     return info.uordblks + info.hblkhd
 
@@ -1451,8 +1453,8 @@ def test_memory_does_not_grow_once_warm(collide):
 
     growth(1), growth(1)
     assert [growth(1) for _ in range(10)] == [0] * 10
-    # Which thread moves whom is chance, and each has memory of its own that has to grow once, late if the one who
-    # needs most has long gone to the other. What leaks in every lap, or in some moves of each, does so in all of them.
+    # Chance decides which thread moves which character. Each thread has its own memory, which grows
+    # once, perhaps late. A leak grows in every lap.
     assert sum(growth(2) != 0 for _ in range(40)) < 10
 
 
@@ -1471,7 +1473,7 @@ def test_a_hundred_thousand_characters_take_at_most_a_kibibyte_each(collide):
     assert (allocated() - before) / n < 1024
 
 
-# --- move_many -------------------------------------------------------------------------------------------------------
+# --- move_many
 
 
 @pytest.mark.parametrize("triangles", [0, 1000])
@@ -1505,8 +1507,8 @@ def test_move_many_is_a_loop(collide, threads, triangles, keep_triangles):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_what_a_team_has_near_follows_every_change(threads, keep_triangles):
-    # Large teams, small teams and single moves by turns; walls; other parameters; another world.
+def test_candidates_of_a_team_follow_every_change(threads, keep_triangles):
+    # Large teams, small teams and single moves in turn; walls; other parameters; another world.
     n = 130
     scenes = [world(), world()]
     team, heroes = (heroes_of(scene, starts(n), varied(n)) for scene, _, _ in scenes)
@@ -1539,8 +1541,8 @@ def test_what_a_team_has_near_follows_every_change(threads, keep_triangles):
 
 
 @pytest.mark.parametrize("row", [0, 1, 31, 32, 33, 95, 96, 150, 198, 199])
-def test_a_team_that_cannot_all_move_does_not(row):
-    # Threads may have begun by the time something is found to be wrong.
+def test_a_team_with_an_invalid_controller_does_not_move(row):
+    # Threads may have started before the call finds the invalid controller.
     n = 200
     scene, _, _ = world()
     team = heroes_of(scene, starts(n), {})
@@ -1568,7 +1570,7 @@ def test_a_team_that_cannot_all_move_does_not(row):
         pycct.move_many(team, asked, DT, threads=2)
     team[row].restore(before[row])
     assert [hero.save() for hero in team] == before
-    # All are free.
+    # All controllers are free.
     twins = heroes_of(world()[0], starts(n), {})
     flags = pycct.move_many(team, way, DT, threads=2).tolist()
     assert flags == [int(hero.move(d, DT)) for hero, d in zip(twins, way, strict=True)]
@@ -1584,7 +1586,7 @@ def test_a_team_of_several_scenes(triangles, keep_triangles):
         for _ in range(2):
             scenes = [world()[0], world()[0], pycct.Scene()]
             scenes[1].add(pycct.Box((9, 9, 0.3)), (0, 0, 0.2))
-            # Little, then much is near.
+            # First few candidates are near, then many.
             scenes[2].add(pycct.Box((20, 20, 1)))
             scenes[2].add(terrain(pycct), (8, 0, 0))
             heroes = [CharacterController(scenes[k], p) for k, p in zip(where, starts(n).tolist(), strict=True)]
@@ -1614,7 +1616,7 @@ def test_a_team_warns_once_of_each(caplog):
     assert all("11 moves" in line for line in told)
 
 
-def test_move_many_asks_and_tells():
+def test_move_many_calls_callbacks():
     n = 120
     scene, lift, _ = world()
     seen = []
@@ -1631,7 +1633,7 @@ def test_move_many_asks_and_tells():
     assert [list(team[k].position) for k in plain] == twin.positions[plain].tolist()
     assert seen
     assert proxy.position == team[11].position
-    # What a callback raises reaches the caller; those who ask nobody have not moved.
+    # The caller gets a callback's exception; controllers without callbacks have not moved.
     team[5].on_hit = lambda hit: 1 / 0
     before = [h.position for h in team]
     with pytest.raises(ZeroDivisionError):
@@ -1645,7 +1647,7 @@ def test_move_many_asks_and_tells():
 
 
 @pytest.mark.parametrize("module", MODULES, ids=["compiled", "reference"])
-def test_move_many_refuses(module):
+def test_move_many_refuses_bad_input(module):
     scene = module.Scene()
     team = [module.CharacterController(scene) for _ in range(3)]
     ok = np.zeros((3, 3))
@@ -1666,18 +1668,18 @@ def test_move_many_refuses(module):
     with pytest.raises(RuntimeError, match="removed"):
         module.move_many(team, ok, DT)
     assert module.move_many([], np.empty((0, 3)), DT).tolist() == []
-    # The others are free again.
+    # The other controllers are free again.
     team[0].move((1, 0, 0), DT)
     assert team[0].position == (1, 0, 0)
 
 
-def test_move_many_goes_nowhere_when_one_cannot():
+def test_move_many_moves_nobody_when_one_move_fails():
     scene = pycct.Scene()
     team = [CharacterController(scene), CharacterController(scene, (9e11, 0, 0))]
     with pytest.raises(ValueError, match="row 1"):
         pycct.move_many(team, [(1, 0, 0), (5e11, 0, 0)], DT)
     assert [h.position for h in team] == [(0, 0, 0), (9e11, 0, 0)]
-    # Not even those that come first.
+    # The controllers before the failed one do not move, either.
     team.insert(0, CharacterController(scene, (5, 0, 0), collide=True, on_hit=lambda hit: None))
     with pytest.raises(ValueError, match="row 2"):
         pycct.move_many(team, [(1, 0, 0), (1, 0, 0), (5e11, 0, 0)], DT)
@@ -1698,8 +1700,8 @@ def test_a_team_that_does_not_move_warns_of_nothing(caplog):
             team[0].move(push, DT)
 
 
-def test_move_many_goes_nowhere_when_a_warning_raises():
-    # It is told before anything takes effect.
+def test_move_many_moves_nobody_when_a_warning_raises():
+    # The warning comes before any move takes effect.
     class Refuses(logging.Filter):
         def filter(self, record):
             raise KeyError("no")
@@ -1724,7 +1726,7 @@ def test_move_many_goes_nowhere_when_a_warning_raises():
     assert [hero.save() for hero in team] != before
 
 
-def test_move_many_looks_again_at_what_a_callback_changed():
+def test_move_many_checks_displacements_that_a_callback_changed():
     scene = pycct.Scene()
     scene.add(pycct.Box((50, 50, 1)), (0, 0, -1))
     way = np.array([(0.02, 0, -0.5), (0.02, 0, -0.5)])
@@ -1739,7 +1741,7 @@ def test_move_many_looks_again_at_what_a_callback_changed():
     assert team[1].save() == before
 
 
-# --- the reference ---------------------------------------------------------------------------------------------------
+# --- the reference
 
 
 @pytest.mark.parametrize("order", ["simultaneous", "sequential"])
@@ -1787,7 +1789,7 @@ def test_the_reference_moves_alike(order, collide):
         assert ours.can_resize(1.4).tolist() == theirs.can_resize(1.4).tolist()
         met += (a["controller"] >= 0).sum()
     assert (met > 0) == collide
-    # What one saves the other restores.
+    # Each restores the other's saves.
     crowds[0].restore(crowds[1].save())
     crowds[1].restore(crowds[0].save())
     assert crowds[0].save() == crowds[1].save()

@@ -1,4 +1,4 @@
-"""Crowds that come together: more neighbours than any buffer held before, to the bit of the reference."""
+"""Crowds that converge: more neighbours than any buffer held before, equal to the reference."""
 
 import math
 
@@ -16,7 +16,7 @@ def floor(module):
 
 
 def star(n, reach):
-    """Places on a circle, and the ways from there to its centre, but for a little."""
+    """Positions on a circle, and the displacements from there to almost its centre."""
     turn = np.arange(n) * (2 * math.pi / n)
     around = np.column_stack([np.cos(turn), np.sin(turn), np.zeros(n)])
     places = around * reach + (0, 0, 0.91)
@@ -25,8 +25,8 @@ def star(n, reach):
 
 
 @pytest.mark.parametrize("n", [3, 20])
-def test_a_step_that_brings_many_together_parts_all_of_them(n):
-    """No move came near another character; after the step all stand in one place, and all pairs count."""
+def test_a_step_that_brings_many_together_separates_all_of_them(n):
+    """No move meets another character; afterwards all are at one place, and all pairs count."""
     crowds = []
     places, ways = star(n, 60.0)
     for module in (pycct, reference):
@@ -38,7 +38,7 @@ def test_a_step_that_brings_many_together_parts_all_of_them(n):
         crowds.append((crowd, together))
     assert np.array_equal(crowds[0][1], crowds[1][1])
     assert np.array_equal(crowds[0][0].positions, crowds[1][0].positions)
-    # All were within reach of all.
+    # All characters were within reach of each other.
     together = crowds[0][1]
     assert np.linalg.norm(together[:, None] - together, axis=2).max() < 0.6
     for _ in range(4):
@@ -49,7 +49,7 @@ def test_a_step_that_brings_many_together_parts_all_of_them(n):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_first_separation_of_a_crowd_that_never_moved(threads):
-    """`separate` before any move: nothing has gathered anybody yet."""
+    """Call `separate` before any move, when no neighbours have been collected."""
     n = 30
     rng = np.random.default_rng(1)
     places = np.column_stack([rng.uniform(-0.1, 0.1, (n, 2)), np.full(n, 0.91)])
@@ -62,7 +62,7 @@ def test_first_separation_of_a_crowd_that_never_moved(threads):
     assert np.array_equal(crowd.positions, slow.positions)
 
 
-def test_single_controllers_part_from_more_than_they_ever_met():
+def test_single_controllers_separate_from_more_than_they_ever_met():
     n = 25
     places, _ = star(n, 0.25)
     scenes = [floor(module) for module in (pycct, reference)]
@@ -76,12 +76,12 @@ def test_single_controllers_part_from_more_than_they_ever_met():
 
 
 def test_hits_and_answers_beyond_their_first_buffers():
-    """One move with more hits and callback answers than the first buffers hold."""
+    """One move with more hits and callback answers than the first buffers contain."""
     told = []
     for module in (pycct, reference):
         scene = floor(module)
         for k in range(50):
-            # A funnel of many leaning slabs: each iteration of each pass meets another of them.
+            # A funnel of many leaning slabs: each iteration of each pass meets another slab.
             turn = k * 2.4
             scene.add(module.Box((0.05, 0.4, 2)), position=(0.75 * math.cos(turn), 0.75 * math.sin(turn), 1),
                       rotation=(0, 0, math.sin(turn / 2), math.cos(turn / 2)), body="kinematic")
@@ -102,7 +102,7 @@ def test_hits_and_answers_beyond_their_first_buffers():
 
 
 def test_an_explanation_beyond_its_first_buffer():
-    """A lintel makes a character try every lower step: more events than the first buffer holds."""
+    """A lintel makes a character try every lower step: more events than the buffer contains."""
     told = []
     for module in (pycct, reference):
         scene = floor(module)

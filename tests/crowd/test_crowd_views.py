@@ -1,4 +1,4 @@
-"""Crowds as others see them: questions of a scene, contacts, members, and arrays that somebody holds."""
+"""Crowds from outside: scene queries, contacts, members, and arrays that the caller keeps."""
 
 import copy
 import gc
@@ -24,7 +24,7 @@ def starts(n, seed=1, span=8.0):
 
 
 def looks(n, seed=3):
-    """Parameters of n characters that others can tell apart."""
+    """Parameters of n characters that differ in every public property."""
     rng = np.random.default_rng(seed)
     return {
         "radius": rng.choice([0.3, 0.4, 0.5], n),
@@ -36,7 +36,7 @@ def looks(n, seed=3):
 
 
 def singles(scene, crowd):
-    """Single controllers that look like the characters of a crowd."""
+    """Single controllers with the parameters of a crowd's characters."""
     names = ("radius", "height", "up", "layer", "step_offset")
     table = {name: crowd.get(name).tolist() for name in names}
     return [
@@ -49,7 +49,7 @@ NUMBERS = ("hit", "distance", "position", "normal", "triangle", "first", "direct
 
 
 def answers(scene, include="characters", mask=0xFFFFFFFF, n=150, reach=10.0):
-    """What many questions find: (bytes, ids of characters)."""
+    """Results of many queries: (bytes, ids of characters)."""
     rng = np.random.default_rng(5)
     start, way = rng.uniform(-reach, reach, (n, 3)), rng.normal(size=(n, 3))
     more = {"include": include, "mask": mask}
@@ -62,7 +62,7 @@ def answers(scene, include="characters", mask=0xFFFFFFFF, n=150, reach=10.0):
 
 
 def same_as_singles(crowd, **more):
-    """Whether questions see a crowd as they see as many single controllers in its place."""
+    """Return whether queries see a crowd like single controllers at the same positions."""
     bits, ids = answers(crowd.scene, **more)
     other = Scene()
     heroes = singles(other, crowd)
@@ -74,10 +74,10 @@ def same_as_singles(crowd, **more):
     return ids
 
 
-# --- questions -------------------------------------------------------------------------------------------------------
+# --- queries
 
 
-def test_every_question_tells_the_member():
+def test_every_query_returns_the_member():
     scene = Scene()
     floor = scene.add(pycct.Box((5, 5, 1)), (0, 0, -1))
     crowd = Crowd(scene, [(1, 1, 1), (-3, 1, 1)], radius=0.4, height=1.0)
@@ -100,7 +100,7 @@ def test_every_question_tells_the_member():
     assert many.controller.tolist() == [near.id, -1, far.id] and many.actor.tolist() == [-1, floor.id, -1]
 
 
-def test_filter_is_asked_about_members():
+def test_the_filter_receives_members():
     scene = Scene()
     crowd = Crowd(scene, [(0, 0, 0), (0, 0, 3), (20, 0, 0)])
     asked = []
@@ -127,7 +127,7 @@ def test_masks_meet_the_layers_of_members():
     assert (answers(crowd.scene, mask=8)[1] == -1).all()
 
 
-def test_whatever_happens_to_a_crowd_questions_see_it():
+def test_queries_see_a_crowd_after_every_change():
     n = 40
     scene = Scene()
     scene.add(pycct.Plane((0, 0, 1), -9))
@@ -169,7 +169,7 @@ def test_whatever_happens_to_a_crowd_questions_see_it():
         same_as_singles(crowd)
 
 
-def test_many_crowds_and_single_controllers_are_told_apart():
+def test_queries_distinguish_crowds_and_single_controllers():
     scene = Scene()
     at = [(4.0 * k, 0, 0) for k in range(12)]
     crowds, who = [], []
@@ -190,7 +190,7 @@ def test_many_crowds_and_single_controllers_are_told_apart():
     assert found.hit.tolist() == [False] * 3 + [True] * 9
 
 
-def test_an_answer_outlives_who_it_tells_of():
+def test_a_result_outlives_its_member():
     scene = Scene()
     crowd = Crowd(scene, [(0, 0, 0), (5, 0, 0)])
     hit = scene.raycast((5, 0, 9), DOWN, 20, include="characters")
@@ -202,11 +202,11 @@ def test_an_answer_outlives_who_it_tells_of():
     assert scene.raycast((5, 0, 9), DOWN, 20, include="characters") is None
 
 
-# --- other threads ---------------------------------------------------------------------------------------------------
+# --- other threads
 
 
 class Busy:
-    """A crowd that another thread moves up and down as one, a step of 1 m every move."""
+    """A crowd that another thread moves up and down as one, 1 m per move."""
 
     def __init__(self, scene, n=2500, moves=40, **more):
         side = int(np.ceil(np.sqrt(n)))
@@ -251,8 +251,8 @@ class Busy:
 
 @pytest.mark.parametrize("how", ["one_by_one", "at_a_stretch"])
 @pytest.mark.parametrize("asked", ["before", "meanwhile"])
-def test_questions_see_a_crowd_on_its_way_whole(how, asked):
-    """All are where they were after the same move, whoever asks and whenever for the first time."""
+def test_queries_see_a_moving_crowd_as_a_whole(how, asked):
+    """All members are at the end of the same move, for any thread and time of the query."""
     scene = Scene()
     busy = Busy(scene)
     start, ids = busy.at + np.array([0, 0, 9.0]), busy.crowd.ids.tolist()
@@ -266,7 +266,7 @@ def test_questions_see_a_crowd_on_its_way_whole(how, asked):
             places = set(found.distance.tolist())
             assert len(places) == 1
             seen |= places
-    # Up or down, and not in between.
+    # Up or down, and not between.
     assert {round(d, 6) for d in seen} <= {round(9 - 0.9, 6), round(8 - 0.9, 6)}
     found = scene.raycast_many(start, DOWN, 20, include="characters")
     np.testing.assert_allclose(found.distance, 9 - 0.9, rtol=0, atol=1e-9)
@@ -289,7 +289,7 @@ def test_state_of_a_member_is_refused_while_its_crowd_moves():
                 except RuntimeError as problem:
                     assert "in use" in str(problem)
                     refused[name] += 1
-            # What moves leave alone can be asked for.
+            # Parameters that moves do not change remain readable.
             assert (member.radius, member.height, member.up, member.layer) == (0.4, 1.0, (0, 0, 1), 1)
             assert (member.group, member.index, member.id) == (0, 17, number)
             assert (member.shape.radius, member.mask, member.surface) == (shape.radius, 0xFFFFFFFF, pycct.Behavior(0))
@@ -298,8 +298,8 @@ def test_state_of_a_member_is_refused_while_its_crowd_moves():
     assert member.pose[0] == member.position
 
 
-def test_contacts_of_a_single_character_with_a_crowd_on_its_way():
-    """Contacts are told where the crowd was seen, or a clear error; never a place in between."""
+def test_contacts_of_a_single_character_with_a_moving_crowd():
+    """Contacts come from published positions, or raise; never from a place between."""
     scene = Scene()
     busy = Busy(scene, n=900, collide=True)
     hero = CharacterController(scene, (0.85, 0, 0), radius=0.4, height=1.0, collide=True, step_offset=0.2)
@@ -311,7 +311,7 @@ def test_contacts_of_a_single_character_with_a_crowd_on_its_way():
             for c in hero.contacts(0.1):
                 assert c.other.crowd is busy.crowd
                 assert np.isfinite(c.manifold.distances).all()
-                # The one beside it, down or up.
+                # The neighbour, down or up.
                 if c.other == calm[0].other:
                     told += 1
                     assert min(c.manifold.distances) == pytest.approx(0.05, abs=1e-9)
@@ -319,7 +319,7 @@ def test_contacts_of_a_single_character_with_a_crowd_on_its_way():
     assert [c.other for c in hero.contacts(0.1)] == [calm[0].other]
 
 
-# --- contacts --------------------------------------------------------------------------------------------------------
+# --- contacts
 
 
 def test_contacts_of_a_crowd():
@@ -336,11 +336,11 @@ def test_contacts_of_a_crowd():
     np.testing.assert_allclose(side.distances, 0.05, rtol=0, atol=1e-9)
     assert touching[1][1].manifold.normal == pytest.approx((1, 0, 0), abs=1e-9)
     assert [t.other for t in hero.contacts(0.1)] == [floor, c] or [t.other for t in hero.contacts(0.1)] == [c]
-    # Of some only, in the order asked for.
+    # Contacts of some members, in the order of the indices.
     some = crowd.contacts(0.1, indices=[2, 0])
     assert [[t.other for t in row] for row in some] == [[floor, hero], [floor, b]]
     assert crowd.contacts(0.1, indices=[]) == []
-    # They follow those that come, go and move.
+    # The indices follow members that come, go and move.
     crowd.teleport(1, (3, 3, 0.9))
     assert [t.other for t in crowd.contacts(0.1)[0]] == [floor]
     crowd.remove(0)
@@ -349,7 +349,7 @@ def test_contacts_of_a_crowd():
     assert [t.other for t in crowd.contacts(0.1)[0]] == [floor, c]
 
 
-def test_contacts_leave_a_crowd_as_it_is():
+def test_contacts_do_not_change_a_crowd():
     n = 50
     crowd, twin = (Crowd(Scene(), starts(n, span=3), collide=True, **looks(n)) for _ in range(2))
     rng = np.random.default_rng(3)
@@ -369,14 +369,14 @@ def test_contacts_leave_a_crowd_as_it_is():
             crowd.contacts(0.1, indices=bad)
 
 
-# --- arrays ----------------------------------------------------------------------------------------------------------
+# --- arrays
 
 ARRAYS = ("positions", "foot_positions", "velocities", "flags", "grounded", "ground_normals", "standing_on", "ids")
 
 
 @pytest.mark.parametrize("held", [False, True])
-def test_arrays_stay_right_whatever_happens(held):
-    """Those that were asked for before are kept up to date; those asked for first now are made from the same state."""
+def test_arrays_are_current_after_every_change(held):
+    """Existing arrays are updated, and new ones come from the same state."""
     n = 30
     crowds = []
     for _ in range(2):
@@ -420,7 +420,7 @@ def test_arrays_stay_right_whatever_happens(held):
     same_as_singles(crowd)
 
 
-def test_views_of_before_a_change_in_number_stay_as_they_were():
+def test_views_from_before_a_change_in_number_keep_their_values():
     crowd = Crowd(Scene(), starts(10))
     scene_views = {name: getattr(crowd, name) for name in ARRAYS}
     kept = {name: view.copy() for name, view in scene_views.items()}
@@ -434,7 +434,7 @@ def test_views_of_before_a_change_in_number_stay_as_they_were():
 
 
 class Asks:
-    """Numbers that ask about a crowd while they are read for one of its calls."""
+    """A sequence of numbers that reads a crowd while a call of that crowd reads the sequence."""
 
     def __init__(self, scene, numbers):
         self.scene, self.numbers, self.seen = scene, numbers, []
@@ -445,7 +445,7 @@ class Asks:
 
 
 @pytest.mark.parametrize("call", ["move", "run", "add", "teleport"])
-def test_the_first_question_may_come_from_within_a_call(call):
+def test_the_first_query_may_come_from_within_a_call(call):
     scene = pycct.Scene()
     crowd = pycct.Crowd(scene, np.arange(9.0).reshape(3, 3), radius=0.2, height=0.5)
     asks = Asks(scene, np.zeros((1, 3, 3)) if call == "run" else np.ones((3, 3)))
@@ -462,7 +462,7 @@ def test_the_first_question_may_come_from_within_a_call(call):
     assert len(scene.overlap(pycct.Sphere(50.0), (0, 0, 0), include="characters")) == len(crowd)
 
 
-def test_a_callback_may_ask_whatever_it_meets_for_its_data():
+def test_a_callback_may_read_the_data_of_every_hit():
     scene = pycct.Scene()
     scene.add(pycct.Box((9, 9, 1)), (0, 0, -1), user_data="floor")
     crowd = pycct.Crowd(scene, [(1.0, 0, 0.6)], radius=0.3, height=0.5, collide=True)
@@ -476,7 +476,7 @@ def test_a_callback_may_ask_whatever_it_meets_for_its_data():
 
 
 @both
-def test_user_data_is_a_list_that_members_read_and_write(module):
+def test_members_read_and_write_a_list_of_user_data(module):
     scene = module.Scene()
     crowd = module.Crowd(scene, [(0, 0, 1), (3, 0, 1), (6, 0, 1)])
     _, second, third = crowd.ids.tolist()
@@ -488,7 +488,7 @@ def test_user_data_is_a_list_that_members_read_and_write(module):
     crowd.remove(0)
     crowd.add([(9, 0, 1)])
     assert crowd.user_data == ["B", "C", None]
-    # Members keep their own across bytes; members that come back have none.
+    # Restored members keep their user data; members that return have none.
     saved = crowd.save()
     data = crowd.extract(second)
     assert crowd.user_data == ["C", None]

@@ -41,7 +41,7 @@ def test_the_hash_of_a_crowd_is_the_sum_of_those_of_its_members(package):
 
 
 def changes(package):
-    """Ways to change one thing of a crowd that decides the next move."""
+    """Ways to change one part of a crowd's state that decides the next move."""
     return {
         "position": lambda crowd: crowd.set(1, position=(1, 0, np.nextafter(1, 2))),
         "negative zero": lambda crowd: crowd.set(1, position=(1, -0.0, 1)),
@@ -70,7 +70,7 @@ def changes(package):
 
 
 @pytest.mark.parametrize("what", changes(pycct))
-def test_each_thing_that_decides_the_next_move_changes_the_hash(what):
+def test_each_value_that_decides_the_next_move_changes_the_hash(what):
     seen = []
     for package in (pycct, reference):
         crowd = package.Crowd(level(package), [(0, 0, 1), (1, 0, 1), (2, 0, 0.91)])
@@ -89,7 +89,7 @@ def test_the_hash_is_keyed_by_id(package):
     scene = level(package)
     one, other = package.CharacterController(scene, (0, 0, 1)), package.CharacterController(scene, (0, 0, 1))
     assert one.state_hash() != other.state_hash()
-    # Two that have changed places are not the same two.
+    # Two members that exchange their states have other hashes.
     a = package.Crowd(level(package), [(0, 0, 1), (3, 0, 1)])
     b = package.Crowd(level(package), [(3, 0, 1), (0, 0, 1)])
     assert a.ids.tolist() == b.ids.tolist() and a.state_hash() != b.state_hash()
@@ -123,6 +123,6 @@ def test_the_reference_has_the_same_hash():
         assert crowds[0].state_hash() == crowds[1].state_hash()
 
 
-def test_an_unmade_controller_has_no_hash():
+def test_an_uninitialised_controller_has_no_hash():
     with pytest.raises(RuntimeError, match="not initialised"):
         pycct.CharacterController.__new__(pycct.CharacterController).state_hash()

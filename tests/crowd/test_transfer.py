@@ -1,4 +1,4 @@
-"""Members that go from crowd to crowd, and saves with lifts and doors."""
+"""Members that move between crowds, and saves with lifts and doors."""
 
 import struct
 import zlib
@@ -136,7 +136,7 @@ def test_proxies_follow_their_owners_only(package):
 
 
 @BOTH
-def test_a_listener_hears_of_actors_that_are_put_back(package):
+def test_a_listener_receives_restored_actors(package):
     scene, things = level(package)
     crowd = crowd_of(package, scene, 2)
     data = crowd.save(moving=True)
@@ -149,7 +149,7 @@ def test_a_listener_hears_of_actors_that_are_put_back(package):
     assert {target.id for target, name, _ in heard[2:] if name == "set"} == {things[1].id, things[3].id}
 
 
-# --- teams of controllers -------------------------------------------------------------
+# --- teams of controllers
 
 
 @BOTH
@@ -171,7 +171,7 @@ def test_teams_are_saved_and_restored(package):
     package.restore_many(heroes, data)
     assert package.save_many(heroes, moving=True) == data
     assert go(range(8, 20)) == first
-    # Without the actors, in a scene of its own: who stood on another one stands on the one in its place.
+    # Without the actors, in another scene: the ground of a character becomes the one at its index.
     twin, _ = level(package)
     twin.add(package.Sphere(1), (0, 0, -50))
     others = [package.CharacterController(twin) for _ in heroes]
@@ -180,7 +180,7 @@ def test_teams_are_saved_and_restored(package):
 
 
 @BOTH
-def test_who_stood_on_another_one_stands_on_the_one_in_its_place(package):
+def test_a_character_on_another_stands_on_its_replacement(package):
     scene = package.Scene()
     scene.add(package.Plane((0, 0, 1)))
     pair = [package.CharacterController(scene, (0, 0, z), collide=True) for z in (0.91, 2.75)]
@@ -235,7 +235,7 @@ def test_bad_teams(package):
 
 
 @BOTH
-def test_members_that_went_and_came_back_make_no_difference(package):
+def test_members_that_left_and_returned_make_no_difference(package):
     ends = []
     for travels in (False, True):
         scene, things = level(package)
@@ -254,7 +254,7 @@ def test_members_that_went_and_came_back_make_no_difference(package):
 
 
 @BOTH
-def test_members_go_to_another_crowd_and_another_scene(package):
+def test_members_move_to_another_crowd_and_another_scene(package):
     scene, _ = level(package)
     crowd = crowd_of(package, scene, 8, order="sequential")
     for _, way in walk(crowd, range(4)):
@@ -269,7 +269,7 @@ def test_members_go_to_another_crowd_and_another_scene(package):
     assert other.order == "simultaneous" and other.add([(0, 0, 9)])[0] > max(moved)
     assert other.get("radius").tolist() == [0.3, 0.3, 0.3, 0.1]
     assert hashes[0] == whole
-    # A whole save goes in too.
+    # `insert` accepts a whole save, too.
     third = package.Crowd(level(package)[0], [])
     assert third.insert(crowd.save(moving=True)).tolist() == crowd.ids.tolist()
     assert third.state_hash() == crowd.state_hash()
@@ -317,7 +317,7 @@ def test_bad_extracts_and_inserts(package):
 
 
 def test_large_crowds_merge_too():
-    """More than 2,000 keep candidates by number."""
+    """More than 2,000 members keep candidates as numbers."""
     scene, _ = level(pycct)
     crowd = crowd_of(pycct, scene, 1900)
     ways = np.random.default_rng(3).uniform(-0.05, 0.05, (6, 2100, 3)) - (0, 0, 0.05)
@@ -336,7 +336,7 @@ def test_large_crowds_merge_too():
 
 
 def test_damaged_bytes_change_nothing():
-    """Whatever the bytes are: an error, or a crowd that moves."""
+    """Any bytes raise an error or give a crowd that moves."""
     rng = np.random.default_rng(5)
     scene, things = level(pycct)
     crowd = crowd_of(pycct, scene, 5)

@@ -1,4 +1,4 @@
-"""Worlds: one crowd in many scenes moves as a crowd in each of them, and meets nothing of the others."""
+"""Worlds: one crowd in many scenes moves like one crowd in each scene."""
 import copy
 import pickle
 
@@ -19,7 +19,7 @@ def ground(extra=()):
 
 
 def rough(seed):
-    """A scene of its own triangles and boxes, with a lift."""
+    """A scene with its own triangles, boxes and lift."""
     rng = np.random.default_rng(seed)
     k = 9
     x, y = np.meshgrid(np.linspace(-8, 8, k), np.linspace(-8, 8, k), indexing="ij")
@@ -83,7 +83,7 @@ def test_members_meet_only_those_of_their_world():
         crowd.move([(0.05, 0, -0.02), (0, 0, -0.02), (0, 0, -0.02)], DT)
     assert crowd.positions[0, 0] < 1.21
     assert crowd.positions[2].tolist()[:2] == [2.0, 0.0]
-    # From world 0 to world 1: the way is free until there is somebody in its way.
+    # From world 0 to world 1: the path is free until a character blocks it.
     crowd.set(1, world=1)
     for _ in range(60):
         crowd.move([(0.05, 0, -0.02), (0, 0, -0.02), (0, 0, -0.02)], DT)
@@ -105,7 +105,7 @@ def test_single_controllers_are_met_in_their_scene_alone():
     assert hero.hits[0].controller.world == 1
 
 
-def test_a_member_that_goes_to_another_world_forgets_the_old_one():
+def test_a_member_that_changes_world_forgets_the_old_one():
     scene, lift = rough(1)
     crowd = Crowd(Worlds([scene, ground()]), [(0, 0, 2.3)], world=[0])
     for _ in range(30):
@@ -121,12 +121,12 @@ def test_a_member_that_goes_to_another_world_forgets_the_old_one():
         fresh.move([(0.01, 0, -0.05)], DT)
         lift.move_to((0, 0, 5))
     assert np.array_equal(crowd.positions, fresh.positions)
-    # Setting the world that it is in changes nothing.
+    # A member that is set to its own world does not change.
     crowd.set(0, world=1)
     assert crowd.grounded[0]
 
 
-def test_run_hits_ground_contacts_and_room_know_the_world():
+def test_run_hits_ground_contacts_and_resize_use_the_members_world():
     scenes = [ground(), ground([(1.0, 0, 1.0)]), ground()]
     scenes[2].add(Box((2, 2, 0.1)), position=(0, 0, 2.2))
     worlds = Worlds(scenes)
@@ -149,7 +149,7 @@ def test_run_hits_ground_contacts_and_room_know_the_world():
     assert crowd.positions[:, 2].round(2).tolist() == [0.91, 0.91, 3.21]
 
 
-def test_questions_see_the_members_of_their_scene():
+def test_queries_see_the_members_of_their_scene():
     scenes = [ground(), ground()]
     crowd = Crowd(Worlds(scenes), [(0, 0, 0.91), (3, 0, 0.91), (5, 0, 0.91)], world=[0, 1, 1])
     hit = scenes[1].raycast((-5, 0, 1), (1, 0, 0), 20, include="all")
@@ -204,7 +204,7 @@ def test_save_restore_copies_and_pickles():
     assert np.array_equal(crowd.positions, end)
 
 
-def test_platforms_transfers_and_journals_know_the_worlds():
+def test_platforms_transfers_and_journals_use_the_worlds():
     pairs = [rough(k) for k in range(3)]
     worlds = Worlds([scene for scene, _ in pairs])
     lifts = [lift for _, lift in pairs]
@@ -281,7 +281,7 @@ def test_saves_of_other_crowds_are_refused():
         assert crowd.save() == before
 
 
-def test_hash_knows_the_world():
+def test_hash_depends_on_the_world():
     scenes = [ground(), ground()]
     one, other = (Crowd(Worlds(scenes), np.zeros((2, 3)), world=world) for world in ([0, 1], [0, 0]))
     assert one.state_hash() != other.state_hash()
@@ -412,7 +412,7 @@ def test_wrong_arguments():
 
 
 def test_a_crowd_goes_with_its_members():
-    """What a crowd has told the scenes ends with it."""
+    """The scene forgets the positions of a removed crowd."""
     scenes = [ground(), ground()]
     crowd = Crowd(Worlds(scenes), [(1, 0, 0.91)] * 2, world=[0, 1], collide=True)
     hero = CharacterController(scenes[1], position=(0, 0, 0.91), collide=True)

@@ -1,4 +1,4 @@
-"""Rules of moves that new recordings of PhysX showed, each with its smallest input (RULES_2)."""
+"""Rules of moves that later recordings of PhysX showed, each with its smallest input (RULES_2)."""
 
 import math
 
@@ -135,7 +135,7 @@ def test_a_kinematic_plane_has_slopes_where_the_fix_for_moving_slopes_applies():
 
 
 def bent_floor(shift):
-    """A level triangle, and one that bends down from its edge; in both orders."""
+    """A level triangle and one that bends down from its edge, in both orders."""
     v = [(-3, -3, 0), (0, -3, 0), (0, 3, 0), (3, 0, -1.5)]
     t = [(0, 1, 2), (1, 3, 2)]
     return Mesh(v, t if shift == 0 else t[::-1])
@@ -172,7 +172,7 @@ def ram(rules="physx", **more):
 
 
 @pytest.mark.parametrize("rules", ["physx", "robust"])
-def test_the_ray_lifts_out_of_what_moves(rules):
+def test_the_ray_lifts_out_of_moving_actors(rules):
     item, hero = ram(rules)
     assert hero.move((0.05, 0, 0), DT) == DOWN
     assert hero.position == pytest.approx((0.05, 0, 1.42))
@@ -232,7 +232,7 @@ def test_a_motion_along_the_axis_ignores_triangles_beyond_the_leading_sphere():
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("first", [0, 1, 2])
 def test_the_wall_on_the_first_edge_has_the_other_diagonal(first, mirrored, two_sided):
-    # A vertical triangle; the wall on its level edge would be hit at a corner of one half only.
+    # A vertical triangle; the wall on its level edge meets a corner of one half only.
     corners = [(0.0, -2.0, 0.0), (0.0, 2.0, 0.0), (0.0, 0.0, 1.0)]
     order = [(first + k) % 3 for k in range(3)]
     ends = []
@@ -272,7 +272,7 @@ def test_another_obstacle_that_is_nearest_after_an_update_is_remembered():
         hero = CharacterController(scene, (0, 0, 1.25), 0.4, 1.0, contact_offset=0.02, step_offset=0.2)
         hero.move((0, 0, -0.1), DT)
         assert hero.state.standing_on is low
-        # The one sinks and goes aside; the other rises through it.
+        # One lift sinks and moves aside; the other rises through it.
         for item, to in [(low, (0.05, 0, -0.05)), (high, (0, 0.05, 0.1))][::order]:
             item.move_to(to)
         hero.move((0.01, 0, -0.02), DT)

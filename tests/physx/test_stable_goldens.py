@@ -1,4 +1,4 @@
-"""Ends where PhysX ends in every recorded move that PhysX itself repeats (tests/physx/golden_stable/README.md)."""
+"""Every recorded move that PhysX repeats ends at its position (golden_stable/README.md)."""
 
 import pytest
 import stable_recordings

@@ -1,4 +1,6 @@
-"""Shards: the same bits as one crowd, for any cut, with hand-overs, lifts, jams; messages and errors."""
+"""Shards: the bits of one crowd for any cut, with transfers, lifts and jams; messages; errors."""
+
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,7 +27,7 @@ def town(lift=True):
 
 
 def lift_at(actor, tick):
-    """Arguments of move_actors: a lift that goes round the origin and up and down."""
+    """Arguments of move_actors for a lift that moves around the origin, and up and down."""
     return [actor.id], [(2.0 * np.interp(tick % 40, (0, 20, 40), (-1, 1, -1)), 0.0,
                          np.interp(tick % 24, (0, 12, 24), (0.1, 1.6, 0.1)))]
 
@@ -46,7 +48,7 @@ def cluster(cells, shards, data, **more):
 
 
 def tick_all(team, tick, ids, way, moving=True):
-    """One tick of all shards; the sum of their hashes before the move."""
+    """Move all shards by one tick; return the sum of their hashes before it."""
     boxes = [shard.begin(tick) for shard, _ in team]
     total = 0
     for k, (shard, actor) in enumerate(team):
@@ -57,7 +59,7 @@ def tick_all(team, tick, ids, way, moving=True):
 
 
 def random_cut(rng, shards):
-    """Cells from (-3, -3) to (2, 2) with random owners; every shard owns one at least."""
+    """Cells from (-3, -3) to (2, 2) with random owners; every shard owns at least one."""
     owner = rng.integers(0, shards, 36)
     owner[:shards] = np.arange(shards)
     return {(int(k) // 6 - 3, int(k) % 6 - 3): int(o) for k, o in enumerate(rng.permutation(owner))}
@@ -76,7 +78,7 @@ def check_run(seed, ticks, n=60, span=9.0, shards=3):
     for tick in range(1, ticks + 1):
         if tick % 8 == 1:
             heading = rng.normal(size=(n, 2))
-            # Half of them crowd towards the border between four cells.
+            # Half of the members push towards the corner of four cells.
             heading[::2] = -whole.positions[::2, :2]
             heading *= rng.uniform(0.0, 0.3, (n, 1)) / np.maximum(np.hypot(*heading.T)[:, None], 1e-9)
             way = np.column_stack([heading, np.full(n, -0.1)])
@@ -105,7 +107,7 @@ def test_shards_have_the_bits_of_one_crowd_at_length(seed):
 
 
 def test_a_jam_across_a_border():
-    """Characters stacked around the corner of four cells, all of other shards."""
+    """Characters stacked around the corner of four cells of different shards."""
     rng = np.random.default_rng(1)
     at = np.array([(0.5 * x, 0.5 * y, 1.2 + 1.9 * z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (0, 1)])
     scene, actor = town()
@@ -133,7 +135,7 @@ def test_without_the_ghosts_the_bits_differ():
     assert not same
 
 
-def test_a_keyframe_goes_on_with_the_same_hash():
+def test_a_restored_keyframe_continues_with_the_same_hash():
     rng = np.random.default_rng(7)
     scene, _ = town()
     whole = Crowd(scene, **people(rng, 40, 6.0))
@@ -231,7 +233,8 @@ def test_a_motion_longer_than_the_halo_allows_is_named():
     shard.populate(Crowd(scene_copy(), [(1, 1, 0.92)], collide=True).save())
     for tick, x in ((1, 1.0), (2, 1.0), (3, 3.0)):
         shard.begin(tick)
-        run = lambda: shard.finish(tick, [], shard.ids, [(0, 0, -0.02)], DT, moving=([lift.id], [(x, 1, -0.1)]))  # noqa: B023, E731
+        lifts = [lift.id], [(x, 1, -0.1)]
+        run = partial(shard.finish, tick, [], shard.ids, [(0, 0, -0.02)], DT, moving=lifts)
         if tick < 3:
             run()
         else:

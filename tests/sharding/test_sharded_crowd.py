@@ -1,4 +1,4 @@
-"""Shards as Ray actors: the hash of one crowd, through kills; errors; nothing is left behind."""
+"""Shards as Ray actors: the hash of one crowd through kills, errors, and a clean shutdown."""
 
 import os
 import time
