@@ -1,4 +1,4 @@
-"""Batches: threads, the caller's arrays, chosen fields, and values of each row."""
+"""Batches: threads, the caller's arrays, selected fields, and values of each row."""
 import numpy as np
 import pytest
 import worlds
@@ -47,7 +47,7 @@ def test_threads_give_the_same_bits(scene, what):
 
 
 @pytest.mark.parametrize("what", ALL)
-def test_fields_and_out_are_those_of_the_whole_answer(scene, what):
+def test_fields_and_out_equal_the_whole_result(scene, what):
     whole = asked(scene, what)
     for name in whole._fields:
         some = asked(scene, what, fields=[name])
@@ -103,7 +103,7 @@ def test_fans_are_rays_from_repeated_origins(scene):
     assert np.array_equal(out["distance"], fan.distance.astype(np.float32))
 
 
-def test_mask_and_exclude_are_those_of_each_row(scene):
+def test_mask_and_exclude_apply_to_each_row(scene):
     p, d, reach = questions()
     masks = np.random.default_rng(4).integers(0, 8, N)
     rows = scene.raycast_many(p, d, reach, masks)
@@ -118,7 +118,7 @@ def test_mask_and_exclude_are_those_of_each_row(scene):
     assert (gone.actor != ids)[ids >= 0].all()
 
 
-def test_nobody_sees_himself():
+def test_a_character_does_not_see_itself():
     made = pycct.Scene()
     heroes = [pycct.CharacterController(made, position=(x, 0, 5), radius=0.4, height=1.0) for x in (0, 3, 6)]
     ids = [h.id for h in heroes]
@@ -129,7 +129,7 @@ def test_nobody_sees_himself():
     assert np.allclose(hit.distance[:2], 2.6)
 
 
-def test_what_is_refused_changes_nothing(scene):
+def test_refused_calls_change_nothing(scene):
     p, d, reach = questions(n=4)
     good = {"distance": np.full(4, 5.0), "hit": np.zeros(4, bool)}
     frozen = np.zeros(4)
@@ -171,8 +171,8 @@ def test_what_is_refused_changes_nothing(scene):
     assert (good["distance"] == 5.0).all() and not good["hit"].any()
 
 
-def test_a_row_of_a_large_batch_is_that_of_a_small_one():
-    """Scattered rows, rows in one place and rows in a line."""
+def test_a_row_of_a_large_batch_equals_that_of_a_small_one():
+    """Scattered rows, rows at one position and rows in a line."""
     rng = np.random.default_rng(11)
     scene = worlds.scene_of(worlds.placings(rng, copies=2))
     n = 5000
@@ -192,7 +192,7 @@ def test_a_row_of_a_large_batch_is_that_of_a_small_one():
             for field, column in zip(whole._fields, whole, strict=True):
                 want = np.concatenate([getattr(part, field) for part in parts])
                 assert column.tobytes() == want.tobytes(), (name, field)
-    # All in one place, in two places, and along a line.
+    # All rows at one position, at two positions, and along a line.
     for places in (np.zeros((n, 3)), np.where(rng.random((n, 1)) < 0.5, 0.0, 1e-200),
                    np.outer(rng.permutation(n), (1e-3, 0, 0))):
         places = np.broadcast_to(places, (n, 3))
@@ -202,7 +202,7 @@ def test_a_row_of_a_large_batch_is_that_of_a_small_one():
 
 
 def test_all_hits_along_a_ray_are_those_of_every_triangle_and_solid(scene):
-    """The nearest hit is that of `raycast`, the others follow by distance, and no solid comes twice."""
+    """The nearest hit equals `raycast`, the others follow by distance, and no solid comes twice."""
     p, d, reach = questions(seed=5, n=200)
     counts = []
     for row in range(200):
@@ -222,7 +222,10 @@ def test_all_hits_along_a_ray_are_those_of_every_triangle_and_solid(scene):
 
 
 def test_all_hits_of_a_pile_of_sheets():
-    """More hits than the first buffer holds: each sheet once, from its front; a shared edge hits both sides."""
+    """More hits than the first buffer: each sheet once, from its front.
+
+    A shared edge hits both sides.
+    """
     made = pycct.Scene()
     heights = np.arange(200) * 0.25
     v = np.concatenate([[(-5, -5, z), (5, -5, z), (5, 5, z), (-5, 5, z)] for z in heights])
@@ -244,7 +247,7 @@ def test_all_hits_of_a_pile_of_sheets():
 
 @pytest.mark.parametrize("ask", ["overlap_many", "penetration_many"])
 def test_touches_take_threads_masks_and_exclude(scene, ask):
-    """The same rows for any number of threads; a mask and an id to pass over for each row."""
+    """The same rows for any number of threads; a mask and an excluded id for each row."""
     n = 900
     p, _, _ = questions(seed=6, n=n)
     turns = np.random.default_rng(7).normal(size=(n, 4))

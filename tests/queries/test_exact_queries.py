@@ -1,4 +1,4 @@
-"""Queries are exact: what is touched first is reported, thin shapes have edges, and limits are inclusive."""
+"""Queries are exact: the first contact, edges of thin shapes, and inclusive limits."""
 
 import itertools
 import math
@@ -38,7 +38,7 @@ def axis_of(shape, place, rotation=(0, 0, 0, 1)):
 
 
 def gaps_along(shape, place, way, rotation, distances, tris, radius):
-    """How far apart a shape is from triangles at each of these distances along its way."""
+    """Distance of a shape from triangles at each of these distances along its motion."""
     p0, p1 = axis_of(shape, place, rotation)
     steps = np.repeat(np.outer(distances, way), len(tris), axis=0)
     every = np.tile(tris, (len(distances), 1, 1))
@@ -50,7 +50,7 @@ def gaps_along(shape, place, way, rotation, distances, tris, radius):
 
 
 def layers(gap, tilt, size=9.0, module=pycct, two_sided=False):
-    """A level floor, and above it a roof that is a little steeper, so that it faces a fall less."""
+    """A level floor, and above it a slightly steeper roof, which faces a fall less."""
     v = [(x, y, 0.0) for x, y in ((-size, -size), (size, -size), (size, size), (-size, size))]
     v += [(x, y, gap + tilt * x / size) for x, y, _ in v]
     return module.Mesh(np.array(v), [[0, 1, 2], [0, 2, 3], [4, 5, 6], [4, 6, 7]], two_sided=two_sided)
@@ -72,7 +72,7 @@ def test_the_roof_is_touched_and_not_the_floor_below_it(module, height, gap, hei
 
 @pytest.mark.parametrize("module", [pycct, reference])
 def test_the_named_triangle_is_touched_and_the_point_lies_on_it(module):
-    """Random meshes from far away: the named triangle is as near as the distance says, by brute force."""
+    """Random meshes from far away: brute force finds the named triangle at the distance."""
     rng = np.random.default_rng(11)
     named = 0
     for _ in range(10 if module is pycct else 4):
@@ -102,7 +102,7 @@ def test_the_named_triangle_is_touched_and_the_point_lies_on_it(module):
 
 @pytest.mark.parametrize("module", [pycct, reference])
 def test_the_normal_of_a_thin_shape_is_that_of_the_contact(module):
-    """The millimetre below which a triangle's own normal serves is a rule of moves."""
+    """A rule of moves uses the triangle's own normal below a millimetre; queries do not."""
     cube = module.Mesh(*box_mesh((1, 1, 1)))
     for radius in (1e-2, 1e-4, 1e-6):
         hit = scene_with(cube, module).sweep(module.Sphere(radius), (3, 0, 1 + radius * 0.6), (-1, 0, 0), 5)
@@ -139,7 +139,7 @@ def test_a_capsule_meets_the_edge_of_a_sheet_that_its_axis_and_motion_are_parall
 
 @pytest.mark.parametrize("module", [pycct, reference])
 def test_sheets_and_capsules_that_are_nearly_parallel(module):
-    """Turned all together and tilted by almost nothing, a capsule meets the edge where brute force says."""
+    """A tilted capsule meets the edge at the distance that brute force finds, in any rotation."""
     rng = np.random.default_rng(4)
     met = 0
     for k in range(18 if module is pycct else 6):
@@ -158,7 +158,7 @@ def test_sheets_and_capsules_that_are_nearly_parallel(module):
         hit = scene.sweep(shape, place, way, 10, rotation=spin)
         assert hit is not None
         met += 1
-        # It touches there, and nothing before.
+        # The capsule touches there, and nothing before.
         times = hit.distance * np.append((0, 0.5, 0.9, 0.99, 0.999, 0.999999), 1)
         gaps = gaps_along(shape, place, way, spin, times, tris, radius)
         assert gaps[-1] == pytest.approx(0, abs=1e-8) and (gaps > -1e-9).all()
@@ -180,14 +180,14 @@ FLAT = np.array([(-1, 0, 0), (1, 0, 0), (1, 0, 2), (-1, 0, 2)], float)
 
 
 def flat_hulls(module):
-    """The same polygon in three ways."""
+    """The same polygon in three representations."""
     solid = module.ConvexHull([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (0, 2)])
     return [module.ConvexHull(FLAT), solid.scaled((1, 0, 1)), module.ConvexHull(FLAT * (2, 1, 0.5)).scaled((0.5, 3, 2))]
 
 
 @pytest.mark.parametrize("module", [pycct, reference])
 @pytest.mark.parametrize("tilt", [0.0, -1e-11, 1e-9, 1e-6, 1e-2])
-def test_what_lies_in_the_plane_of_a_flat_hull_is_beside_it(module, tilt):
+def test_shapes_in_the_plane_of_a_flat_hull_are_beside_it(module, tilt):
     tris = FLAT[[[0, 1, 2], [0, 2, 3]]]
     places = ((-5, 0, 1), (-1.31, 0, 1), (-1.29, 0, 1), (0.5, 0, 1), (-1.2, 0.1, 1), (3, 0, 9), (0, 0.31, 1))
     half = brute.rotate(turned((1, 0, 0), tilt), np.array([(0, 0, 0.5)]))[0]
@@ -242,7 +242,7 @@ def lines_and_points(module):
         (module.ConvexHull([a]), a, a),
         (solid.scaled((0, 1, 0)), np.array((0, -1.0, 0)), np.array((0, 1.0, 0))),
         (solid.scaled((0, 0, 0)), np.zeros(3), np.zeros(3)),
-        # A polygon that is flattened across its plane.
+        # A polygon that a scale flattens across its plane.
         (module.ConvexHull(FLAT).scaled((1, 1, 0)), np.array((-1.0, 0, 0)), np.array((1.0, 0, 0))),
     ]
 
@@ -307,7 +307,7 @@ def test_characters_meet_segments(module, rules):
     for _ in range(40):
         hero.move((0.05, 0, -0.02), 1 / 60)
     assert hero.position[0] == pytest.approx(1 - 0.32, abs=1e-6)
-    # ... and stand on a taut rope.
+    # A character also stands on a taut rope.
     hero.foot_position = (1, 0, 1.2)
     for _ in range(40):
         hero.move((0, 0, -0.02), 1 / 60)
@@ -318,7 +318,7 @@ def test_characters_meet_segments(module, rules):
 
 
 def test_a_ray_in_a_face_meets_a_box_as_it_meets_its_mesh():
-    """Every ray of a small lattice: a box, a hull and a mesh of the same cube give the same answer."""
+    """Every ray of a small lattice hits a box, a hull and a mesh of the same cube alike."""
     v, t = box_mesh((1, 1, 1))
     scenes = [scene_with(s) for s in (pycct.Box((1, 1, 1)), pycct.ConvexHull(v), pycct.Mesh(v, t))]
     lattice = [p for p in itertools.product((-2, -1, 0, 1, 2), repeat=3) if max(map(abs, p)) == 2]
@@ -328,7 +328,8 @@ def test_a_ray_in_a_face_meets_a_box_as_it_meets_its_mesh():
     box, hull, mesh = (s.raycast_many(origins, directions, 20.0) for s in scenes)
     wanted = slab(origins, directions)
     assert np.array_equal(box.hit, np.isfinite(wanted)) and np.array_equal(hull.hit, box.hit)
-    # Where it only touches an edge between a face that it sees and one that it does not, rounding decides of a mesh.
+    # At an edge between a visible face and a culled one, rounding decides whether the ray hits a
+    # mesh.
     assert (mesh.hit <= box.hit).all() and mesh.hit.sum() > 0.99 * box.hit.sum()
     for got in (box, hull, mesh):
         assert np.allclose(got.distance[got.hit], wanted[got.hit], rtol=0, atol=1e-12)
@@ -338,14 +339,14 @@ def test_a_ray_in_a_face_meets_a_box_as_it_meets_its_mesh():
         hits = [s.raycast(origin, way, 5) for s in scenes]
         assert len({h.distance for h in hits}) == 1 and hits[0].distance > 0
         assert all(np.dot(h.normal, way) < 0 for h in hits)
-    # Along a face and away from it, or beside it, there is nothing.
+    # A ray along a face and away from it, or beside it, hits nothing.
     beside = [((2, 1, 0), (1, 0, 0)), ((1, 1, 0), (1, 0, 0)), ((1, 0, 0), (1, 0, 0)), ((2, 1 + 1e-12, 0), (-1, 0, 0))]
     for origin, way in beside:
         assert [s.raycast(origin, way, 5) for s in scenes] == [None] * 3
 
 
 def slab(origins, directions, half=1.0):
-    """Where rays enter a cube, its surface included; inf where they miss, or start on it and leave."""
+    """Where rays enter a cube or its surface; inf for a miss, or a start on it that leaves."""
     unit = directions / np.linalg.norm(directions, axis=1)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         near = (-np.sign(unit) * half - origins) / unit

@@ -1,4 +1,4 @@
-"""Questions to the world: equal to asking everything, exact, and the same however they are asked."""
+"""Scene queries equal a test of every actor, are exact, and do not depend on how they are made."""
 
 import itertools
 import threading
@@ -15,7 +15,7 @@ SAME_TIME = 1e-11  # of the way: triangles of one surface touched this early are
 
 
 def questions(rng, n, reach=9.0):
-    """Places, unit directions, lengths and rotations; some start inside of things."""
+    """Positions, unit directions, lengths and rotations; some start inside of shapes."""
     places = rng.uniform(-7, 7, (n, 3))
     ways = rng.normal(size=(n, 3))
     ways[n // 2 :] = rng.uniform(-2, 2, (n - n // 2, 3)) - places[n // 2 :]
@@ -30,14 +30,14 @@ def ask(scene, shape, places, ways, lengths, turns, mask=0xFFFFFFFF, **more):
 
 
 def brute_nearest(placed, shape, q, mask):
-    """Distance, actor, triangle of each question, by the rules alone."""
+    """Distance, actor and triangle of each query, by the rules alone."""
     n = len(q[0])
     rows = [[] for _ in range(n)]
     for actor, tri, scene, surface in worlds.split(placed, mask):
         h = ask(scene, shape, *q)
         normal = None
         if surface:
-            # How much the triangle itself faces the motion, as seen by a ray against its own plane.
+            # The facing of the triangle towards the motion, from a ray against its plane.
             mesh = scene.actors[0]
             normal = world_normal(mesh)
         for i in np.flatnonzero(h.hit):
@@ -83,7 +83,7 @@ def world_normal(actor):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("who", ["ray", "sphere", "capsule", "box", "hull", "flat hull", "triangle", "plane"])
-def test_nearest_hit_is_that_of_asking_everything(who, seed):
+def test_nearest_hit_equals_a_test_of_every_actor(who, seed):
     rng = np.random.default_rng([seed, 1])
     placed = worlds.placings(rng)
     shape = None if who == "ray" else worlds.askers(rng)[who]
@@ -100,7 +100,7 @@ def test_nearest_hit_is_that_of_asking_everything(who, seed):
 
 
 @pytest.mark.parametrize("who", ["sphere", "capsule", "box", "hull", "flat hull", "triangle", "plane"])
-def test_overlap_is_that_of_asking_everything(who):
+def test_overlap_equals_a_test_of_every_actor(who):
     rng = np.random.default_rng(5)
     placed = worlds.placings(rng, span=3.0)
     shape = worlds.askers(rng)[who]
@@ -118,7 +118,7 @@ def test_overlap_is_that_of_asking_everything(who):
 
 
 @pytest.mark.parametrize("who", ["sphere", "capsule", "box", "hull", "flat hull", "triangle", "plane"])
-def test_closest_points_are_those_of_asking_everything(who):
+def test_closest_points_equal_a_test_of_every_actor(who):
     rng = np.random.default_rng(6)
     placed = worlds.placings(rng, span=4.0)
     shape = worlds.askers(rng)[who]
@@ -142,7 +142,7 @@ def test_closest_points_are_those_of_asking_everything(who):
 
 
 @pytest.mark.parametrize("who", ["ray", "sphere", "capsule", "box", "hull", "triangle"])
-def test_answers_do_not_depend_on_the_order_of_adding_or_on_storage(who):
+def test_results_do_not_depend_on_the_order_of_adding_or_on_storage(who):
     rng = np.random.default_rng(7)
     placed = worlds.placings(rng)
     shape = None if who == "ray" else worlds.askers(rng)[who]
@@ -163,7 +163,7 @@ def test_answers_do_not_depend_on_the_order_of_adding_or_on_storage(who):
 
 
 def shuffled(rng, mesh):
-    """The same mesh with its triangles and vertices listed otherwise."""
+    """The same mesh with its triangles and vertices in another order."""
     v, t = mesh.vertices, mesh.triangles
     p = rng.permutation(len(v))
     where = np.argsort(p)
@@ -174,8 +174,8 @@ def shuffled(rng, mesh):
 
 
 @pytest.mark.parametrize("who", ["box", "hull", "flat hull", "triangle", "sphere", "capsule"])
-def test_a_swept_shape_touches_where_it_is_said_to_and_nothing_before(who):
-    # The oracle is distance_between: another algorithm (GJK and penetration), no sweep.
+def test_a_cast_shape_touches_at_its_distance_and_nothing_before(who):
+    # The oracle is distance_between: another algorithm (GJK and penetration) without a sweep.
     rng = np.random.default_rng(11)
     shape = worlds.askers(rng)[who]
     targets = [
@@ -213,7 +213,7 @@ def test_a_swept_shape_touches_where_it_is_said_to_and_nothing_before(who):
             checked += 1
             assert abs(gap(hit.distance)) < 1e-8, (hit, gap(hit.distance))
             assert all(gap(hit.distance * k) > -1e-9 for k in np.linspace(0, 0.999, 25))
-            # What is hit is behind the normal, and the point lies on both.
+            # The shape that is hit is behind the normal, and the point is on both surfaces.
             assert np.dot(hit.normal, way) < 1e-9
             dot = pycct.Sphere(1e-9)
             at = (hit.position, (0, 0, 0, 1))
@@ -223,7 +223,7 @@ def test_a_swept_shape_touches_where_it_is_said_to_and_nothing_before(who):
     assert checked > 50 and missed > 20
 
 
-def test_many_and_one_are_the_same_to_the_bit():
+def test_batches_equal_single_queries_to_the_bit():
     rng = np.random.default_rng(12)
     scene = worlds.scene_of(worlds.placings(rng))
     places, ways, lengths, turns = questions(rng, 60)
@@ -279,7 +279,7 @@ def test_the_way_out_of_a_solid_leads_out(who):
             assert depth > 0 and abs(np.linalg.norm(direction) - 1) < 1e-12
             there = place + np.array(direction) * (depth + 1e-7)
             assert scene.overlap(shape, there, turn) == []
-            # The shortest: a hair less is not enough.
+            # The exit is the shortest: a slightly shorter one does not suffice.
             if depth > 1e-3:
                 assert scene.overlap(shape, place + np.array(direction) * (depth - 1e-4), turn) == [actor]
             near = scene.closest_points(shape, place, 1.0, turn)
@@ -310,7 +310,7 @@ def test_no_ray_slips_between_two_triangles():
     points = rng.normal(size=(300, 3))
     points /= np.linalg.norm(points, axis=1)[:, None]
     hull = pycct.ConvexHull(points[:200])
-    # A closed surface whose vertices, edges and faces are all aimed at from inside out.
+    # Rays from inside aim at all vertices, edges and faces of a closed surface.
     scene = pycct.Scene()
     from pycct.convex.hull import HullTables
 
@@ -341,7 +341,7 @@ def test_mask_of_actors_and_of_triangles():
     assert scene.overlap(box, (0.5, -0.5, 0), mask=2) == [] and len(scene.overlap(box, (0.5, -0.5, 0), mask=1)) == 1
     assert scene.penetration(pycct.Sphere(0.2), (0.5, -0.5, 0.1), mask=2) == []
     assert scene.closest_points(box, (0.5, -0.5, 1), 0.95, mask=2) is None
-    # A character walks only on what its mask shows it.
+    # A character walks only on triangles of its mask.
     for mask, falls in ((0b01, False), (0b10, True)):
         hero = pycct.CharacterController(scene, position=(0.5, -0.3, 1.0), mask=mask, radius=0.1, height=0.5)
         for _ in range(40):
@@ -349,7 +349,7 @@ def test_mask_of_actors_and_of_triangles():
         assert (hero.position[2] < -0.5) == falls
 
 
-def test_filter_is_asked_once_about_each_actor_and_may_fail():
+def test_the_filter_runs_once_for_each_actor_and_may_fail():
     rng = np.random.default_rng(8)
     scene = worlds.scene_of(worlds.placings(rng))
     q = questions(rng, 80)
@@ -412,7 +412,7 @@ def test_obstacles_are_not_seen():
     assert scene.closest_points(pycct.Box((1, 1, 1)), (0, 0, 0)) is None
 
 
-def test_a_plane_asks_as_the_half_space_it_is():
+def test_a_plane_as_query_shape_is_a_half_space():
     scene = pycct.Scene()
     mesh = scene.add(pycct.Mesh([[0, 0, 1], [1, 0, 2], [0, 1, 3]], [[0, 1, 2]], triangle_data=[9]))
     floor = pycct.Plane((0, 0, 1), 0)
@@ -476,7 +476,7 @@ def test_far_from_the_origin_boxes_keep_their_digits():
     assert abs(scene.closest_points(pycct.Box((0.5, 0.5, 0.5)), far + np.array((3, 0, 0))).distance - 1.5) < 1e-9
 
 
-def test_what_asks_must_make_sense():
+def test_query_shapes_must_be_valid():
     scene = pycct.Scene()
     floor = pycct.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
     box = pycct.Box((1, 1, 1))
@@ -515,7 +515,7 @@ def test_what_asks_must_make_sense():
             call()
 
 
-def test_batches_of_nothing_and_of_odd_arrays():
+def test_batches_of_no_rows_and_of_odd_arrays():
     scene = pycct.Scene()
     scene.add(pycct.Box((1, 1, 1)))
     none = np.zeros((0, 3))
@@ -536,7 +536,7 @@ def test_batches_of_nothing_and_of_odd_arrays():
     assert empty.sweep(box, (0, 0, 0), (0, 0, 1), 1e300) is None and empty.overlap(box, (0, 0, 0)) == []
 
 
-def test_questions_from_many_threads_while_the_world_changes():
+def test_queries_from_many_threads_while_the_scene_changes():
     rng = np.random.default_rng(9)
     scene = worlds.scene_of(worlds.placings(rng))
     q = questions(rng, 100)

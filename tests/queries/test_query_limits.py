@@ -1,4 +1,4 @@
-"""A plane that asks, inclusive limits, ties, unusual pairs of shapes, and buffers that must grow."""
+"""Planes as query shapes, inclusive limits, ties, unusual pairs of shapes, and growing buffers."""
 
 import itertools
 import math
@@ -11,11 +11,11 @@ import worlds
 import pycct
 from pycct.queries.shape_pairs import distance_between
 
-# --- A plane that asks
+# --- Planes as query shapes
 
 
 def cloud_of(shape, place, rotation, scale):
-    """Points whose hull, grown by the radius that comes with them, is a shape in the world."""
+    """Points and a radius: their grown hull is the shape in the scene."""
     place, scale = np.asarray(place, float), np.asarray(scale, float)
     radius = 0.0
     if isinstance(shape, pycct.Sphere):
@@ -37,8 +37,8 @@ def cloud_of(shape, place, rotation, scale):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_plane_that_asks_measures_the_lowest_point_of_every_shape(seed):
-    """Distance, sign and side, by the corners of each shape; a radius counts downwards."""
+def test_a_plane_measures_the_lowest_point_of_every_shape(seed):
+    """Distance, sign and side, from the corners of each shape; a radius counts downwards."""
     rng = np.random.default_rng(seed)
     told = dict.fromkeys(("apart", "inside", "swept"), 0)
     for p in worlds.placings(rng):
@@ -50,7 +50,7 @@ def test_a_plane_that_asks_measures_the_lowest_point_of_every_shape(seed):
         for _ in range(6):
             normal = rng.normal(size=3)
             normal /= np.linalg.norm(normal)
-            # The plane passes above and below the lowest point.
+            # The plane is above and below the lowest point.
             low = float((cloud @ normal).min()) - radius
             offset = low + rng.uniform(-2, 2)
             plane = pycct.Plane(tuple(normal), 0.0)
@@ -84,8 +84,8 @@ def test_a_plane_that_asks_measures_the_lowest_point_of_every_shape(seed):
     assert all(n > 5 for n in told.values()), told
 
 
-def test_of_equally_low_points_a_plane_names_the_same_one():
-    """Corners of a level box, ends of a level capsule, vertices of a level mesh: by geometry, not by order."""
+def test_a_plane_reports_the_same_one_of_equally_low_points():
+    """Geometry, not order, decides among corners, ends of a capsule and vertices."""
     down, up = pycct.Plane((0, 0, 1), 0.0), (0, 0, -5)
 
     def met(shape, **where):
@@ -154,7 +154,7 @@ ASKERS = {
 @pytest.mark.parametrize("what", things())
 @pytest.mark.parametrize("who", ASKERS)
 def test_limits_are_inclusive(who, what):
-    """Exactly at the limit something is found, and just beyond it is not, for every pair of shapes."""
+    """A result at the limit counts, and one just beyond does not, for every pair of shapes."""
     shape, place = things()[what]
     scene = pycct.Scene()
     scene.add(shape, place)
@@ -172,7 +172,8 @@ def test_limits_are_inclusive(who, what):
     assert scene.sweep(asker, start, (0, 0, 1), np.nextafter(gap, 0)) is None
     many = scene.sweep_many(asker, [start] * 2, (0, 0, 1), [gap, np.nextafter(gap, 0)])
     assert many.hit.tolist() == [True, False]
-    # Of polytopes the distance may be rounded; what is reported at a distance is found within it.
+    # Rounding affects distances of polytopes; a search up to the reported distance finds the
+    # result.
     least = scene.closest_points(asker, start).distance
     assert least == pytest.approx(gap, abs=1e-15 if isinstance(asker, (pycct.Box, pycct.ConvexHull)) else 0)
     near = scene.closest_points(asker, start, least)
@@ -180,7 +181,7 @@ def test_limits_are_inclusive(who, what):
     assert scene.closest_points(asker, start, np.nextafter(least, 0)) is None
     many = scene.closest_points_many(asker, [start] * 2, [least, np.nextafter(least, 0)])
     assert many.hit.tolist() == [True, False]
-    # A touch is no overlap, and touching counts as near.
+    # A touch is no overlap, but it is near.
     touch = (0, 0, start[2] + gap)
     assert scene.overlap(asker, touch) == [] and scene.penetration(asker, touch) == []
     assert scene.closest_points(asker, touch, 0.0).distance == 0.0
@@ -190,8 +191,8 @@ def test_limits_are_inclusive(who, what):
 
 
 @pytest.mark.parametrize("who", [w for w in ASKERS if w not in ("ray", "plane")])
-def test_of_things_equally_near_geometry_decides(who):
-    """Two planes, two boxes, two spheres and two meshes at the same distance, added in both orders."""
+def test_geometry_decides_among_equally_near_actors(who):
+    """Two planes, boxes, spheres and meshes at the same distance, added in both orders."""
     shape = pycct.Box((0.5, 0.5, 0.5)) if who == "box" else ASKERS[who]
     wide = {"sphere": 0.5, "capsule": 0.25, "box": 0.5, "hull": 0.25}[who]
     wall = np.array([(0, -1, -1), (0, 1, -1), (0, 1, 1), (0, -1, 1)], float)
@@ -216,7 +217,7 @@ def test_of_things_equally_near_geometry_decides(who):
         assert places[0][0][0] == pytest.approx(-2.0)
 
 
-def test_of_equal_hits_of_a_sweep_geometry_decides():
+def test_geometry_decides_among_equal_hits_of_a_cast():
     for kind in (pycct.Box((1, 1, 1)), pycct.Sphere(1), pycct.ConvexHull(list(itertools.product((-1, 1), repeat=3)))):
         for who in (pycct.Sphere(0.5), pycct.Capsule(0.5, 1), pycct.Box((3, 0.5, 0.5))):
             told = set()
@@ -237,7 +238,7 @@ def test_of_equal_hits_of_a_sweep_geometry_decides():
 
 
 def unusual(rng):
-    """Shapes that are thin, flat, long, tiny, huge, a line or a point; each as (shape, points, radius)."""
+    """Thin, flat, long, tiny and huge shapes, a line and a point, as (shape, points, radius)."""
     def hull(points, scale=(1, 1, 1)):
         shape = pycct.ConvexHull(points).scaled(scale)
         return shape, np.asarray(shape.vertices, float), 0.0
@@ -258,7 +259,7 @@ def unusual(rng):
 
 
 def separated(a, b):
-    """Distance of two convex sets of corners, by Wolfe's nearest point of their difference; 0 when they meet."""
+    """Distance of two convex sets of corners by Wolfe's algorithm; 0 if they meet."""
     points = (a[:, None] - b[None]).reshape(-1, 3)
     x = points[np.argmin((points**2).sum(1))]
     hold = [x]
@@ -287,8 +288,8 @@ def separated(a, b):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_unusual_pairs_are_as_far_apart_as_brute_force_says(seed):
-    """Distance, overlap and time of impact of thin, flat, long and degenerate shapes, signs included."""
+def test_distances_of_unusual_pairs_equal_brute_force(seed):
+    """Distance, overlap and time of impact of thin, flat, long and degenerate shapes."""
     rng = np.random.default_rng(100 + seed)
     shapes = unusual(rng)
     counts = dict.fromkeys(("apart", "overlapping", "swept"), 0)
@@ -308,7 +309,7 @@ def test_unusual_pairs_are_as_far_apart_as_brute_force_says(seed):
         if apart > 1e-7:
             counts["apart"] += 1
             assert d.distance > 0 and not scene.overlap(a, place, q) and not scene.penetration(a, place, q)
-            # From B to A, and so is the way that the points are apart.
+            # The normal and the difference of the points both lead from B to A.
             assert np.abs(np.subtract(d.point_a, d.point_b) - d.distance * np.array(d.normal)).max() < 1e-7
             assert (ca @ d.normal).min() - ra >= (cb @ d.normal).max() + rb + d.distance - 1e-7
             assert (ca @ near.normal).min() - ra >= (cb @ near.normal).max() + rb + d.distance - 1e-7
@@ -344,8 +345,8 @@ def test_unusual_pairs_are_as_far_apart_as_brute_force_says(seed):
 # --- Buffers that must grow
 
 
-def test_queries_that_touch_more_than_their_first_buffers_hold():
-    """Touches, leaves of trees, candidates and triangles in numbers beyond any first allocation, in one call."""
+def test_queries_that_touch_more_than_their_first_buffers_contain():
+    """One call has more touches, leaves, candidates and triangles than any first allocation."""
     rng = np.random.default_rng(2)
     scene = pycct.Scene()
     ball = pycct.Sphere(0.2)
@@ -373,7 +374,7 @@ def test_queries_that_touch_more_than_their_first_buffers_hold():
 
 
 def test_hulls_of_the_most_corners_and_faces():
-    """Two hulls of 255 corners fill the tables of faces and edges; a long prism fills those of one face."""
+    """Two hulls of 255 corners fill the tables of faces and edges; a long prism fills one face."""
     rng = np.random.default_rng(3)
     ball = rng.normal(size=(255, 3))
     ball /= np.linalg.norm(ball, axis=1)[:, None]
@@ -399,7 +400,7 @@ def test_hulls_of_the_most_corners_and_faces():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_overlap_ends_at_the_first_triangle_and_misses_none(seed):
-    """`overlap` names a mesh or heightfield just where `closest_points` finds an overlap."""
+    """`overlap` returns a mesh or heightfield exactly if `closest_points` finds an overlap."""
     rng = np.random.default_rng(seed)
     scene = pycct.Scene()
     heights = rng.uniform(-1, 1, (30, 40))
@@ -423,8 +424,8 @@ def test_an_overlap_ends_at_the_first_triangle_and_misses_none(seed):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_round_shapes_are_as_near_to_triangles_as_the_general_case_says(seed):
-    """Closed forms of spheres and capsules beside `distance_between`, at all distances and in contact."""
+def test_distances_of_round_shapes_from_triangles_equal_the_general_case(seed):
+    """Closed forms of spheres and capsules equal `distance_between` at all distances."""
     rng = np.random.default_rng(seed)
     near, far = 0, 0
     for shape in (pycct.Sphere(0.3), pycct.Capsule(0.2, 0.8), pycct.Capsule(0.05, 3.0)):
@@ -445,7 +446,7 @@ def test_round_shapes_are_as_near_to_triangles_as_the_general_case_says(seed):
                 assert np.abs(gap - got.distance * np.asarray(got.normal)).max() < 1e-9 * (1 + abs(got.distance))
                 if want.distance > 1e-6:
                     assert np.dot(got.normal, want.normal) > 1 - 1e-6
-                # As far as it is, and no farther.
+                # The distance itself counts, and no more.
                 if got.distance > 0:
                     assert scene.closest_points(shape, place, got.distance, rotation=turn) is not None
                     assert scene.closest_points(shape, place, got.distance * (1 - 1e-9), rotation=turn) is None

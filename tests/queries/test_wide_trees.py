@@ -1,4 +1,4 @@
-"""Trees of eight children a node: the instruction set and the blocks of triangles change no answer."""
+"""Trees with eight children per node: instruction set and blocks change no result."""
 import numpy as np
 import pytest
 import worlds
@@ -109,8 +109,8 @@ def test_an_unknown_instruction_set_is_refused():
     assert instruction_set() == before
 
 
-def test_rays_and_sweeps_meet_what_each_triangle_alone_is():
-    """The blocks rule out no triangle that counts: thin, huge and tiny ones side by side, far from the origin."""
+def test_rays_and_casts_equal_a_test_of_each_triangle():
+    """The blocks rule out no relevant triangle: thin, huge and tiny ones, far away."""
     rng = np.random.default_rng(6)
     n = 240
     size = 10.0 ** rng.uniform(-3, 2, (n, 1, 1))

@@ -1,4 +1,4 @@
-"""Placing, moving, hiding and removing shapes; what a hit tells of them."""
+"""Adding, moving, hiding and removing actors; the properties of hits."""
 
 import gc
 import math
@@ -25,7 +25,7 @@ def hero_in(scene, x=0.0, y=0.0, z=REST, **more):
 
 
 def stops_at(hero):
-    """How far along +x a character gets."""
+    """How far along +x a character moves."""
     hero.move((10, 0, -0.01), DT)
     return hero.position[0]
 
@@ -49,7 +49,7 @@ def test_ids_count_up_and_are_never_used_again():
     assert a.scene is scene and b.scene is None
 
 
-def test_what_an_actor_tells_of_itself():
+def test_properties_of_an_actor():
     scene = Scene()
     shape = Box((1, 2, 3))
     actor = scene.add(
@@ -74,7 +74,7 @@ def test_what_an_actor_tells_of_itself():
     assert "Box" in repr(actor) and "kinematic" in repr(actor)
 
 
-def test_one_shape_may_stand_in_many_places_and_scenes():
+def test_one_shape_may_be_in_many_places_and_scenes():
     shape = Box((0.5, 5, 5))
     one, other = floor_scene(), floor_scene()
     one.add(shape, position=(3.5, 0, 5))
@@ -104,7 +104,7 @@ def test_timestamp_counts_changes_of_static_actors_only():
     assert changed()
 
 
-def test_nothing_is_kept_alive_by_what_is_gone():
+def test_removed_actors_keep_nothing_alive():
     class Thing:
         pass
 
@@ -123,7 +123,7 @@ def test_nothing_is_kept_alive_by_what_is_gone():
 
 @pytest.mark.parametrize("cyclic", [False, True])
 def test_a_lost_character_leaves_no_ghost(cyclic):
-    # A reference cycle is cleared by the garbage collector before the character ends.
+    # The garbage collector clears a reference cycle before the character ends.
     scene = Scene()
     lost = hero_in(scene, 3, collide=True)
     hero = hero_in(scene, collide=True, step_offset=0)
@@ -137,7 +137,7 @@ def test_a_lost_character_leaves_no_ghost(cyclic):
     assert stops_at(hero) == pytest.approx(10)
 
 
-def test_a_proxy_taken_out_of_the_scene_is_forgotten():
+def test_a_proxy_removed_from_the_scene_is_forgotten():
     scene = Scene()
     hero = hero_in(scene)
     proxy = hero.add_proxy()
@@ -164,13 +164,13 @@ def test_a_proxy_taken_out_of_the_scene_is_forgotten():
     ],
 )
 @pytest.mark.parametrize("body", ["static", "kinematic", "dynamic"])
-def test_a_character_sees_what_its_mask_meets(layer, mask, seen, body):
+def test_a_character_meets_the_layers_of_its_mask(layer, mask, seen, body):
     scene = Scene()
     wall = post(scene, 3, layer=layer, body=body)
     hero = hero_in(scene, mask=mask)
     assert stops_at(hero) == pytest.approx(3 - RADIUS - OFFSET if seen else 10)
     assert [h.actor for h in hero.hits] == ([wall] * len(hero.hits) if seen else [])
-    # Questions have a mask too.
+    # Queries have a mask, too.
     sees = scene.sweep(Sphere(0.1), (0, 0, 1), (1, 0, 0), 9, mask=mask)
     assert (sees is not None) == seen
     assert (scene.overlap(Sphere(1), (3.5, 0, 1), mask=mask) == [wall]) == seen
@@ -231,7 +231,7 @@ def test_recovery_leaves_static_and_kinematic_bodies_but_not_dynamic_ones(body):
 
 @pytest.mark.parametrize("body", ["static", "kinematic", "dynamic"])
 def test_only_static_slopes_are_too_steep(body):
-    # RULES 5: only a static actor's triangle is remembered for the slope test.
+    # RULES 5: the slope test remembers only a static actor's triangle.
     t = math.tan(math.radians(60))
     ramp = Mesh([(-9, -9, -9 * t), (9, -9, 9 * t), (9, 9, 9 * t), (-9, 9, -9 * t)], [(0, 1, 2), (0, 2, 3)])
     scene = Scene()
@@ -246,14 +246,14 @@ def test_only_static_slopes_are_too_steep(body):
 
 
 @pytest.mark.parametrize("body", ["static", "kinematic", "dynamic"])
-def test_move_to_is_seen_by_the_next_move_and_question(body):
+def test_the_next_move_and_query_see_move_to(body):
     scene = floor_scene()
     wall = post(scene, 3, body=body)
     hero = hero_in(scene)
     assert stops_at(hero) == pytest.approx(3 - RADIUS - OFFSET)
     wall.move_to((5.5, 0, 5))
     assert stops_at(hero) == pytest.approx(5 - RADIUS - OFFSET)
-    # Turned by a right angle it is 10 long along x, centred at 12.
+    # Turned by a right angle, the box is 10 m long along x, with its centre at 12.
     wall.move_to((12, 0, 5), (0, 0, math.sqrt(0.5), math.sqrt(0.5)))
     assert stops_at(hero) == pytest.approx(7 - RADIUS - OFFSET)
     assert wall.rotation == pytest.approx((0, 0, math.sqrt(0.5), math.sqrt(0.5)))
@@ -263,7 +263,7 @@ def test_move_to_is_seen_by_the_next_move_and_question(body):
 
 
 @pytest.mark.parametrize("body", ["static", "kinematic", "dynamic"])
-def test_who_stands_on_a_removed_actor_falls(body):
+def test_a_character_on_a_removed_actor_falls(body):
     scene = Scene()
     stage = scene.add(Box((2, 2, 0.1)), position=(0, 0, -0.1), body=body)
     hero = hero_in(scene)
@@ -295,7 +295,7 @@ def test_a_thousand_actors_come_and_go():
 
 
 def rock(seed, n=40):
-    """A closed convex surface of triangles, outward."""
+    """A closed convex surface of triangles that face outwards."""
     hull = ConvexHull(np.random.default_rng(seed).normal(size=(n, 3)))
     v = np.asarray(hull.vertices)
     middle = v.mean(0)
@@ -387,7 +387,7 @@ def test_spheres_and_capsules_scale_evenly():
     assert scene.sweep(Sphere(0.5), (0, 10, 9), (0, 0, -1), 9).distance == pytest.approx(9 - 3.5)
 
 
-# --- what hits tell
+# --- properties of hits
 
 
 def test_triangle_and_data_of_hits_and_ground():
@@ -410,7 +410,7 @@ def test_triangle_and_data_of_hits_and_ground():
         assert (found.triangle, found.data, found.actor) == (hit.triangle, 70, floor)
 
 
-def test_no_triangle_and_no_data_where_there_is_none():
+def test_shapes_without_triangles_and_data_report_none():
     scene = floor_scene()
     for shape in (Box((1, 1, 1)), Sphere(1), Capsule(1, 1), ConvexHull([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)])):
         actor = scene.add(shape, position=(3, 0, 1))
@@ -429,7 +429,7 @@ def test_a_mesh_without_data_has_none():
     assert hero.ground.triangle == 0 and hero.ground.data is None
 
 
-# --- questions
+# --- queries
 
 
 def test_a_start_inside_a_solid_is_distance_zero():

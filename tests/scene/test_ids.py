@@ -15,7 +15,7 @@ DT = 1 / 60
 
 
 @BOTH
-def test_no_two_things_of_a_scene_have_the_same_id(pycct):
+def test_ids_of_a_scene_are_different(pycct):
     scene = pycct.Scene()
     actor = scene.add(pycct.Sphere(1))
     hero = pycct.CharacterController(scene)
@@ -44,7 +44,7 @@ def test_a_removed_actor_comes_back_as_itself(pycct):
     back = scene.add_obstacle(pycct.Box((1, 1, 1)), (20, 0, 0), id=np.int64(block.id))
     assert again.id == 1 and back.id == 3 and scene.actor(1) is again and scene.actor(3) is back
     assert scene.actors == [ground, again, last] and scene.obstacles == [back]
-    # Who stood on it rides it again.
+    # The character on the actor rides it again.
     hero.restore(data)
     again.move_to((0, 0, 1.5))
     hero.move((0, 0, -0.02), DT)
@@ -76,7 +76,7 @@ def test_an_id_must_be_one_of_the_scene_and_free(pycct):
 
 
 def test_moves_do_not_depend_on_the_order_in_which_actors_came_back():
-    """Layers hold actors in the order of ids: riding looks a lift up by halving."""
+    """Layers hold actors in the order of ids: riding finds a lift by bisection."""
     rng = np.random.default_rng(3)
     scene = Scene()
     lifts = [scene.add(Box((0.9, 0.9, 0.1)), (2 * k, 0, 1), body="kinematic") for k in range(20)]
@@ -94,7 +94,7 @@ def test_moves_do_not_depend_on_the_order_in_which_actors_came_back():
         for k, hero in enumerate(heroes):
             hero.move((0, 0, -0.02), DT)
             assert hero.state.standing_on is lifts[k]
-    # Many in between, and those of before among them again.
+    # Many new ids in between, and the previous ones again.
     others = [scene.add(Sphere(0.1), (0, 50, k), body="kinematic") for k in range(300)]
     scene.remove(lifts[7])
     heroes[7].move((0, 0, 0), DT)

@@ -1,4 +1,4 @@
-"""Listeners of scenes and crowds: every change and every move is told before it takes effect."""
+"""Listeners of scenes and crowds receive every change and every move before it takes effect."""
 
 import copy
 import threading
@@ -14,7 +14,7 @@ DT = 1 / 60
 
 
 class Recorder:
-    """Keeps what is told: arrays are copied, things are noted by their ids."""
+    """A listener that stores its calls: it copies arrays and notes actors by their ids."""
 
     def __init__(self):
         self.entries = []
@@ -45,7 +45,7 @@ def level(package):
 
 
 def happenings(package, scene, lift, post, heroes):
-    """A bit of everything."""
+    """Changes of every kind."""
     rng = np.random.default_rng(2)
     for step in range(12):
         with scene.edit():
@@ -80,7 +80,7 @@ def happenings(package, scene, lift, post, heroes):
 
 
 def replayed(package, entries):
-    """The same world, and what was recorded done to it."""
+    """The same scene after a replay of the record."""
     scene, _, _, heroes = level(package)
     alive = {h.id: h for h in heroes}
 
@@ -112,7 +112,7 @@ def replayed(package, entries):
 
 
 @BOTH
-def test_what_is_recorded_can_be_done_again(package):
+def test_records_can_be_replayed(package):
     scene, *rest = level(package)
     recorder = scene.journal = Recorder()
     assert scene.journal is recorder
@@ -126,7 +126,7 @@ def test_what_is_recorded_can_be_done_again(package):
     assert set(expected.split()) < set(recorder.names)
 
 
-def test_both_packages_tell_the_same():
+def test_both_implementations_send_the_same_records():
     told = []
     for package in (pycct, reference):
         scene, *rest = level(package)
@@ -149,7 +149,7 @@ def crowd_of(package, n=6):
 
 
 def change(crowd):
-    """A bit of everything for a crowd of six."""
+    """Changes of every kind for a crowd of six."""
     way = np.full((6, 3), (0.03, 0.01, -0.05))
     crowd.move(way, DT, active=np.arange(6) % 2 == 0, min_distance=0.001)
     crowd.add([(0, 9, 1)], radius=0.3, group=2)
@@ -168,21 +168,21 @@ def change(crowd):
 
 
 @BOTH
-def test_what_a_crowd_records_can_be_done_again(package):
+def test_records_of_a_crowd_can_be_replayed(package):
     crowd, twin = crowd_of(package), crowd_of(package)
     scene_heard = crowd.scene.journal = Recorder()
     recorder = crowd.journal = Recorder()
     change(crowd)
     expected = "move add remove set teleport resize separate snap_to_ground run move restore shift_origin move"
     assert recorder.names == expected.split()
-    # Changes of a crowd are told to its own listener only.
+    # Only the crowd's own listener receives changes of the crowd.
     assert scene_heard.names == ["shift_origin"]
     for _, name, arguments in recorder.entries:
         getattr(twin.scene if name == "shift_origin" else twin, name)(**arguments)
     assert twin.state_hash() == crowd.state_hash() and twin.ids.tolist() == crowd.ids.tolist()
 
 
-def test_crowds_of_both_packages_tell_the_same():
+def test_crowds_of_both_implementations_send_the_same_records():
     told = []
     for package in (pycct, reference):
         crowd = crowd_of(package)
@@ -196,7 +196,7 @@ def test_crowds_of_both_packages_tell_the_same():
 
 
 @BOTH
-def test_a_new_crowd_is_told_to_its_scene(package):
+def test_the_listener_of_a_scene_receives_new_crowds(package):
     scene = package.Scene()
     recorder = scene.journal = Recorder()
     package.Crowd(scene, [(0, 0, 1)], radius=0.3, order="sequential")
@@ -236,7 +236,7 @@ def calls_of(package, scene, lift, post, heroes):
 
 
 @BOTH
-def test_nothing_has_changed_when_it_is_told_and_when_the_listener_raises(package):
+def test_listeners_run_before_the_change_and_may_stop_it(package):
     scene, lift, post, heroes = level(package)
     heroes[0].move((0, 0, 0.2), DT)
 
@@ -276,7 +276,7 @@ def test_a_crowd_as_its_listener_sees_it(package):
 
     def listener(target, name, arguments):
         heard.append(name)
-        # It may read.
+        # The listener may read.
         assert (crowd.state_hash(), crowd.save(), crowd.positions.tolist()) == before
         assert crowd.ids.tolist() == [1, 2, 3, 4, 5, 6] and crowd.get("radius").tolist() == [0.4] * 6
         assert crowd.probe_ground(1.0).hit.all() and crowd.index_of(2) == 1
@@ -317,7 +317,7 @@ def test_a_listener_must_not_change_its_crowd():
     crowd.move(np.zeros((6, 3)), DT)
 
 
-def test_another_thread_cannot_enter_while_the_listener_is_told():
+def test_another_thread_cannot_enter_during_a_listener():
     crowd = crowd_of(pycct)
     problems = []
 
@@ -363,7 +363,7 @@ def test_bad_listeners(package):
 
 
 @BOTH
-def test_bad_arguments_are_not_told(package):
+def test_listeners_receive_no_bad_arguments(package):
     scene, lift, _post, heroes = level(package)
     recorder = scene.journal = Recorder()
     hero = heroes[0]
@@ -386,7 +386,7 @@ def test_bad_arguments_are_not_told(package):
 
 
 @BOTH
-def test_answers_of_callbacks_are_told(package):
+def test_listeners_receive_answers_of_callbacks(package):
     scene, lift, post, heroes = level(package)
     hero = heroes[0]
     hero.filter = lambda other: other is not post
@@ -406,7 +406,7 @@ def test_answers_of_callbacks_are_told(package):
     assert recorder.names[before] == "snap_to_ground" and "answer" in recorder.names[before:]
 
 
-def test_a_listener_is_not_copied_and_late_controllers_are_told():
+def test_a_listener_is_not_copied_and_receives_later_controllers():
     scene, _, _, _heroes = level(pycct)
     recorder = scene.journal = Recorder()
     assert copy.copy(scene).journal is None
@@ -417,7 +417,7 @@ def test_a_listener_is_not_copied_and_late_controllers_are_told():
     assert recorder.names == ["CharacterController", "move"]
 
 
-def test_the_results_are_those_of_moves_that_nobody_hears():
+def test_listeners_change_no_result():
     ends = []
     for listener in (None, Recorder()):
         scene, *rest = level(pycct)
@@ -427,7 +427,7 @@ def test_the_results_are_those_of_moves_that_nobody_hears():
     assert ends[0] == ends[1]
 
 
-def test_controllers_of_several_threads_are_told():
+def test_listeners_receive_controllers_of_several_threads():
     scene = pycct.Scene()
     scene.add(pycct.Plane((0, 0, 1)))
     heroes = [pycct.CharacterController(scene, (2 * k, 0, 1)) for k in range(4)]

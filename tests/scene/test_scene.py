@@ -1,4 +1,4 @@
-"""The scene: several changes as one, moving many, shifting the origin, lifetimes, memory."""
+"""The scene: edits, moves of many actors, shifts of the origin, lifetimes, memory."""
 
 import gc
 import threading
@@ -28,7 +28,7 @@ def test_edit_shows_all_changes_at_once():
         scene.remove(a)
         with scene.edit():
             c = scene.add(pycct.Box((1, 1, 1)), (20, 0, 0))
-        # Everybody still sees the world as it was.
+        # All readers still see the scene before the edit.
         assert scene.raycast((0, 0, 5), DOWN, 9).actor is a
         assert scene.raycast((10, 0, 5), DOWN, 9) is None and scene.raycast((20, 0, 5), DOWN, 9) is None
         assert scene.actors == [b, c]
@@ -59,7 +59,7 @@ def test_an_edit_in_a_fresh_scene_and_readers_meanwhile():
     with scene.edit():
         scene.add(pycct.Box((1, 1, 1)))
         inside.set()
-        # A reader is not held up by the edit.
+        # A reader does not wait for the edit.
         assert done.wait(10)
     reader.join()
     assert seen == [None]
@@ -149,7 +149,7 @@ def test_shift_origin_takes_characters_along_and_they_ride_on():
     assert tracks[0][-1][0] > 1.0
 
 
-def test_snapshots_are_those_of_the_moment():
+def test_queries_read_the_snapshot_of_their_start():
     scene = pycct.Scene()
     box = scene.add(pycct.Box((1, 1, 1)))
     seen = []
@@ -159,13 +159,13 @@ def test_snapshots_are_those_of_the_moment():
         seen.append(actor)
         return True
 
-    # The filter changes the world; the question goes on with the one it began with.
+    # The filter changes the scene; the query keeps its snapshot.
     hit = scene.raycast((0, 0, 5), DOWN, 9, filter=moves_it)
     assert hit.actor is box and hit.distance == 4 and seen == [box]
     assert scene.raycast((0, 0, 5), DOWN, 9) is None
 
 
-def test_removing_what_a_controller_stands_on():
+def test_removing_the_ground_of_a_controller():
     scene = pycct.Scene()
     floor = scene.add(pycct.Box((2, 2, 0.5)), (0, 0, -0.5), body="kinematic", behavior=pycct.Behavior.CAN_RIDE)
     hero = pycct.CharacterController(scene, position=(0, 0, 1.2), radius=0.4, height=1.0)
@@ -181,7 +181,7 @@ def test_removing_what_a_controller_stands_on():
         scene.remove(floor)
     with pytest.raises(RuntimeError):
         floor.move_to((0, 0, 0))
-    # What was seen before stays an answer.
+    # Previous results remain valid.
     assert floor.position == (0, 0, -0.5)
 
 
@@ -258,7 +258,7 @@ def test_ten_thousand_scenes_leave_memory_flat():
 
 
 @needs_proc
-def test_questions_and_shapes_leave_memory_flat():
+def test_queries_and_shapes_leave_memory_flat():
     rng = np.random.default_rng(1)
     scene = worlds.scene_of(worlds.placings(rng))
     askers = list(worlds.askers(rng).values())
@@ -303,7 +303,7 @@ def test_scenes_count_their_triangles():
 
 
 def test_trees_over_odd_boxes():
-    # Everything in one point, on one line, and of wildly different sizes.
+    # Boxes at one point, on one line, and of very different sizes.
     rng = np.random.default_rng(0)
     tri = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], float)
     for spread in (np.zeros((2000, 3)), np.arange(2000)[:, None] * np.array([[1.0, 0, 0]]),
@@ -325,7 +325,7 @@ def test_trees_over_odd_boxes():
         pycct.Mesh(tri * 1e31, [[0, 1, 2]])
 
 
-def test_stats_tell_what_the_cache_holds():
+def test_stats_count_the_contents_of_the_cache():
     scene = pycct.Scene()
     scene.add(flat())
     hero = pycct.CharacterController(scene, position=(0, 0, 1.2), radius=0.4, height=1.0)
@@ -346,7 +346,8 @@ def test_stats_tell_what_the_cache_holds():
 
 
 def test_the_hint_changes_the_work_not_the_result():
-    # A character that forgets its cache before each move walks exactly as one that keeps its hints.
+    # A character without hints, with an empty cache before each move, walks exactly like one with
+    # hints.
     rng = np.random.default_rng(3)
     field = pycct.Heightfield(rng.normal(size=(30, 30)) * 0.15, 0.5)
     tracks, work = [], []

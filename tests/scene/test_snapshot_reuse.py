@@ -1,4 +1,4 @@
-"""The tree is fitted and a snapshot's memory is reused: each by two ways of looking at it."""
+"""Fitted trees and reused snapshot memory, each tested in two ways."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ DOWN = (0, 0, -1)
 
 
 def spheres(rng, n, span=20.0, body="kinematic"):
-    """A scene of spheres, and where they are."""
+    """A scene of spheres, and their positions."""
     scene = pycct.Scene()
     places = rng.uniform(-span, span, (n, 3))
     actors = [scene.add(pycct.Sphere(0.5), tuple(p), body=body) for p in places]
@@ -18,15 +18,15 @@ def spheres(rng, n, span=20.0, body="kinematic"):
 
 
 def rays_down(scene, places):
-    """What a ray from above each place meets."""
+    """The hit of a ray from above each position."""
     got = scene.raycast_many(places + np.array((0, 0, 0.501)), np.tile(DOWN, (len(places), 1)), 0.01)
     return got.actor
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.16, 0.14, 0.02])
 @pytest.mark.parametrize("body", ["static", "kinematic"])
-def test_whatever_moved_is_found_where_it_is_and_not_where_it_was(share, body):
-    """All at once (boxes are fitted from the leaves up) and one by one: rays, by the centres alone."""
+def test_moved_actors_are_found_at_their_new_place_only(share, body):
+    """Rays find actors that moved all at once (boxes fitted upwards) and one by one."""
     rng = np.random.default_rng(3)
     scene, actors, places = spheres(rng, 300, body=body)
     assert (rays_down(scene, places) >= 0).all()
@@ -43,7 +43,7 @@ def test_whatever_moved_is_found_where_it_is_and_not_where_it_was(share, body):
 
 
 def nearest_above(places, p):
-    """The sphere that a ray from just above the top of a sphere at p meets within a centimetre, or -1."""
+    """The sphere within a centimetre of the top of a sphere at p, from a ray above it, or -1."""
     top = p + np.array((0, 0, 0.501))
     aside = np.hypot(*(places[:, :2] - top[:2]).T)
     near = aside < 0.5
@@ -57,13 +57,13 @@ def nearest_above(places, p):
 
 
 def test_moved_actors_block_and_carry_a_character_where_they_are():
-    """A second look at fitted boxes: a character stands on what was moved there, and falls where it was."""
+    """Fitted boxes: a character stands on moved actors, and falls where they were."""
     rng = np.random.default_rng(4)
     scene = pycct.Scene()
     slabs = [scene.add(pycct.Box((1, 1, 0.1)), (4 * k, 0, -0.1), body="kinematic") for k in range(200)]
     for _ in range(6):
         heights = rng.uniform(-30, 30, 200)
-        # Each at its own height, all in one change.
+        # Each actor at its own height, all in one change.
         scene.move_actors([s.id for s in slabs], np.column_stack([4.0 * np.arange(200), np.zeros(200), heights - 0.1]))
         for k in rng.integers(0, 200, 12):
             hero = pycct.CharacterController(scene, radius=0.3, height=1.2, contact_offset=0.02)
@@ -77,12 +77,12 @@ def test_moved_actors_block_and_carry_a_character_where_they_are():
 
 
 @pytest.mark.parametrize("looks", [1, 2, 3])
-def test_a_snapshot_that_is_taken_up_again_has_every_change_since(looks):
-    """Changes go to one of two snapshots by turns: each must get those that the other got before."""
+def test_a_reused_snapshot_has_every_change_since(looks):
+    """Changes alternate between two snapshots: each must receive those of the other."""
     rng = np.random.default_rng(5)
     scene, actors, places = spheres(rng, 120)
     for step in range(60):
-        # Another one each time, so that a change that is lost shows at once and stays.
+        # Another actor each time, so that a lost change shows at once and remains.
         for _ in range(looks):
             k = int(rng.integers(120))
             places[k] = rng.uniform(-20, 20, 3)
@@ -100,8 +100,8 @@ def test_a_snapshot_that_is_taken_up_again_has_every_change_since(looks):
             assert found.actor[found.first[k] : found.first[k + 1]].tolist() == want
 
 
-def test_a_snapshot_that_somebody_still_reads_is_not_taken_up():
-    """A filter of a query changes the scene again and again: the query goes on with the world as it was."""
+def test_a_snapshot_with_a_reader_is_not_reused():
+    """A filter changes the scene again and again: the query keeps its snapshot."""
     rng = np.random.default_rng(6)
     scene, actors, places = spheres(rng, 60, span=4.0)
     centre = (0.0, 0.0, 0.0)
@@ -109,7 +109,7 @@ def test_a_snapshot_that_somebody_still_reads_is_not_taken_up():
     moved = []
 
     def meddle(actor):
-        # Twice, and looked at in between: both other snapshots get used.
+        # Two changes with a query between: both other snapshots are used.
         for _ in range(2):
             k = len(moved) % 60
             actors[k].move_to(tuple(rng.uniform(50, 60, 3)))
@@ -124,8 +124,8 @@ def test_a_snapshot_that_somebody_still_reads_is_not_taken_up():
     assert [a.id for a in scene.overlap(pycct.Sphere(3.0), centre)] == now
 
 
-def test_a_mixed_world_is_the_same_after_any_number_of_changes():
-    """Whatever is placed: after many small changes the answers are those of a scene made at once."""
+def test_a_mixed_scene_is_the_same_after_any_number_of_changes():
+    """After many small changes of any kind, results equal those of a new scene."""
     rng = np.random.default_rng(7)
     placed = worlds.placings(rng, copies=2)
     scene = worlds.scene_of(placed)

@@ -1,4 +1,4 @@
-"""Publishing what has changed only: the same bits as publishing everything, whoever looks on meanwhile."""
+"""Publishing only changes gives the bits of publishing everything, for any readers meanwhile."""
 
 import copy
 import gc
@@ -14,7 +14,7 @@ DOWN = (0, 0, -1)
 
 
 def fresh(scene):
-    """The same scene, published whole."""
+    """The same scene, published as a whole."""
     return copy.deepcopy(scene)
 
 
@@ -42,7 +42,7 @@ def walk(scene, rng, moves=25):
 
 
 def change(scene, rng):
-    """A few changes of any kind, then a look (or none)."""
+    """A few changes of any kind, then a query (or none)."""
     actors = scene.actors + scene.obstacles
     for _ in range(rng.integers(1, 6)):
         what = rng.integers(9)
@@ -65,7 +65,7 @@ def change(scene, rng):
             # Far away and back: boxes grow, and shrink again.
             actor.move_to(rng.uniform(-500, 500, 3))
         elif what == 6:
-            # Come and gone unseen.
+            # Added and removed without a query between.
             scene.remove(scene.add(pycct.Sphere(0.5), rng.uniform(-5, 5, 3), body="kinematic"))
         else:
             actor.move_to(rng.uniform(-5, 5, 3), worlds.unit(rng))
@@ -116,14 +116,14 @@ def test_actors_in_their_thousands_that_come_move_and_go(body):
             assert found.actor[found.first[k] : found.first[k + 1]].tolist() == sorted(ids[near < 2.3].tolist())
 
 
-def test_a_question_goes_on_with_the_world_as_it_was():
-    """A picture that is being looked at is not the one that is taken up again."""
+def test_a_query_keeps_its_snapshot():
+    """A snapshot with a reader is not reused."""
     scene = pycct.Scene()
     lifts = [scene.add(pycct.Box((0.4, 0.4, 0.4)), (k, 0, 0), body="kinematic") for k in range(200)]
     seen = []
 
     def slow(actor):
-        # Asked before the ray is cast at all: many publishes happen in between.
+        # The query starts before the ray cast: many publications happen in between.
         for k in range(6):
             lifts[100].move_to((100, 5 + k, 0))
             lifts[3 + k].move_to((3 + k, 7, 0))
@@ -136,8 +136,8 @@ def test_a_question_goes_on_with_the_world_as_it_was():
     assert scene.raycast((100, 0, 5), DOWN, 9) is None
 
 
-def test_readers_in_other_threads_see_whole_pictures():
-    """A row of lifts goes up and down as one; nobody sees it torn."""
+def test_readers_in_other_threads_see_whole_snapshots():
+    """A row of lifts moves up and down as one; no reader sees only some of them moved."""
     scene = pycct.Scene()
     lifts = [scene.add(pycct.Box((0.4, 0.4, 0.4)), (k, 0, 0), body="kinematic") for k in range(100)]
     for k in range(500):
@@ -166,7 +166,7 @@ def test_readers_in_other_threads_see_whole_pictures():
 
 
 class Meddler:
-    """Changes a scene when it is collected."""
+    """An object that changes a scene when it is collected."""
 
     def __init__(self, act):
         self.act = act
@@ -204,7 +204,7 @@ def test_a_change_by_a_finalizer_while_publishing_is_not_lost(kind, looks):
             scene.add(pycct.Box((0.4, 0.4, 0.4)), (70, 0, 0), body="kinematic")
         crates[3].move_to((3, 5, 0))
         Meddler(act)
-        # Collected after so many allocations: some of those are within the publish.
+        # The collector runs after a number of allocations, and sometimes within a publication.
         gc.set_threshold(allocations)
         try:
             scene.raycast((0, 0, 5), DOWN, 9)
@@ -219,8 +219,8 @@ def test_a_change_by_a_finalizer_while_publishing_is_not_lost(kind, looks):
 
 
 @pytest.mark.parametrize("act", ["look", "change", "change and look"])
-def test_a_finalizer_during_the_first_picture(act):
-    """A scene that nobody has looked at yet has no older picture to show."""
+def test_a_finalizer_during_the_first_snapshot(act):
+    """A scene without a snapshot has no older one to return."""
     old = gc.get_threshold()
     looked = 0
     for allocations in range(1, 30):
@@ -275,8 +275,8 @@ def edit_and_move(scene, actor):
 
 @pytest.mark.parametrize("body", ["static", "kinematic"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_finalizer_that_looks_in_the_midst_of_a_change_hides_nothing(change, body):
-    """It may publish what is half done; the change is counted when it is done."""
+def test_a_finalizer_that_queries_during_a_change_hides_nothing(change, body):
+    """A query may publish half of a change; the change is counted at its end."""
     old = gc.get_threshold()
     for allocations in range(1, 20):
         scene = pycct.Scene()
@@ -301,7 +301,7 @@ def test_a_finalizer_that_looks_in_the_midst_of_a_change_hides_nothing(change, b
 
 
 def test_every_change_is_counted_once():
-    """Of static actors by the timestamp, which tells caches; each change of any is seen by the next look."""
+    """The timestamp counts changes of static actors, for caches; the next query sees any change."""
     scene = pycct.Scene()
     box = pycct.Box((0.4, 0.4, 0.4))
     fixed, lift = scene.add(box), scene.add(box, (5, 0, 0), body="kinematic")
@@ -334,8 +334,8 @@ def questions_or_none(scene):
     return found.hit.tolist(), found.distance.tolist(), found.actor.tolist()
 
 
-def test_what_moves_far_away_leaves_caches_alone():
-    """Only the part that has changed is published: what a character knows of static actors stays good."""
+def test_motion_far_away_keeps_caches_valid():
+    """Only the changed layer is published: cached candidates among static actors remain valid."""
     scene = pycct.Scene()
     n = 12
     x, y = np.meshgrid(np.arange(n), np.arange(n), indexing="ij")
@@ -360,7 +360,7 @@ def test_what_moves_far_away_leaves_caches_alone():
 
 
 def wait_for(scene, seconds=20):
-    """Whether another thread can change the scene."""
+    """Return whether another thread can change the scene."""
     done = threading.Event()
 
     def change():
@@ -371,7 +371,7 @@ def wait_for(scene, seconds=20):
     return done.wait(seconds)
 
 
-def test_an_edit_that_is_never_entered_holds_nothing():
+def test_an_edit_that_is_never_entered_locks_nothing():
     scene = pycct.Scene()
     edit = scene.edit()
     assert wait_for(scene)
