@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -45,6 +46,8 @@ SUDDEN = 0.25
 TOUCH = 0.1
 # Longest move of the first attempt, metres.
 LONG_STRIDE = 0.6
+# Excess way that is forgiven, in tolerances: both ends of a way are rounded.
+FORGIVEN = 2.0
 # How far down the ground under a flight is looked for, metres.
 DEEP = 4.0
 # Longest disagreement of two honest clocks, as a share of the time that passes.
@@ -500,7 +503,7 @@ class Audit:
 
     def _judge(self, rows: Ints, claims: Doubles, passed: Ints, clock: Ints, good: Ints, found: _Result) -> None:
         """Judge claims without inputs, those of one tick at a time where platforms matter."""
-        s, now = self._state, self._now
+        now = self._now
         assert now is not None
         if not len(good):
             return
@@ -523,10 +526,9 @@ class Audit:
             if self._twins:
                 # A platform that was somewhere else at the beginning may explain the way.
                 bad = k[found.reason[k] != Reason.NONE]
-                old = np.array([self._nearest(t) for t in s["tick"][rows[bad]].tolist()], np.int64)
+                old = np.array([self._nearest(t) for t in self._state["tick"][rows[bad]].tolist()], np.int64)
                 for world in np.unique(old).tolist():
-                    b = bad[old == world]
-                    self._again(rows, b, claims, passed, world, tick, found)
+                    self._again(rows, bad[old == world], claims, passed, world, tick, found)
 
     def _near_movers(self, rows: Ints, claims: Doubles, passed: Ints) -> tuple[Bools, Bools]:
         """Return which members may touch moving things, and whose verdicts may depend on them."""
@@ -567,7 +569,7 @@ class Audit:
         far = np.sqrt(dot(flat, flat))
         debt = np.maximum(s["debt"][mine] + far - self._speed * self._dt * n, 0.0)
         sunk = -high - (self._fall * self._dt * n + self._tolerance) - far
-        fair = (debt <= self._tolerance) & (sunk <= 0.0) & (far - high <= STRIDE * STRIDES)
+        fair = (debt <= FORGIVEN * self._tolerance) & (sunk <= 0.0) & (far - high <= STRIDE * STRIDES)
         return _Motion(start, up, high, flat, debt, fair)
 
     def _walk_clear(self, rows: Ints, claims: Doubles, passed: Ints, k: Ints, found: _Result) -> None:
@@ -882,16 +884,17 @@ class Audit:
 
     def _judge_speed(self, c: _Claims) -> None:
         """Speed along the ground: what is too much adds up, what is less pays it back."""
-        s, tol = self._state, self._tolerance
+        s, most = self._state, FORGIVEN * self._tolerance
         over = c.far - self._speed * self._dt * c.n
         c.debt = np.maximum(s["debt"][c.rows] + over, 0.0)
-        fast = c.debt > tol
+        fast = c.debt > most
         if fast.any():
             f = np.flatnonzero(fast)
             over[f] -= self._pushed(c.rows[f], c.start[f], c.claim[f], c.flat[f], c.far[f], s["rise"][c.rows[f]],
                                     c.n[f], c.tick)
+            over[f[self._squeezed(c.rows[f], c.claim[f], c.n[f], c.tick)]] = -np.inf
             c.debt = np.maximum(s["debt"][c.rows] + over, 0.0)
-            fast = c.debt > tol
+            fast = c.debt > most
         why = np.where(over > TELEPORT, Reason.TELEPORT, Reason.SPEED)
         c.verdict[fast], c.miss[fast] = why[fast], c.debt[fast]
 
@@ -946,6 +949,8 @@ class Audit:
             shoved = self._shoved(c.rows[left], c.start[left], c.claim[left], c.tick)
             left = left[best[left] > near[left] + shoved]
         if len(left):
+            left = left[~self._squeezed(c.rows[left], c.claim[left], c.n[left], c.tick)]
+        if len(left):
             step = c.supported[left] & (c.high[left] > 0.5 * self._sizes["step_offset"][c.rows[left]])
             c.verdict[left] = np.where(step, Reason.STEP, Reason.BLOCKED)
             c.miss[left] = best[left]
@@ -995,19 +1000,37 @@ class Audit:
                 place = start + side * aside
                 there, _ = self._ghosts.go(rows, place, ahead * limit[:, None] + up * drop[:, None])
                 extra = np.maximum(extra, dot(there - place, ahead) - limit)
-        return np.maximum(extra, self._shoved(rows, start, claim, tick))
+        # A fall may have ended on a platform that carries.
+        fallen = np.where(self._state["supported"][rows], 0.0, np.maximum(-self._falling(v, n), 0.0))
+        return np.maximum(extra, self._shoved(rows, start, claim, tick, fallen))
 
-    def _shoved(self, rows: Ints, start: Doubles, claim: Doubles, tick: int) -> Doubles:
-        """How far platforms that touch a way, or nearly, have moved since the last claim."""
+    def _shoved(self, rows: Ints, start: Doubles, claim: Doubles, tick: int, drop: Doubles | None = None) -> Doubles:
+        """How far platforms that touch a way, or nearly, have moved since the last claim.
+
+        A way may lead through places that are as far below its ends as `drop` says.
+        """
         then = self._state["tick"][rows]
         room = self._sizes["radius"][rows, None] + 0.5 * self._sizes["height"][rows, None] * np.abs(self._up[rows])
         least, most = np.minimum(start, claim) - room, np.maximum(start, claim) + room
+        if drop is not None:
+            deep = self._up[rows] * drop[:, None]
+            least, most = least - np.maximum(deep, 0.0), most - np.minimum(deep, 0.0)
         out = np.zeros(len(rows))
-        if not self._twins:
-            return out
+        for mine, way, bounds in self._moved(then, tick):
+            low, high = np.fmin.reduce(bounds[:, :, 0]), np.fmax.reduce(bounds[:, :, 1])
+            outside = np.maximum(np.maximum(low - most[mine, None], least[mine, None] - high), 0.0)
+            close = (outside * outside).sum(axis=2) <= TOUCH * TOUCH
+            out[mine] = np.where(close, way, 0.0).max(axis=1)
+        return out
+
+    def _moved(self, then: Ints, tick: int) -> Iterator[tuple[Ints, Doubles, Doubles]]:
+        """Yield the platforms that have moved between each earlier tick and a later one.
+
+        Returns the indices of an earlier tick in `then`, the way of each platform, and the bounds
+        of the platforms at all ticks, (ticks, platforms, 2, 3).
+        """
         numbers = np.array(sorted(self._twins), np.int64)
-        for old in np.unique(then).tolist():
-            # A platform that turns back has moved all the same.
+        for old in np.unique(then).tolist() if len(numbers) else ():
             first, last = self._nearest(old), self._nearest(tick)
             past = [platforms for t, platforms in self._past.items() if first <= t <= last]
             track = np.full((len(past), len(numbers), 3), np.nan)
@@ -1016,15 +1039,28 @@ class Audit:
                 at, here = _positions_of(numbers, platforms.ids)
                 track[t, here], bounds[t, here] = platforms.places[at], platforms.bounds[at]
             steps = np.nan_to_num(np.diff(track, axis=0))
+            # A platform that turns back has moved all the same.
             way = np.sqrt((steps * steps).sum(axis=2)).sum(axis=0)
             moved = np.flatnonzero(way > 0.0)
-            if not len(moved):
-                continue
-            low, high = np.fmin.reduce(bounds[:, moved, 0]), np.fmax.reduce(bounds[:, moved, 1])
-            mine = np.flatnonzero(then == old)
-            outside = np.maximum(np.maximum(low - most[mine, None], least[mine, None] - high), 0.0)
-            close = (outside * outside).sum(axis=2) <= TOUCH * TOUCH
-            out[mine] = np.where(close, way[moved], 0.0).max(axis=1)
+            if len(moved):
+                yield np.flatnonzero(then == old), way[moved], bounds[:, moved]
+
+    def _squeezed(self, rows: Ints, claim: Doubles, n: Ints, tick: int) -> Bools:
+        """Return who was inside of a moving platform, and is inside, beside or above it now.
+
+        Overlap recovery throws such a member out at any side, at any speed.
+        """
+        out, place, up = np.zeros(len(rows), bool), self._state["position"][rows], self._up[rows]
+        half = np.abs(up) * (0.5 * self._sizes["height"][rows] + self._sizes["radius"][rows] - TOUCH)[:, None]
+        room = np.abs(up) * 0.5 * self._sizes["height"][rows, None] + self._sizes["radius"][rows, None] + NEAR
+        reach = room + (self._speed * self._dt * n)[:, None]
+        for mine, _, bounds in self._moved(self._state["tick"][rows], tick):
+            low, high = bounds[:, None, :, 0], bounds[:, None, :, 1]
+            p, h = place[mine, None], half[mine, None]
+            inside = ((p + h > low) & (p - h < high)).all(axis=3)
+            q, r = claim[mine, None], reach[mine, None]
+            beside = ((q + r >= low) & (q - r <= high)).all(axis=3)
+            out[mine] = (inside.any(axis=0) & beside.any(axis=0)).any(axis=1)
         return out
 
     def _landing(self, rows: Ints, start: Doubles, claim: Doubles, up: Doubles, high: Doubles, v: Doubles,
