@@ -1,9 +1,9 @@
 """For authoritative servers: queries of past ticks, validation of claimed movement, rollback.
 
-What lives here imports the public modules of pycct and NumPy only. It opens no sockets and defines no protocol.
-`history` answers queries of past ticks, `audit` validates claimed positions, `timeline` applies late inputs, and
-`selftest` simulates a network in one process. `checks` converts arguments, and `ghosts` repeats
-claimed ways for the audit.
+The package imports the public modules of pycct and NumPy only. It opens no sockets and defines
+no protocol. `history` answers queries of past ticks, `audit` validates claimed positions,
+`timeline` applies late inputs, and `selftest` simulates a network in one process. `checks` converts
+arguments, and `ghosts` repeats claimed ways for the audit.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""Whether a claimed movement was possible: by repeating it, or by what can be reached."""
+"""Validation of claimed movement: repeated moves, or positions that can be reached."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ PARAMETERS = (
     "radius", "height", "up", "step_offset", "contact_offset", "slope_limit", "climbing_mode", "non_walkable_mode",
     "rules", "overlap_recovery", "prevent_vertical_sliding", "invisible_wall_height", "max_jump_height", "mask",
 )
-# A claim that is so much too far is a teleport, metres.
+# Excess distance from which a claim counts as a teleport, metres.
 TELEPORT = 0.5
-# How near a repeated way of USUAL ticks must come to the claim, and how far below a claim the ground may be, metres.
+# How near a repeated way of USUAL ticks must come to the claim, and how far below a claim the
+# ground may be, metres.
 NEAR, SKIN = 0.05, 0.02
-# The same for any number of ticks: less than the radius of a character, so that nobody passes a wall.
+# Limit of that distance for any number of ticks, metres. It is less than the radius of a character,
+# so that no claim passes a wall.
 NEAREST = 0.15
 USUAL = 3
 # How far beside the straight way something may have been touched, metres.
@@ -40,7 +42,7 @@ AROUND = (
     # An edge that is only just touched.
     (0.01, 0.0), (-0.01, 0.0), (0.03, 0.0), (-0.03, 0.0),
 )
-# A fall that is so much faster than gravity makes it has a cause, m/s.
+# Excess speed of a fall that gravity alone does not explain, m/s.
 SUDDEN = 0.25
 # How near a platform must come to shove or hold a character, metres.
 TOUCH = 0.1
@@ -52,8 +54,8 @@ FORGIVEN = 2.0
 DEEP = 4.0
 # Longest disagreement of two honest clocks, as a share of the time that passes.
 DRIFT = 0.001
-# Ways that are tried: detour as a share of the widest one that the speed allows, share of the highest jump, share
-# that is walked before it, and whether the rest is flown.
+# Ways that the search tries: the detour as a share of the widest one that the speed allows, the
+# share of the highest jump, the share that is walked before the jump, and whether the rest is flown.
 WAYS = tuple(
     (share, lift, walked, flies)
     for share in (0.0, 1.0, -1.0, 0.5, -0.5)
@@ -74,7 +76,7 @@ KEPT = 256
 
 
 class Reason(IntEnum):
-    """Why a claim is refused; `NONE` if it is not."""
+    """Reason of a refused claim; `NONE` for an accepted one."""
 
     NONE = 0
     SPEED = 1
@@ -97,7 +99,7 @@ WORDS = {
 
 
 class Verdicts(NamedTuple):
-    """What `Audit.check` returns, one row per claim.
+    """Results of `Audit.check`, one row per claim.
 
     Attributes
     ----------
@@ -140,7 +142,7 @@ class _Platforms(NamedTuple):
     bounds: Doubles
 
     def poses(self, ids: Ints) -> Doubles:
-        """Return position and rotation of these platforms, (n, 7); nan for one that did not exist."""
+        """Return positions and rotations, (n, 7); nan for a platform that did not exist."""
         at, here = _positions_of(ids, self.ids)
         out = np.full((len(ids), 7), np.nan)
         out[here, :3], out[here, 3:] = self.places[at], self.turns[at]
@@ -148,7 +150,7 @@ class _Platforms(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """What one call of `check` found, for `accept` and `explain`."""
+    """Results of one call of `check`, for `accept` and `explain`."""
 
     error: Doubles
     reason: NDArray[np.int8]
@@ -164,7 +166,7 @@ class _Batch(NamedTuple):
 
 @dataclass
 class _Claims:
-    """Claims of one call of `_reach`, and what is known of them so far. All arrays have a row per claim."""
+    """Claims of one call of `_reach`, and the results so far, a row per claim."""
 
     rows: Ints                  # of the members
     claim: Doubles
@@ -212,7 +214,7 @@ def _positions_of(wanted: Ints, ids: Ints) -> tuple[Ints, Bools]:
 
 
 def _cross(a: Doubles, b: Doubles) -> Doubles:
-    """Return the cross product of the rows; `numpy.cross` costs ten times as much for a few rows."""
+    """Return the cross product of rows; `numpy.cross` costs ten times as much for few rows."""
     (x, y, z), (u, v, w) = a.T, b.T
     return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=1)
 
@@ -227,10 +229,10 @@ def _turned(q: Doubles, v: Doubles) -> Doubles:
 class Audit:
     """Validation of the movement that clients claim.
 
-    Without inputs, `check` decides whether a claimed position can be reached from the last accepted one: at most
-    `speed` along the ground, by a way that the world does not block, with steps, slopes and platforms, by jumps and
-    falls that `jump` and `gravity` allow, at a tick that the client's clock can have reached. With inputs, `check`
-    repeats the moves.
+    Without inputs, `check` decides whether a claimed position can be reached from the last accepted
+    one: at most `speed` along the ground, by a way that the world does not block, with steps,
+    slopes and platforms, by jumps and falls that `jump` and `gravity` allow, at a tick that the
+    client's clock can have reached. With inputs, `check` repeats the moves.
 
     `check` changes nothing. `accept` commits what it found.
 
@@ -245,7 +247,8 @@ class Audit:
     gravity : float
         m/s^2.
     tolerance : float
-        Error that is forgiven, metres: rounding of claims. The default is for claims in whole millimetres.
+        Error that is forgiven, metres: rounding of claims. The default is for claims in whole
+        millimetres.
     budget : float
         How far a client's clock may seem to run ahead, seconds: jitter of the network.
     dt : float
@@ -255,9 +258,9 @@ class Audit:
 
     Notes
     -----
-    `check` compares a claim with the world of the claim's tick as far as kinematic actors and obstacles are concerned;
-    `store` notes where they are. Other characters do not block a claim. A character in the air must gain `gravity`
-    downwards until it reaches `fall`.
+    `check` compares a claim with the world of the claim's tick as far as kinematic actors and
+    obstacles are concerned; `store` notes where they are. Other characters do not block a claim. A
+    character in the air must gain `gravity` downwards until it reaches `fall`.
     """
 
     def __init__(
@@ -298,7 +301,8 @@ class Audit:
         self._state: dict[str, NDArray[Any]] = {}
         self._sizes: dict[str, NDArray[Any]] = {}
         self._up = self._gap = self._easy = np.zeros(0)
-        # The last check of each member that has not been accepted: number of the batch, and row in it.
+        # Number of the batch that holds the last check of each member that has not been accepted,
+        # and the row in that batch.
         self._batches: dict[int, _Batch] = {}
         self._batch_of = self._row_of = np.zeros(0, np.int64)
         # Characters that repeat ways, in both scenes; the ones in use.
@@ -311,10 +315,12 @@ class Audit:
         """The crowd whose members are checked."""
         return self._crowd
 
-    # --- the server's side -------------------------------------------------------------------------------------------
+    # --- the server's side ------------------------------------------------------------------------
 
     def store(self, tick: int) -> None:
-        """Begin a server tick: set the server's clock and note where platforms, doors and obstacles are.
+        """Begin a server tick: set the server's clock and store the poses of moving things.
+
+        These are the kinematic and dynamic actors and the obstacles.
 
         Parameters
         ----------
@@ -388,7 +394,8 @@ class Audit:
             self._pair, self._ghosts = (still, posed), posed
             self._sizes = {name: parameters[name] for name in ("radius", "height", "step_offset")}
             self._up, self._gap = parameters["up"], parameters["contact_offset"]
-            # The round bottom of a capsule climbs more than the step offset, unless that is constrained.
+            # The round bottom of a capsule climbs more than the step offset, unless that is
+            # constrained.
             self._easy = np.array([mode is ClimbingMode.EASY for mode in parameters["climbing_mode"]], np.float64)
 
     def _rows(self, ids: ArrayLike) -> tuple[Ints, Ints]:
@@ -414,7 +421,7 @@ class Audit:
             self._batches = {number: batch for number, batch in self._batches.items()
                              if (self._batch_of == number).any()}
 
-    # --- checking ----------------------------------------------------------------------------------------------------
+    # --- checking ---------------------------------------------------------------------------------
 
     def check(self, ids: ArrayLike, ticks: ArrayLike, claimed_positions: ArrayLike, inputs: ArrayLike | None = None
               ) -> Verdicts:
@@ -429,8 +436,8 @@ class Audit:
         claimed_positions : (n, 3) array of floats
             Centres, metres. A claim that is not finite gets a verdict like any other.
         inputs : (n, 3) or (n, k, 3) array of floats, optional
-            Displacements of the k ticks since the last accepted claim, metres. With them the moves are repeated
-            in the scene as it is now.
+            Displacements of the k ticks since the last accepted claim, metres. With them the moves
+            are repeated in the scene as it is now.
 
         Returns
         -------
@@ -642,7 +649,7 @@ class Audit:
         return np.where(before, self._ballistic(self._jump + lift, n.astype(np.float64)), self._falling(rise, n))
 
     def _fall_depth(self, rows: Ints, measured: Doubles, n: Ints) -> Doubles:
-        """Return how deep below a flight the ground may be that it has touched between two claims."""
+        """Return how deep the ground may be that a flight has touched between two claims."""
         down = np.maximum(-np.minimum(self._state["pace"][rows], measured), 0.0)
         out: Doubles = (down + self._gravity * self._dt * n) * self._dt * n + self._gap[rows] + SKIN
         return out
@@ -665,7 +672,7 @@ class Audit:
             raise ValueError(f"inputs must have shape ({n}, 3) or ({n}, k, 3), got {np.shape(inputs)}")
         return moves.astype(np.float64)
 
-    # --- with inputs -------------------------------------------------------------------------------------------------
+    # --- with inputs ------------------------------------------------------------------------------
 
     def _repeat(self, rows: Ints, claims: Doubles, moves: Doubles, good: Ints, error: Doubles, reason: NDArray[np.int8],
                 position: Doubles, out: dict[str, NDArray[Any]]) -> None:
@@ -716,10 +723,10 @@ class Audit:
         out["supported"], out["rise"] = supported, rise
         out["ground"] = s["ground"][rows]
 
-    # --- without inputs ----------------------------------------------------------------------------------------------
+    # --- without inputs ---------------------------------------------------------------------------
 
     def _pose(self, tick: int) -> None:
-        """Put platforms, doors and obstacles where they were at a tick, or at the nearest one that is stored."""
+        """Move the copies of moving things to their poses at a tick, or the nearest stored one."""
         tick = self._nearest(tick)
         if self._posed == tick:
             return
@@ -766,7 +773,10 @@ class Audit:
         return tick
 
     def _carried(self, ground: Ints, place: Doubles, then: Ints, tick: int, back: bool = False) -> Doubles:
-        """Way that platforms carry places from one tick to another, or have carried them when `back`."""
+        """Return the ways that platforms carry places between two ticks.
+
+        With `back`, the places are those at the second tick.
+        """
         out = np.zeros_like(place)
         rides = np.flatnonzero(ground >= 0)
         if not len(rides):
@@ -785,10 +795,11 @@ class Audit:
         return out
 
     def _home(self, rows: Ints, start: Doubles, claim: Doubles, n: Ints) -> tuple[Doubles, Bools]:
-        """Repeat ways tick by tick, each step aimed at the claim: walk on the ground, fall in the air.
+        """Repeat ways tick by tick, and aim each step at the claim.
 
-        A fall may climb a step, or touch an edge. Returns the ends that are nearest to the claims,
-        and who touched the ground on the way there.
+        Ghosts walk on the ground and fall in the air. A fall may climb a step, or touch an edge.
+        Returns the ends that are nearest to the claims, and which ghosts touched the ground on the
+        way there.
         """
         s, up, dt = self._state, self._up[rows], self._dt
         best, end, landed = np.full(len(rows), np.inf), start.copy(), np.zeros(len(rows), bool)
@@ -817,21 +828,21 @@ class Audit:
         return end, landed
 
     def _ballistic(self, v: Doubles, n: Doubles) -> Doubles:
-        """Greatest height after n ticks that begin with speed v, or at an earlier one."""
+        """Return the greatest height within n ticks that begin with speed v."""
         dt, g = self._dt, self._gravity
         top = np.clip(np.floor(v / (g * dt)) + 1.0, 0.0, np.maximum(n, 0.0))
         out: Doubles = np.maximum(v * dt * top - 0.5 * g * dt * dt * top * (top - 1.0), 0.0)
         return out
 
     def _falling(self, v: Doubles, n: Ints) -> Doubles:
-        """Height after n ticks that begin with speed v."""
+        """Return the height after n ticks that begin with speed v."""
         dt, g = self._dt, self._gravity
         out: Doubles = np.maximum(v * dt * n - 0.5 * g * dt * dt * n * (n - 1.0), -self._fall * dt * n)
         return out
 
     def _again(self, rows: Ints, k: Ints, claims: Doubles, passed: Ints, world: int, tick: int,
                found: _Result) -> None:
-        """Judge refused claims in the world of an earlier tick; a claim that is possible there is possible."""
+        """Judge refused claims in the world of an earlier tick, and accept those possible there."""
         copies = [column[k].copy() for column in found.columns()]
         self._reach(rows[k], k, claims[k], passed[k], world, tick, found)
         still = found.reason[k] != Reason.NONE
@@ -848,7 +859,7 @@ class Audit:
         self._finish(c, k, found)
 
     def _begin(self, rows: Ints, claim: Doubles, n: Ints, tick: int) -> _Claims:
-        """Find what is below claims, and what platforms have carried."""
+        """Find the ground below claims, and the ways that platforms have carried members."""
         s, m = self._state, len(rows)
         up, still = self._up[rows], s["position"][rows]
         crowd, at = self._ghosts.walkers(rows)
@@ -860,7 +871,8 @@ class Audit:
             for twin, number in self._names.items():
                 ground[supported & (below == twin)] = number
 
-        # A platform carries for the whole way or for a part of it, the one before or the one below the claim.
+        # A platform carries for the whole way or for a part of it. It may be the one below the last
+        # accepted position or the one below the claim.
         start, lift = still.copy(), np.zeros(m)
         left, then = s["ground"][rows], s["tick"][rows]
         ways = [self._carried(left, still, then, tick), self._carried(ground, claim, then, tick, True)]
@@ -883,7 +895,7 @@ class Audit:
         )
 
     def _judge_speed(self, c: _Claims) -> None:
-        """Speed along the ground: what is too much adds up, what is less pays it back."""
+        """Judge the speed along the ground; slow claims pay back the excess of fast ones."""
         s, most = self._state, FORGIVEN * self._tolerance
         over = c.far - self._speed * self._dt * c.n
         c.debt = np.maximum(s["debt"][c.rows] + over, 0.0)
@@ -899,7 +911,7 @@ class Audit:
         c.verdict[fast], c.miss[fast] = why[fast], c.debt[fast]
 
     def _judge_height(self, c: _Claims) -> None:
-        """Jumps and falls."""
+        """Judge jumps and falls."""
         tol, v, fast = self._tolerance, self._state["rise"][c.rows], c.verdict != Reason.NONE
         jump = self._jump + c.lift
         c.allow = self._allowed(c.before, v, c.lift, c.n)
@@ -958,7 +970,8 @@ class Audit:
     def _finish(self, c: _Claims, k: Ints, found: _Result) -> None:
         """Store verdicts, and the state of the members if they are accepted."""
         s = self._state
-        # A fall that may have ended between the two claims does not limit the speed at the second one.
+        # A fall that may have ended between the two claims does not limit the speed at the second
+        # one.
         measured = c.high / (c.n * self._dt)
         air = np.flatnonzero(~c.before & ~c.supported & ~c.landed & (c.verdict == Reason.NONE))
         if len(air):
@@ -968,7 +981,8 @@ class Audit:
                 c.landed[air] |= (flags & DOWN) != 0
 
         v, ok = s["rise"][c.rows], c.verdict == Reason.NONE
-        # A ceiling that comes down pushes a character, which then falls more slowly than it was pushed.
+        # A ceiling that comes down pushes a character, which then falls more slowly than it was
+        # pushed.
         own = measured.copy()
         sudden = measured < v - self._gravity * self._dt * (c.n - 1) - SUDDEN
         f = np.flatnonzero(~c.before & ~c.supported & ~c.landed & ok & sudden)
@@ -988,7 +1002,10 @@ class Audit:
 
     def _pushed(self, rows: Ints, start: Doubles, claim: Doubles, flat: Doubles, far: Doubles, v: Doubles, n: Ints,
                 tick: int) -> Doubles:
-        """How much farther than by their speed members may have come: off an edge, or before a moving wall."""
+        """Return how much farther than by their speed members may have come.
+
+        An edge pushes what slides off it, and a moving wall pushes what is in front of it.
+        """
         up = self._up[rows]
         limit = np.minimum(self._speed * self._dt * n, far)
         ahead = flat / np.where(far > 0.0, far, 1.0)[:, None]
@@ -1005,7 +1022,7 @@ class Audit:
         return np.maximum(extra, self._shoved(rows, start, claim, tick, fallen))
 
     def _shoved(self, rows: Ints, start: Doubles, claim: Doubles, tick: int, drop: Doubles | None = None) -> Doubles:
-        """How far platforms that touch a way, or nearly, have moved since the last claim.
+        """Return how far platforms at or near a way have moved since the last claim.
 
         A way may lead through places that are as far below its ends as `drop` says.
         """
@@ -1046,9 +1063,9 @@ class Audit:
                 yield np.flatnonzero(then == old), way[moved], bounds[:, moved]
 
     def _squeezed(self, rows: Ints, claim: Doubles, n: Ints, tick: int) -> Bools:
-        """Return who was inside of a moving platform, and is inside, beside or above it now.
+        """Return which members were inside of a moving platform, and are at it now.
 
-        Overlap recovery throws such a member out at any side, at any speed.
+        Overlap recovery pushes such a member out at any side, at any speed.
         """
         out, place, up = np.zeros(len(rows), bool), self._state["position"][rows], self._up[rows]
         half = np.abs(up) * (0.5 * self._sizes["height"][rows] + self._sizes["radius"][rows] - TOUCH)[:, None]
@@ -1065,7 +1082,7 @@ class Audit:
 
     def _landing(self, rows: Ints, start: Doubles, claim: Doubles, up: Doubles, high: Doubles, v: Doubles,
                  jump: Doubles, n: Ints, before: Bools, allow: Doubles) -> tuple[Doubles, Bools]:
-        """Greatest rise of those who may have touched the ground on the way, and who may have."""
+        """Return the greatest rise of members that may land on the way, and which may land."""
         step = self._sizes["step_offset"][rows]
         d = claim - start
         flat = d - up * dot(d, up)[:, None]
@@ -1098,7 +1115,7 @@ class Audit:
 
     def _try(self, rows: Ints, k: Ints, start: Doubles, flat: Doubles, high: Doubles, allow: Doubles, claim: Doubles,
              walks: Bools, best: Doubles, end: Doubles) -> None:
-        """Repeat the way in one go: along the ground and down, or straight and no higher than jumps go."""
+        """Repeat ways in one go, along the ground or straight, and no higher than jumps go."""
         climb = np.where(walks, np.minimum(high[k], 0.0) - SKIN, np.minimum(high[k], np.maximum(allow[k], 0.0)))
         way = flat[k] + self._up[rows[k]] * climb[:, None]
         self._note(k, self._ghosts.go(rows[k], start[k], way)[0], claim, best, end)
@@ -1142,13 +1159,14 @@ class Audit:
                 p, _ = self._ghosts.go(r, p, up * dot(q - p, up)[:, None])
                 self._note(k, p, claim, best, end)
 
-    # --- afterwards --------------------------------------------------------------------------------------------------
+    # --- afterwards -------------------------------------------------------------------------------
 
     def accept(self, ids: ArrayLike) -> None:
         """Commit the last verdicts: members go to the position of their verdict.
 
-        A possible claim is taken as it is, and moves that were repeated are made. A member whose claim was refused goes
-        to the corrected position, and its client must be told.
+        A member with a possible claim goes to the claim, and repeated moves are made. A member
+        whose claim was refused goes to the corrected position. The server must send that to the
+        client.
 
         Parameters
         ----------
@@ -1191,7 +1209,7 @@ class Audit:
                 crowd.move(every, self._dt, active=active)
 
     def explain(self, id: int) -> str:
-        """Say why the last claim of a member was refused, in words and numbers.
+        """Return why the last claim of a member was refused, in words and numbers.
 
         Parameters
         ----------

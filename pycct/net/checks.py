@@ -73,7 +73,10 @@ def _numbers(value: ArrayLike, name: str, kinds: str) -> NDArray[Any]:
 
 
 def as_rows(value: ArrayLike, name: str, n: int | None = None, width: int = 3, finite: bool = True) -> Doubles:
-    """Convert to (n, width) float64; width 0 stands for (n,). One row serves all n; n None takes any number of rows."""
+    """Convert to (n, width) float64; width 0 stands for (n,).
+
+    One row serves all n. If n is None, any number of rows is valid.
+    """
     array = _numbers(value, name, "fiu").astype(np.float64)
     tail = (width,) if width else ()
     if array.shape == tail and n is not None:

@@ -23,7 +23,8 @@ UNROTATED = (0.0, 0.0, 0.0, 1.0)
 CELLS_PER_MEMBER, LEAST_CELL = 2, 0.5
 # Boxes and lines are widened by this share of a cell, so that rounding misses no cell.
 SLACK = 1e-6
-# Members outside of this share of all are kept out of the grid; a member that is far away would make its cells large.
+# Members outside of this share of all are kept out of the grid; a member that is far away would
+# make its cells large.
 CORE = (2.0, 98.0)
 # Columns of a row of parameters.
 RADIUS, HEIGHT, UP, LAYER, GROUP = 0, 1, slice(2, 5), 5, 6
@@ -39,13 +40,15 @@ class RewindHit(NamedTuple):
     distance : float
         Way to the contact, metres.
     time : float
-        The same as a fraction of the distance asked for.
+        `distance` as a fraction of the distance of the query.
     position, normal : (3,) tuple of floats
         Contact point, metres, and unit normal of what was met.
     actor, controller : int
-        Id of the actor or of the member of the crowd; the other one is -1. Either may have been removed since.
+        Id of the actor or of the member of the crowd; the other one is -1. Either may have been
+        removed since.
     triangle, data, mask : int
-        Index, ``triangle_data`` and ``triangle_mask`` of the triangle of a mesh; -1, 0 and all bits for other shapes.
+        Index, ``triangle_data`` and ``triangle_mask`` of the triangle of a mesh; -1, 0 and all bits
+        for other shapes.
     overlapping : bool
         True if the query started inside a solid.
     """
@@ -116,11 +119,12 @@ def between_rotations(a: Doubles, b: Doubles, share: float) -> Doubles:
 class History:
     """The ring of past ticks of a crowd and of the moving actors of its scene.
 
-    A query of a past tick sees the members where they were then, kinematic and dynamic actors where they were then, and
-    static actors where they are now. At a stored tick the answer has the bits of the same query of the scene with
-    ``include="all"``, asked when that tick was stored. Between two stored ticks, positions are interpolated linearly
-    and rotations by normalised linear interpolation. Members and actors that were absent at either of the two are
-    absent; radii, heights, layers and groups are those of the earlier one.
+    A query of a past tick sees the members where they were then, kinematic and dynamic actors where
+    they were then, and static actors where they are now. At a stored tick the answer has the bits
+    of the same query of the scene with ``include="all"``, made when that tick was stored. Between
+    two stored ticks, positions are interpolated linearly and rotations by normalised linear
+    interpolation. Members and actors that were absent at either of the two are absent; radii,
+    heights, layers and groups are those of the earlier one.
 
     Parameters
     ----------
@@ -131,11 +135,12 @@ class History:
 
     Notes
     -----
-    A sweep or overlap with members whose ``up`` is not a coordinate axis may differ in the last bits from that of the
-    scene.
+    A sweep or overlap with members whose ``up`` is not a coordinate axis may differ in the last
+    bits from that of the scene.
 
-    A stored tick takes 36 bytes for each member and 56 bytes for each member whose parameters have changed. The first
-    query of a tick builds its index. A member that is teleported between two ticks is interpolated all the same.
+    A stored tick takes 36 bytes for each member and 56 bytes for each member whose parameters have
+    changed. The first query of a tick builds its index. A member that is teleported between two
+    ticks is interpolated all the same.
 
     Single controllers and members of other crowds of the scene are not seen.
     """
@@ -176,7 +181,7 @@ class History:
         self._entries = np.zeros((2, self._size, 0, 2), np.int32)   # members of the first and of the second tick
         self._outside = np.zeros((2, self._size, 2), np.int64)      # range of entries of members outside of the grid
 
-    # --- storing -----------------------------------------------------------------------------------------------------
+    # --- storing ----------------------------------------------------------------------------------
 
     @property
     def crowd(self) -> Crowd:
@@ -322,7 +327,8 @@ class History:
     def _look(self) -> _Movers:
         """Moving actors of the scene as they are now."""
         scene = self._scene
-        # Static actors are those of before, and their number and all others of before make up the whole scene.
+        # Static actors are those of before, and their number and all others of before make up the
+        # whole scene.
         stamp = (scene.timestamp, len(scene))
         if stamp != self._stamp or any(a.scene is not scene for a in self._others):
             moving = [a for a in scene.actors if a.body != "static"]
@@ -363,7 +369,7 @@ class History:
                     del self._twins[key]
         self._parked, self._posed = [], None
 
-    # --- moments -----------------------------------------------------------------------------------------------------
+    # --- moments ----------------------------------------------------------------------------------
 
     def _moments(self, ticks: Doubles, name: str) -> _Moments:
         """Slots and shares of ticks; those that are not stored are an error."""
@@ -491,12 +497,13 @@ class History:
         places = start if share == 0.0 else start + (two.positions[b] - start) * share
         return one.ids[a], places, between_rotations(one.rotations[a], two.rotations[b], share)
 
-    # --- walls and moving actors -------------------------------------------------------------------------------------
+    # --- walls and moving actors ------------------------------------------------------------------
 
     def _static(self) -> tuple[Scene, Ints | None]:
-        """A scene of the static actors as they are now, and their ids by the ids that they have in it."""
+        """Return a scene of the static actors, and their ids by the ids of their copies."""
         scene = self._scene
-        # A scene of static actors only serves as it is; their number tells whether a moving one has come.
+        # A scene of static actors only serves as it is; their number tells whether a moving one has
+        # come.
         stamp = (scene.timestamp, len(scene) if self._walls is scene else -1)
         if stamp != self._wall_stamp:
             fixed = [a for a in scene.actors if a.body == "static"]
@@ -513,7 +520,10 @@ class History:
         return self._walls, self._wall_ids
 
     def _pose_actors(self, tick: float, slot: int, after: int, share: float) -> dict[int, int]:
-        """Put the copies of the moving actors where they were; their ids by the ids of the copies."""
+        """Move the copies of moving actors to their past poses.
+
+        Return ids by those of the copies.
+        """
         one, a, b = self._both_actors(slot, after)
         chosen = [one.twins[i] for i in a.tolist()]
         if self._posed != tick:
@@ -528,7 +538,7 @@ class History:
             self._parked, self._posed = chosen, tick
         return dict(zip([twin.id for twin in chosen], one.ids[a].tolist(), strict=True))
 
-    # --- rays --------------------------------------------------------------------------------------------------------
+    # --- rays -------------------------------------------------------------------------------------
 
     def raycast(
         self,
@@ -613,7 +623,8 @@ class History:
 
     def _rays(self, m: _Moments, origin: Doubles, given: Doubles, direction: Doubles, reach: Doubles, mask: int,
               exclude: Ints, group: int | None) -> HitArrays:
-        # A scene normalises directions itself; a unit vector that is normalised again may change its last bit.
+        # A scene normalises directions itself; a unit vector that is normalised again may change
+        # its last bit.
         walls, names = self._static()
         hits = walls.raycast_many(origin, given, reach, mask)
         if names is not None:
@@ -657,7 +668,7 @@ class History:
             (self._grid, self._starts, self._entries, self._outside), self._largest, mask, group,
         )
 
-    # --- grids -------------------------------------------------------------------------------------------------------
+    # --- grids ------------------------------------------------------------------------------------
 
     def _index(self, kind: Ints, slot: Ints, after: Ints) -> None:
         """Build the grids that are missing."""
@@ -711,7 +722,7 @@ class History:
         self._grid[kind, slot] = (*corner, rate, *shape_)
         self._built[kind, slot] = True
 
-    # --- shapes ------------------------------------------------------------------------------------------------------
+    # --- shapes -----------------------------------------------------------------------------------
 
     def sweep(
         self,
@@ -811,7 +822,7 @@ class History:
         return np.array(sorted(actors), np.int64), np.array(sorted(members), np.int64)
 
     def _then(self, m: _Moments, exclude: int, group: int | None) -> list[tuple[Scene, dict[int, int], Any, Crowd]]:
-        """Scenes of the moving actors and of the members at a moment, the ids of what is in them, and the crowd."""
+        """Return the scenes of actors and of members at a moment, their ids, and the crowd."""
         slot, after, share = int(m.slot[0]), int(m.after[0]), float(m.share[0])
         scenes: list[tuple[Scene, dict[int, int], Any, Crowd]] = []
         actors = self._pose_actors(float(m.ticks[0]), slot, after, share)
@@ -855,7 +866,10 @@ def _first(hits: HitArrays) -> RewindHit | None:
 
 
 def _better(found: HitArrays, hits: HitArrays, at: Ints, direction: Doubles) -> Bools:
-    """Whether each hit is met before the one at its row: nearer, else an overlap, else the one that faces the ray."""
+    """Return which hits are met before those at their rows.
+
+    A nearer hit is met first, then an overlap, then the surface that faces the ray.
+    """
     facing = np.abs(_dot(found.normal, direction[at])) > np.abs(_dot(hits.normal[at], direction[at]))
     inside = found.overlapping.astype(np.int8) - hits.overlapping[at].astype(np.int8)
     tie = (found.distance == hits.distance[at]) & ((inside > 0) | ((inside == 0) & facing))

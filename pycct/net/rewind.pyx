@@ -197,8 +197,8 @@ def offer_members(hits, moments, rays, parts, grids, double largest, uint32_t ma
     hits : HitArrays
         What else the rays meet; changed in place.
     moments : tuple
-        Slots of the first and of the second tick, (n,) int64, the share of the second, (n,), and the
-        rows of the rays in the order in which they are tested, (n,) int64: by slot, so that the
+        Slots of the first and of the second tick, (n,) int64, the share of the second, (n,), and
+        the rows of the rays in the order in which they are tested, (n,) int64: by slot, so that the
         members of a tick stay in the processor's cache.
     rays : tuple
         Origins and unit directions, (n, 3), reaches, (n,), metres, and ids that are not seen, (n,).

@@ -30,7 +30,8 @@ class Report:
     Attributes
     ----------
     client_hash, server_hash : int
-        `pycct.Crowd.state_hash` of all clients' characters, and of the server's after all corrections.
+        `pycct.Crowd.state_hash` of all clients' characters, and of the server's after all
+        corrections.
     corrected : int
         Inputs that arrived late and were applied by rollback.
     checks, false_flags, missed : int

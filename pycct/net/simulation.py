@@ -1,4 +1,4 @@
-"""A small world, its clients and a network in one process: for the self test, the tests and the pages."""
+"""A small world, its clients and a network in one process, for tests and documentation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def wave(tick: int, period: int) -> float:
 
 
 class Arena:
-    """Floor, walls of 10 cm, kerbs, ledges, ramps, pillars; lifts, ferries and doors that move with the tick.
+    """A square floor with obstacles, and lifts, ferries and doors that move with the tick.
+
+    The obstacles are walls of 10 cm, kerbs, ledges, ramps, pillars and stairs.
 
     Parameters
     ----------
@@ -175,7 +177,7 @@ class Network:
             self.queue.setdefault(int(np.ceil(now + delay[k])), []).append((int(tick[k]), int(senders[k]), payload[k]))
 
     def receive(self, now: int) -> list[tuple[int, int, Any]]:
-        """Messages (tick, sender, payload) that arrive at a tick, the oldest of their senders first."""
+        """Return messages (tick, sender, payload) that arrive at a tick, ordered by their ticks."""
         return sorted(self.queue.pop(now, []), key=lambda message: message[:2])
 
 

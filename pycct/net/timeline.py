@@ -38,9 +38,10 @@ class _Tick(NamedTuple):
 class Timeline:
     """The last ticks of a crowd, and the inputs that made them.
 
-    Each tick, move the platforms, give the inputs, and `advance`. An input that arrives late goes to `correct`, which
-    restores the crowd and all kinematic and dynamic actors and obstacles to that tick, applies the input, and runs
-    forward again. The result has the bits that it would have if the input had been in time.
+    Each tick, move the platforms, give the inputs, and `advance`. An input that arrives late goes
+    to `correct`, which restores the crowd and all kinematic and dynamic actors and obstacles to
+    that tick, applies the input, and runs forward again. The result has the bits that it would have
+    if the input had been in time.
 
     Parameters
     ----------
@@ -53,15 +54,16 @@ class Timeline:
     default : (3,) floats
         Displacement of a member that has no input for a tick, metres.
     before : callable, optional
-        ``before(crowd, tick, dt)`` is called before each move, again when a tick runs again: for `Crowd.separate`
-        and other changes that are a part of every tick.
+        ``before(crowd, tick, dt)`` is called before each move, again when a tick runs again: for
+        `Crowd.separate` and other changes that are a part of every tick.
     threads : int
         As for `Crowd.move`.
 
     Notes
     -----
-    A correction reaches back to the last tick before which members came, left, or were changed by anything but
-    `advance` and `before`: older ticks are dropped then. Static actors are not restored.
+    A correction reaches back to the last tick before which members came, left, or were changed by
+    anything but `advance` and `before`: older ticks are dropped then. Static actors are not
+    restored.
     """
 
     def __init__(

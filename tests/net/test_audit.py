@@ -1,4 +1,4 @@
-"""Audit: honest clients are never refused, cheats are, and nothing but `accept` changes anything."""
+"""Audits accept honest clients and refuse cheats, and only `accept` changes anything."""
 
 import math
 
@@ -142,7 +142,7 @@ def test_a_wall_is_not_passed_in_silence():
 
 
 def test_a_step_of_one_and_a_half_step_offsets():
-    """The round bottom of a capsule climbs more than the step offset unless the climbing mode is constrained."""
+    """Constrained: otherwise the round bottom of a capsule climbs more than the step offset."""
     rules = {"climbing_mode": "constrained"}
     for step, share in ((STEP, 0.0), (1.6 * STEP, 1.0)):
         arenas = [Arena(things=0, moving=False) for _ in range(2)]
@@ -197,7 +197,7 @@ def test_a_clock_that_is_two_per_cent_fast():
     assert caught(referee, N, 0, 306, {Reason.TIME}) >= 0.99
 
 
-# --- with inputs -----------------------------------------------------------------------------------------------------
+# --- with inputs ----------------------------------------------------------------------------------
 
 
 def exact(n, ticks, seed):
@@ -338,7 +338,7 @@ def test_a_head_that_a_lift_presses_down_falls_by_gravity_afterwards():
             audit.accept([member])
 
 
-# --- what is promised of calls ---------------------------------------------------------------------------------------
+# --- what is promised of calls --------------------------------------------------------------------
 
 
 def test_members_of_several_checks_are_accepted_at_once():

@@ -17,7 +17,7 @@ def turn(angle):
 
 
 class Game:
-    """A crowd that walks between walls, a lift, a turning bar and a sphere; members come, go and crouch."""
+    """A crowd between walls, a lift, a turning bar and a sphere; members come, go and crouch."""
 
     def __init__(self, n=30, seed=0, movers=True, **parameters):
         self.rng = np.random.default_rng(seed)
@@ -226,7 +226,7 @@ def test_a_door_is_where_it_was():
     assert shots.actor.tolist() == [door.id, door.id, -1, -1, -1]
     assert shots.controller.tolist() == [-1, -1, *crowd.ids.tolist() * 3]
     assert history.poses(5)[1].tolist() == [[2, 0, 5]] and len(history.poses(20)[0]) == 0
-    # A second question about a tick that was asked before.
+    # A second query of the same tick uses its index.
     assert history.raycast(0, (0, 0, 0), (1, 0, 0), 20).actor == door.id
 
 
