@@ -55,7 +55,7 @@ DEEP = 4.0
 # Longest disagreement of two honest clocks, as a share of the time that passes.
 DRIFT = 0.001
 # Ways that the search tries: the detour as a share of the widest one that the speed allows, the
-# share of the highest jump, the share that is walked before the jump, and whether the rest is flown.
+# share of the highest jump, the share that is walked before it, and whether the rest is flown.
 WAYS = tuple(
     (share, lift, walked, flies)
     for share in (0.0, 1.0, -1.0, 0.5, -0.5)
