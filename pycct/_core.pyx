@@ -12,7 +12,6 @@ from libc.string cimport memset
 
 from pycct.character.parameters cimport (
     SEPARATION_SPEED,
-    as_bool,
     as_time,
     character_hash,
     character_of,
@@ -39,6 +38,7 @@ from pycct.args.values cimport (
     FARTHEST,
     as_behavior,
     as_bits,
+    as_bool,
     as_not_negative,
     as_unit,
     as_vec3,

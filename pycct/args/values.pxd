@@ -9,6 +9,7 @@ cdef double FARTHEST
 
 
 cdef vec3 as_vec3(object value, str name) except *
+cdef bint as_bool(object value, str name) except -1
 cdef double as_float(object value, str name) except? -1.0
 cdef double as_positive(object value, str name) except? -1.0
 cdef double as_not_negative(object value, str name) except? -1.0

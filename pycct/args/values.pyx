@@ -29,6 +29,15 @@ cdef str short(object value):
     return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE - 3] + "..."
 
 
+cdef bint as_bool(object value, str name) except -1:
+    if value is True or value is False:
+        return value
+    # NumPy's type has one of these names.
+    if type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, not {short(value)}")
+
+
 cdef double as_float(object value, str name) except? -1.0:
     cdef double x
     if type(value) is float:

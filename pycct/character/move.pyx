@@ -2,7 +2,6 @@
 """One move. See the header; rule numbers are those of RULES and its documents."""
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint32_t
-from libc.stdlib cimport realloc
 from libc.string cimport memmove
 
 from pycct.character.gathering cimport (
@@ -99,6 +98,7 @@ from pycct.geometry.sweep cimport (
     facing_distances,
     is_behind_nearest,
 )
+from pycct.runtime.growth cimport one_more
 from pycct.geometry.tolerances cimport ALMOST_ZERO, COORDINATE_ROUNDING, MOTION_SHARE, is_below_limit
 from pycct.geometry.types cimport (
     BODY_DYNAMIC,
@@ -489,15 +489,10 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
 
 
 cdef int _log_hit(hit_log* log, const hit_record* r) noexcept nogil:
-    cdef void* p
-    cdef int32_t room
-    if log.n == log.room:
-        room = 2 * log.room + 4
-        p = realloc(log.records, <size_t>room * sizeof(hit_record))
-        if p == NULL:
-            return STATUS_NO_MEMORY
-        log.records = <hit_record*>p
-        log.room = room
+    cdef void* p = one_more(log.records, sizeof(hit_record), log.n, &log.room, 4)
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    log.records = <hit_record*>p
     log.records[log.n] = r[0]
     log.n += 1
     return STATUS_OK
@@ -508,15 +503,10 @@ cdef int _trace(move_job* m, int32_t kind, int32_t sweep_pass, vec3 position, ve
     """Trace an event, if requested."""
     cdef trace_log* log = m.world.trace
     cdef trace_event* e
-    cdef void* p
-    cdef int32_t room
-    if log.n == log.room:
-        room = 2 * log.room + 32
-        p = realloc(log.events, <size_t>room * sizeof(trace_event))
-        if p == NULL:
-            return STATUS_NO_MEMORY
-        log.events = <trace_event*>p
-        log.room = room
+    cdef void* p = one_more(log.events, sizeof(trace_event), log.n, &log.room, 32)
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    log.events = <trace_event*>p
     e = &log.events[log.n]
     e.kind = kind
     e.sweep_pass = sweep_pass

@@ -36,7 +36,6 @@ cdef void field_int64(cursor* c, int64_t* x) noexcept nogil
 cdef void parameters_bytes(cursor* c, controller_params* p) noexcept nogil
 cdef void state_bytes(cursor* c, controller_state* s) noexcept nogil
 
-cdef bint as_bool(object value, str name) except -1
 cdef double as_time(object value) except? -1.0
 # Sets one parameter by its Python name; parameters_check checks that they fit together.
 cdef int parameter_set(controller_params* p, str name, object value) except -1

@@ -10,6 +10,7 @@ from pycct.args.values cimport (
     FARTHEST,
     as_behavior,
     as_bits,
+    as_bool,
     as_float,
     as_not_negative,
     as_positive,
@@ -48,14 +49,6 @@ cdef dict CLIMBING = {"easy": CLIMBING_EASY, "constrained": CLIMBING_CONSTRAINED
 cdef dict NON_WALKABLE = {"prevent_climbing": NON_WALKABLE_PREVENT_CLIMBING,
                           "force_sliding": NON_WALKABLE_FORCE_SLIDING}
 cdef dict RULE_SETS = {"physx": Rules.PHYSX, "document": Rules.DOCUMENT, "robust": Rules.ROBUST}
-
-
-cdef bint as_bool(object value, str name) except -1:
-    if value is True or value is False:
-        return value
-    if type(value).__name__ in ("bool", "bool_"):
-        return bool(value)
-    raise TypeError(f"{name} must be True or False, not {short(value)}")
 
 
 cdef double as_time(object value) except? -1.0:

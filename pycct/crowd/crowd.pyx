@@ -14,7 +14,6 @@ from libc.string cimport memcpy, memset
 
 from pycct.runtime.atomic cimport cpu_yield
 from pycct.character.parameters cimport (
-    as_bool,
     as_time,
     character_of,
     contact_reach,
@@ -35,7 +34,7 @@ from pycct.character.parameters cimport (
     state_shift,
     z_to,
 )
-from pycct.args.values cimport FARTHEST, as_not_negative, as_vec3, from_vec3, raise_status, short
+from pycct.args.values cimport FARTHEST, as_bool, as_not_negative, as_vec3, from_vec3, raise_status, short
 from pycct.crowd.crowd_step cimport (
     crowd_can_resize,
     crowd_data,

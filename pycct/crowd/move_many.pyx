@@ -9,7 +9,6 @@ from libc.string cimport memset
 
 from pycct.runtime.atomic cimport atomic_add, atomic_exchange, atomic_store
 from pycct.character.parameters cimport (
-    as_bool,
     as_time,
     cursor,
     field_int32,
@@ -19,7 +18,7 @@ from pycct.character.parameters cimport (
     state_bytes,
     state_makes_sense,
 )
-from pycct.args.values cimport FARTHEST, as_not_negative, from_vec3, raise_status
+from pycct.args.values cimport FARTHEST, as_bool, as_not_negative, from_vec3, raise_status
 from pycct._core cimport CharacterController, tell_together
 from pycct.crowd.crowd_step cimport CHUNK, FEW, MANY, few_enough
 from pycct.character.frame cimport move_frame, frame_advance

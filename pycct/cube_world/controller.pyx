@@ -14,7 +14,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from pycct.geometry.closest cimport closest_pair, point_segment, segment_box
-from pycct.args.values cimport as_float, as_vec3, from_vec3, raise_status
+from pycct.args.values cimport as_bool, as_float, as_vec3, from_vec3, raise_status
 from pycct.runtime.thread_pool cimport pool_run, pool_threads
 from pycct.cube_world.cubes cimport CubeWorld, _Grid, candidate, cube_grid, grid_visit
 from pycct.cube_world.slide_step cimport (
@@ -100,12 +100,6 @@ cdef int _counted(object value, str name, int lo, int hi) except? -1:
     if not lo <= value <= hi:
         raise ValueError(f"{name} must lie within {lo} and {hi}, got {value}")
     return value
-
-
-cdef bint _switch(object value, str name) except -1:
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
-    return bool(value)
 
 
 cdef vec3 _placed(object value, str name) except *:
@@ -207,10 +201,10 @@ cdef slide_config _configured(dict k) except *:
         k["stuck_frames_limit"], "stuck_frames_limit", 0, 1000000)
     c.jitter_frames = _counted(k["jitter_frames"], "jitter_frames", 2, JITTER_CAP)
     c.tie_epsilon = _ranged(k["tie_epsilon"], "tie_epsilon", 0.0, 0.01)
-    c.ccd = _switch(k["ccd"], "ccd")
-    c.flatten_walls = _switch(k["flatten_walls"], "flatten_walls")
-    c.merge_faces = _switch(k["merge_faces"], "merge_faces")
-    c.hysteresis = _switch(k["hysteresis"], "hysteresis")
+    c.ccd = as_bool(k["ccd"], "ccd")
+    c.flatten_walls = as_bool(k["flatten_walls"], "flatten_walls")
+    c.merge_faces = as_bool(k["merge_faces"], "merge_faces")
+    c.hysteresis = as_bool(k["hysteresis"], "hysteresis")
     return c
 
 
@@ -475,7 +469,7 @@ cdef class SweepSlideController:
         """
         cdef vec3 wish = _speed(wish_velocity, "wish_velocity")
         cdef double seconds = _duration(dt)
-        cdef bint leap = _switch(jump, "jump")
+        cdef bint leap = as_bool(jump, "jump")
         cdef _Grid grid
         cdef int code
         cdef vec3 feet

@@ -10,6 +10,7 @@ from libc.math cimport sqrt
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 
+from pycct.geometry.box_faces cimport BOX_FACES
 from pycct.geometry.closest cimport (
     closest_pair,
     point_segment,
@@ -78,13 +79,6 @@ cdef enum:
     MOTION = 7
     TARGET = 10
 
-# Corners of a box's twelve outward triangles: bit 0 is x, bit 1 is y, bit 2 is z.
-cdef int[36] BOX_CORNERS = [
-    0, 4, 6, 0, 6, 2, 1, 3, 7, 1, 7, 5,
-    0, 1, 5, 0, 5, 4, 2, 6, 7, 2, 7, 3,
-    0, 2, 3, 0, 3, 1, 4, 5, 7, 4, 7, 6,
-]
-
 
 cdef quat _quat(const double* p) noexcept nogil:
     cdef quat q
@@ -115,7 +109,7 @@ cdef void _box_triangles(vec3 half, triangle* tris) noexcept nogil:
     cdef int i, j, corner
     for i in range(12):
         for j in range(3):
-            corner = BOX_CORNERS[3 * i + j]
+            corner = BOX_FACES[i // 2][j + i % 2 if j > 0 else 0]
             v[j] = v3(half.x if corner & 1 else -half.x, half.y if corner & 2 else -half.y,
                       half.z if corner & 4 else -half.z)
         tris[i] = _triangle(v[0], v[1], v[2])

@@ -4,6 +4,7 @@ from libc.math cimport sqrt
 
 from pycct.geometry.closest cimport closest_pair, point_segment, segment_segment, segment_triangle
 from pycct.geometry.sweep cimport triangle_order
+from pycct.geometry.tolerances cimport DEPTH_TIE
 from pycct.geometry.vec cimport (
     v3_across,
     f_max,
@@ -23,8 +24,6 @@ from pycct.geometry.vec cimport (
 
 # Most pushes out of a mesh in one correction (RULES 7.5).
 cdef int MESH_PUSHES = 4
-# Depths this close count as equal; the triangles' order decides (RULES 7.5).
-cdef double TIE = 1e-9
 # Below this share of the radius, closest points define no reliable direction.
 cdef double NO_DIRECTION = 1e-9
 # Squared sine below which two directions are parallel.
@@ -239,7 +238,7 @@ cdef double _deepest_triangle(vec3 p0, vec3 p1, double radius, const triangle* t
     winner[0] = -1
     if deepest > 0.0:
         for i in range(n):
-            if depths[i] >= deepest - TIE and depths[i] > 0.0:
+            if depths[i] >= deepest - DEPTH_TIE and depths[i] > 0.0:
                 if winner[0] < 0 or triangle_order(&tris[i], &tris[winner[0]]) < 0:
                     winner[0] = i
     return deepest

@@ -22,6 +22,7 @@ from pycct.geometry.closest cimport (
     within_edge,
 )
 from pycct.geometry.aabb4 cimport aabb4_box, aabb4_overlap_mask, lowest_bit
+from pycct.geometry.tolerances cimport FACING_TIE
 from pycct.geometry.vec cimport (
     f_max,
     f_min,
@@ -576,8 +577,6 @@ cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3
 # A candidate is a triangle touched at most this (times max(1, distance)) after the first one of its
 # shape (RULES 3).
 cdef double CANDIDATE_WINDOW = 1e-3
-# 'Equal' facings and distances among candidates, 'parallel', 'in its plane' (RULES 3).
-cdef double TIE = 1e-9
 # Distance behind the leading sphere's surface up to which triangles count if the axis is parallel
 # to the motion (RULES 3).
 cdef double TRAILING_SLACK = 0.002
@@ -808,11 +807,12 @@ cdef int32_t _winner(const capsule_cast* q, const triangle* tris, const int32_t*
         elif touched[i].facing > best_facing:
             best_facing = touched[i].facing
     for i in range(count):
-        if touched[i].tri >= 0 and touched[i].facing >= best_facing - TIE and touched[i].distance < best_distance:
+        if (touched[i].tri >= 0 and touched[i].facing >= best_facing - FACING_TIE
+                and touched[i].distance < best_distance):
             best_distance = touched[i].distance
     for i in range(count):
-        if (touched[i].tri >= 0 and touched[i].facing >= best_facing - TIE
-                and touched[i].distance <= best_distance + TIE):
+        if (touched[i].tri >= 0 and touched[i].facing >= best_facing - FACING_TIE
+                and touched[i].distance <= best_distance + FACING_TIE):
             if winner < 0 or _comes_first(tris, source, touched[i].tri, touched[winner].tri):
                 winner = i
     return winner
@@ -1050,11 +1050,11 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
         if overlapping or left_out:
             continue
         along = False
-        if fabs(nd) <= TIE:
+        if fabs(nd) <= FACING_TIE:
             axis = v3_unit(v3_sub(q.p1, q.p0))
-            along = not v3_is_zero(axis) and fabs(v3_dot(t.n, axis)) <= TIE
+            along = not v3_is_zero(axis) and fabs(v3_dot(t.n, axis)) <= FACING_TIE
             # A capsule that only touches the plane slides along it.
-            if along and (not q.meets_rims or fabs(low) >= _inside(q.p0, q.p1, q.radius) - TIE * v3_len(q.axis)):
+            if along and (not q.meets_rims or fabs(low) >= _inside(q.p0, q.p1, q.radius) - FACING_TIE * v3_len(q.axis)):
                 continue
         if count > 0 and _passes_by(q.p0, q.axis, q.radius, q.dir, t):
             continue
@@ -1084,7 +1084,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
     else:
         base = longest_edge(t.a, t.b, t.c) if aids == NULL else aids[hit.tri].longest
     hit.overlapping = overlapping
-    hit.by_rim = not overlapping and rim < NO_HIT and (rim == first or touched[winner].facing <= TIE)
+    hit.by_rim = not overlapping and rim < NO_HIT and (rim == first or touched[winner].facing <= FACING_TIE)
     # Where it was found over a face, and what counts is the moment at which it was.
     over = touched[winner].mark if touched[winner].distance == first else OVER_NONE
     _describe(q, t, base, first, over, hit)

@@ -2,8 +2,9 @@
 """Queries of a scene. See the header."""
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, malloc
 
+from pycct.runtime.growth cimport one_more
 from pycct.spatial.bvh cimport (
     bvh_ray,
     bvh_walk,
@@ -394,16 +395,11 @@ cdef inline void _took(cast_job* j) noexcept nogil:
 cdef void _record(cast_job* j, query_hit* h) noexcept nogil:
     """Append a hit of a ray that looks for all."""
     cdef query_scratch* s = j.s
-    cdef void* more
-    if s.n_hits == s.room_hits:
-        more = NULL
-        if s.room_hits < 2**26:
-            more = realloc(s.hits, <size_t>(2 * s.room_hits + 16) * sizeof(query_hit))
-        if more == NULL:
-            j.status = STATUS_NO_MEMORY
-            return
-        s.hits = <query_hit*>more
-        s.room_hits = 2 * s.room_hits + 16
+    cdef void* more = one_more(s.hits, sizeof(query_hit), s.n_hits, &s.room_hits, 16)
+    if more == NULL:
+        j.status = STATUS_NO_MEMORY
+        return
+    s.hits = <query_hit*>more
     s.hits[s.n_hits] = h[0]
     s.n_hits += 1
 
@@ -1093,15 +1089,10 @@ cdef inline void _lower(const triangle* t, vec3 n, int32_t k, double* best, vec3
 
 
 cdef int query_note(query_scratch* s, const query_touch* touch) noexcept nogil:
-    cdef void* more
-    if s.n_touches == s.room_touches:
-        if s.room_touches > 2**29:
-            return STATUS_NO_MEMORY
-        more = realloc(s.touches, <size_t>(2 * s.room_touches + 16) * sizeof(query_touch))
-        if more == NULL:
-            return STATUS_NO_MEMORY
-        s.touches = <query_touch*>more
-        s.room_touches = 2 * s.room_touches + 16
+    cdef void* more = one_more(s.touches, sizeof(query_touch), s.n_touches, &s.room_touches, 16)
+    if more == NULL:
+        return STATUS_NO_MEMORY
+    s.touches = <query_touch*>more
     s.touches[s.n_touches] = touch[0]
     s.n_touches += 1
     return STATUS_OK

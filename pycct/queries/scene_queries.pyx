@@ -27,7 +27,6 @@ from pycct.args.values cimport (
 from pycct.args.vector_rows cimport row_load, vector_rows, within
 from pycct.runtime.fenv cimport fp_enter, fp_leave
 from pycct.runtime.thread_pool cimport pool_run_parts, pool_threads
-from pycct.convex.hull cimport HullTables
 from pycct.convex.polytope cimport convex_shape
 from pycct.queries.query_kernels cimport (
     QUERY_PARTS,
@@ -48,17 +47,8 @@ from pycct.queries.query_kernels cimport (
     query_touches,
     query_view,
 )
-from pycct.shapes.primitives cimport ConvexHull, Shape
-from pycct.geometry.types cimport (
-    SHAPE_BOX,
-    SHAPE_CAPSULE,
-    SHAPE_HULL,
-    SHAPE_PLANE,
-    SHAPE_SPHERE,
-    SHAPE_TRIANGLE,
-    STATUS_NOT_FINITE,
-    STATUS_OK,
-)
+from pycct.shapes.primitives cimport Shape, convex_values
+from pycct.geometry.types cimport SHAPE_PLANE, STATUS_NOT_FINITE, STATUS_OK
 from pycct.geometry.ray cimport direction_of
 from pycct.geometry.vec cimport q_rotate, quat, v3, v3_dot, v3_len, v3_load, v3_max_abs, v3_sub, vec3
 from pycct.world.candidates cimport collider, triangle_data, triangle_mask
@@ -306,32 +296,9 @@ def _closest_again(distance, point, position, normal, id, triangle, data, mask):
 
 cdef int _shape_of(object shape, convex_shape* out) except -1:
     """Return the plain values of a query shape; kind SHAPE_PLANE leaves them to the caller."""
-    cdef Shape s
-    cdef HullTables tables
     if not isinstance(shape, Shape):
         raise TypeError(f"shape must be a shape, not {type(shape).__name__}")
-    s = <Shape>shape
-    out.kind = s.kind
-    out.radius = 0.0
-    out.a = out.b = out.c = v3(0.0, 0.0, 0.0)
-    out.hull = NULL
-    out.extra = NULL
-    if s.kind == SHAPE_SPHERE:
-        out.radius = s.radius_
-    elif s.kind == SHAPE_CAPSULE:
-        out.radius = s.radius_
-        out.a = v3(0.0, 0.0, -0.5 * s.height_)
-        out.b = v3(0.0, 0.0, 0.5 * s.height_)
-    elif s.kind == SHAPE_BOX:
-        out.a = s.a
-    elif s.kind == SHAPE_TRIANGLE:
-        out.a, out.b, out.c = s.a, s.b, s.c
-    elif s.kind == SHAPE_HULL:
-        tables = <HullTables>(<ConvexHull>s).tables
-        out.a = (<ConvexHull>s).scale_
-        out.hull = &tables.data
-        out.extra = &tables.extra
-    elif s.kind != SHAPE_PLANE:
+    if not convex_values(<Shape>shape, out) and (<Shape>shape).kind != SHAPE_PLANE:
         raise TypeError(f"shape must be a Sphere, Capsule, Box, ConvexHull, Triangle or Plane, "
                         f"not {type(shape).__name__}")
     return 0

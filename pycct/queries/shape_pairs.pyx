@@ -11,11 +11,9 @@ import numpy as np
 from pycct.args.values cimport FARTHEST, as_float, as_place, as_quat, as_table, as_vec3, from_vec3
 from pycct.convex.distance cimport distance_result, shape_distance
 from pycct.runtime.fenv cimport fp_enter, fp_leave
-from pycct.convex.hull cimport HullTables
 from pycct.convex.manifold cimport MAX_CONTACTS, flip_manifold, manifold, shape_contacts
 from pycct.convex.polytope cimport FEATURE_EDGE, FEATURE_FACE, convex_shape, pose
-from pycct.shapes.primitives cimport Capsule, ConvexHull, Shape
-from pycct.geometry.types cimport SHAPE_BOX, SHAPE_CAPSULE, SHAPE_HULL, SHAPE_SPHERE, SHAPE_TRIANGLE
+from pycct.shapes.primitives cimport Capsule, Shape, convex_values
 from pycct.geometry.vec cimport v3, v3_load, vec3
 
 # A named tuple takes its module from its caller's frame, which compiled code lacks.
@@ -35,32 +33,9 @@ cdef int convex_of(object shape, str name, convex_shape* out) except -1:
 
     TypeError names the argument.
     """
-    cdef Shape s
-    cdef HullTables tables
     if not isinstance(shape, Shape):
         raise TypeError(f"{name} must be a shape, not {type(shape).__name__}")
-    s = <Shape>shape
-    out.kind = s.kind
-    out.radius = 0.0
-    out.a = out.b = out.c = v3(0.0, 0.0, 0.0)
-    out.hull = NULL
-    out.extra = NULL
-    if s.kind == SHAPE_SPHERE:
-        out.radius = s.radius_
-    elif s.kind == SHAPE_CAPSULE:
-        out.radius = s.radius_
-        out.a = v3(0.0, 0.0, -0.5 * s.height_)
-        out.b = v3(0.0, 0.0, 0.5 * s.height_)
-    elif s.kind == SHAPE_BOX:
-        out.a = s.a
-    elif s.kind == SHAPE_TRIANGLE:
-        out.a, out.b, out.c = s.a, s.b, s.c
-    elif s.kind == SHAPE_HULL:
-        tables = <HullTables>(<ConvexHull>s).tables
-        out.a = (<ConvexHull>s).scale_
-        out.hull = &tables.data
-        out.extra = &tables.extra
-    else:
+    if not convex_values(<Shape>shape, out):
         raise TypeError(f"{name} must be a Sphere, Capsule, Box, Triangle or ConvexHull, not {type(shape).__name__}")
     return 0
 

@@ -5,46 +5,13 @@ from math import sqrt
 
 import numpy as np
 
+from pycct.args.plain import as_float, short
 from pycct.reference.vec import length, max_abs
 
 # Largest deviation of a quaternion's length from 1.
 NEAR_UNIT = 1e-3
 # Largest coordinate of a scene, metres. Beyond it, float64 resolves no better than a millimetre.
 FARTHEST = 1e12
-
-
-# Letters of a value in an error message.
-LONGEST_VALUE = 80
-
-
-def short(value):
-    """Repr of a value for an error message."""
-    if isinstance(value, int) and value.bit_length() > 256:
-        # Python refuses to write out very long integers.
-        return f"an integer of {value.bit_length()} bits"
-    try:
-        text = repr(value)
-    except Exception:
-        return f"a value of type {type(value).__name__}"
-    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
-
-
-def as_float(value, name):
-    """Return a finite float."""
-    if isinstance(value, (str, bytes, bytearray, complex, np.complexfloating)):
-        raise TypeError(f"{name} must be a number, not {type(value).__name__}")
-    # Older NumPy converts a one-element array to a number with only a warning.
-    if isinstance(value, np.ndarray) and value.ndim > 0:
-        raise TypeError(f"{name} must be a number, not an array of shape {value.shape}")
-    try:
-        x = float(value)
-    except OverflowError:
-        raise ValueError(f"{name} must be finite, got {value!r}") from None
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, not {type(value).__name__}") from None
-    if x - x != 0.0:
-        raise ValueError(f"{name} must be finite, got {x}")
-    return x
 
 
 def as_positive(value, name):
@@ -118,7 +85,7 @@ def as_bool(value, name):
     """Return True or False; NumPy's values are accepted."""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
-    raise TypeError(f"{name} must be True or False, not {value!r}")
+    raise TypeError(f"{name} must be True or False, not {short(value)}")
 
 
 def as_bits(value, name):

@@ -29,6 +29,7 @@ from pycct.args.values cimport (
     FARTHEST,
     as_behavior,
     as_bits,
+    as_bool,
     as_place,
     as_quat,
     as_vec3,
@@ -1063,8 +1064,7 @@ cdef class Scene:
         The file belongs to machines of this byte order and word size and to this results version.
         """
         cdef str name = path_of(path)
-        if not isinstance(user_data, bool):
-            raise TypeError(f"user_data must be True or False, not {type(user_data).__name__}")
+        user_data = as_bool(user_data, "user_data")
         with self.lock:
             proxies = [id(c.proxy) for c in self.characters]
             kept = [a for a in self.in_order().values() if id(a) not in proxies]
@@ -1105,8 +1105,7 @@ cdef class Scene:
             order, word size, format or results version.
         """
         cdef str name = path_of(path)
-        if not isinstance(verify, bool):
-            raise TypeError(f"verify must be True or False, not {type(verify).__name__}")
+        verify = as_bool(verify, "verify")
         records, following, user_data = read_cooked(name, verify)
         try:
             scene = _scene_again(records, following)

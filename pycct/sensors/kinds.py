@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pycct.args.plain import as_float
+
 # Most rays or cells of one sensor.
 MOST_RAYS = 1 << 20
 # No ray is longer, m: the farthest point of a scene is nearer.
@@ -20,18 +22,9 @@ RAY_FIELDS = ("distance", "normal", "kind", "id", "triangle", "data")
 
 
 def _number(value: Any, name: str, least: float, most: float, *, above: bool = False) -> float:
-    if isinstance(value, (bool, np.bool_, str, bytes, bytearray, complex, np.complexfloating)) or (
-        isinstance(value, np.ndarray) and value.ndim > 0
-    ):
+    if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be a number, not {value!r}")
-    try:
-        x = float(value)
-    except OverflowError:
-        raise ValueError(f"{name} must be finite") from None
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, not {type(value).__name__}") from None
-    if x - x != 0.0:
-        raise ValueError(f"{name} must be finite, got {x}")
+    x = as_float(value, name)
     if not least <= x <= most or (above and x == least):
         raise ValueError(f"{name} must be {'>' if above else '>='} {least:g} and <= {most:g}, got {x:g}")
     return x

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from pycct.spatial.bvh cimport bvh, bvh_block
 from pycct.shapes.heightfield_cells cimport field_data
 from pycct.convex.hull cimport HullTables
+from pycct.convex.polytope cimport convex_shape
 from pycct.geometry.types cimport hull_data
 from pycct.geometry.vec cimport aabb, vec3
 
@@ -114,3 +115,7 @@ cdef bint field_sound(Heightfield field) except -1
 # The unit normal keeps its bits.
 cdef Plane plane_over(vec3 normal, double offset)
 cdef ConvexHull hull_over(HullTables tables, vec3 scale)
+
+
+# Whether a shape is a convex body, and its plain values. They point into the shape.
+cdef bint convex_values(Shape s, convex_shape* out) noexcept

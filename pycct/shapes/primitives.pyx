@@ -24,6 +24,7 @@ from pycct.spatial.bvh cimport (
 )
 from pycct.geometry.closest cimport triangle_normal
 from pycct.args.values cimport (
+    as_bool,
     as_float,
     as_not_negative,
     as_positive,
@@ -105,12 +106,6 @@ cdef int _not_empty(object values, str name) except -1:
     if given and len(values) == 0:
         raise ValueError(f"{name} must not be empty: a mesh needs at least one triangle")
     return 0
-
-
-cdef bint _flag(object value, str name) except -1:
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
-    return bool(value)
 
 
 # Largest size of a shape, metres: twice the farthest position in a scene. Beyond it, squares of
@@ -544,7 +539,7 @@ cdef class Mesh(Shape):
                              f"got {given.min()} to {given.max()}")
         if np.abs(points).max() > FARTHEST_VERTEX:
             raise ValueError(f"vertices must lie within {FARTHEST_VERTEX:g} m of the origin")
-        self.data_.two_sided = _flag(two_sided, "two_sided")
+        self.data_.two_sided = as_bool(two_sided, "two_sided")
         self.data_array = _numbers(triangle_data, "triangle_data", given.shape[0], np.int64)
         self.mask_array = _numbers(triangle_mask, "triangle_mask", given.shape[0], np.uint32)
         if self.data_array is not None:
@@ -717,7 +712,7 @@ cdef class Heightfield(Shape):
         self.data_.rows, self.data_.columns = table.shape
         self.data_.rows_along_y = row_axis == "y"
         self.data_.row_step, self.data_.column_step = (dy, dx) if row_axis == "y" else (dx, dy)
-        self.data_.two_sided = _flag(two_sided, "two_sided")
+        self.data_.two_sided = as_bool(two_sided, "two_sided")
         if holes is not None:
             gone = np.asarray(holes)
             if gone.dtype.kind != "b":
@@ -1198,3 +1193,30 @@ cdef bint field_sound(Heightfield field) except -1:
                     sound = 0 if sound > 0 else sound
     raise_status(sound)
     return sound == 1 and (field.cells_ is None or int(field.cells_.max()) <= 3)
+
+
+cdef bint convex_values(Shape s, convex_shape* out) noexcept:
+    cdef HullTables tables
+    out.kind = s.kind
+    out.radius = 0.0
+    out.a = out.b = out.c = v3(0.0, 0.0, 0.0)
+    out.hull = NULL
+    out.extra = NULL
+    if s.kind == SHAPE_SPHERE:
+        out.radius = s.radius_
+    elif s.kind == SHAPE_CAPSULE:
+        out.radius = s.radius_
+        out.a = v3(0.0, 0.0, -0.5 * s.height_)
+        out.b = v3(0.0, 0.0, 0.5 * s.height_)
+    elif s.kind == SHAPE_BOX:
+        out.a = s.a
+    elif s.kind == SHAPE_TRIANGLE:
+        out.a, out.b, out.c = s.a, s.b, s.c
+    elif s.kind == SHAPE_HULL:
+        tables = <HullTables>(<ConvexHull>s).tables
+        out.a = (<ConvexHull>s).scale_
+        out.hull = &tables.data
+        out.extra = &tables.extra
+    else:
+        return False
+    return True

@@ -6,10 +6,11 @@ the centroids spread along; the items themselves are moved, so each level reads 
 Then nodes of eight children take in up to three levels each. The walks are in wide8.h.
 """
 from libc.math cimport NAN, fabs, fabsf
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 from libc.string cimport memcpy, memmove, memset
 
+from pycct.runtime.growth cimport one_more
 from pycct.runtime.thread_pool cimport pool_run
 from pycct.geometry.types cimport STATUS_NO_MEMORY, STATUS_OK
 from pycct.geometry.vec cimport f_max, v3_abs, v3_max, v3_max_abs, v3_min
@@ -357,19 +358,6 @@ cdef void _build_pieces(void* context, int worker, int64_t first, int64_t last) 
         _build_piece(job.items, &job.pieces[i])
 
 
-cdef void* _one_more(void* rows, size_t size, int32_t n, int32_t* room) noexcept nogil:
-    """Grow the rows by one; NULL on failure, with the rows unchanged."""
-    cdef int32_t more
-    cdef void* p
-    if n < room[0]:
-        return rows
-    more = 2 * room[0] + 16
-    p = realloc(rows, more * size)
-    if p != NULL:
-        room[0] = more
-    return p
-
-
 cdef int _build_top(build_job* job, const build_range* items) noexcept nogil:
     """Partition the items into subtrees, and build the nodes above them."""
     cdef build_task[2 * BVH_MAX_DEPTH] stack
@@ -386,14 +374,14 @@ cdef int _build_top(build_job* job, const build_range* items) noexcept nogil:
             _hang(&job.top[t.parent], t.side, &t.items, t.items.first, _count(&t))
             continue
         if _count(&t) <= PIECE:
-            p = _one_more(job.pieces, sizeof(build_piece), job.n_pieces, &job.room_pieces)
+            p = one_more(job.pieces, sizeof(build_piece), job.n_pieces, &job.room_pieces, 16)
             if p == NULL:
                 return STATUS_NO_MEMORY
             job.pieces = <build_piece*>p
             job.pieces[job.n_pieces].root = t
             job.n_pieces += 1
             continue
-        p = _one_more(job.top, sizeof(pair_node), job.n_top, &job.room_top)
+        p = one_more(job.top, sizeof(pair_node), job.n_top, &job.room_top, 16)
         if p == NULL:
             return STATUS_NO_MEMORY
         job.top = <pair_node*>p

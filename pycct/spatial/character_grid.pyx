@@ -9,6 +9,7 @@ cimport cython
 
 from pycct.runtime.atomic cimport spin_lock, spin_unlock
 from pycct.geometry.closest cimport segment_segment
+from pycct.runtime.growth cimport one_more
 from pycct.runtime.prefetch cimport prefetch
 from pycct.geometry.types cimport STATUS_NO_MEMORY, STATUS_OK
 from pycct.geometry.vec cimport (
@@ -154,13 +155,10 @@ cdef int32_t grid_add(neighbour_grid* g, const character* who) noexcept nogil:
     cdef int32_t slot, room
     cdef void* p
     if g.free_slot < 0:
-        if g.n_slots == g.room:
-            room = 2 * g.room + 64
-            p = realloc(g.slots, <size_t>room * sizeof(neighbour_slot))
-            if p == NULL:
-                return STATUS_NO_MEMORY
-            g.slots = <neighbour_slot*>p
-            g.room = room
+        p = one_more(g.slots, sizeof(neighbour_slot), g.n_slots, &g.room, 64)
+        if p == NULL:
+            return STATUS_NO_MEMORY
+        g.slots = <neighbour_slot*>p
         if g.n_slots + 1 > g.n_heads:
             room = 4 * g.n_heads if g.n_heads > 0 else 64
             p = malloc(<size_t>room * sizeof(int32_t))

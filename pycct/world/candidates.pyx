@@ -41,8 +41,10 @@ from pycct.geometry.sweep cimport (
     triangle_order,
     triangles_in_reach,
 )
+from pycct.runtime.growth cimport one_more
 from pycct.runtime.prefetch cimport prefetch
-from pycct.geometry.tolerances cimport is_below_limit
+from pycct.geometry.box_faces cimport BOX_FACES
+from pycct.geometry.tolerances cimport DEPTH_TIE, is_below_limit
 from pycct.geometry.types cimport (
     BODY_KINEMATIC,
     SHAPE_BOX,
@@ -81,15 +83,9 @@ from pycct.geometry.vec cimport (
     v3_sub,
 )
 
-# Depths this close count as equal (RULES 7.5).
-cdef double TIE = 1e-9
-
 # With more candidates than this, a prefetch of all of them does not pay.
 cdef enum:
     FETCHED = 64
-
-# Corners of a box's faces, counter-clockwise from outside; bit 0 is +x, bit 1 +y, bit 2 +z.
-cdef int[6][4] BOX_FACES = [[0, 4, 6, 2], [1, 3, 7, 5], [0, 1, 5, 4], [2, 6, 7, 3], [0, 2, 3, 1], [4, 5, 7, 6]]
 
 
 cdef void candidates_init(candidates* c) noexcept nogil:
@@ -772,15 +768,10 @@ cdef bint book_answer(callback_answers* book, int32_t question, int32_t owner, i
 
 
 cdef int book_add(callback_answers* book, const answer* a) noexcept nogil:
-    cdef void* p
-    cdef int32_t room
-    if book.n == book.room:
-        room = 2 * book.room + 16
-        p = realloc(book.answers, <size_t>room * sizeof(answer))
-        if p == NULL:
-            return STATUS_NO_MEMORY
-        book.answers = <answer*>p
-        book.room = room
+    cdef void* p = one_more(book.answers, sizeof(answer), book.n, &book.room, 16)
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    book.answers = <answer*>p
     book.answers[book.n] = a[0]
     book.n += 1
     book.needs_answer = False
@@ -1096,7 +1087,7 @@ cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius,
     for i in range(c.n_groups):
         if group_recovers(&c.groups[i], recovers):
             one = group_push(c, &c.groups[i], p0, p1, radius)
-            if one.overlapping and one.depth >= deepest - TIE and _may_meet(c, &c.groups[i]) and (
+            if one.overlapping and one.depth >= deepest - DEPTH_TIE and _may_meet(c, &c.groups[i]) and (
                     group[0] < 0
                     or group_order(c, &c.groups[i], one.tri, &c.groups[group[0]], best.tri) < 0):
                 best = one
