@@ -12,6 +12,7 @@ cdef struct push_out:
     vec3 dir            # unit, direction of the exit
     double depth        # length of the exit along dir, > 0 for an overlap
     int32_t tri         # triangle that decided the exit, -1: none
+    double excursion    # farthest of the places between successive pushes, from the start
 
 
 cdef push_out push_from_sphere(vec3 p0, vec3 p1, double radius, vec3 centre, double other) noexcept nogil

@@ -36,6 +36,7 @@ cdef inline push_out _apart() noexcept nogil:
     r.dir = v3(0.0, 0.0, 0.0)
     r.depth = 0.0
     r.tri = -1
+    r.excursion = 0.0
     return r
 
 
@@ -45,6 +46,7 @@ cdef inline push_out _push(vec3 dir, double depth) noexcept nogil:
     r.dir = dir
     r.depth = depth
     r.tri = -1
+    r.excursion = 0.0
     return r
 
 
@@ -245,8 +247,9 @@ cdef double _deepest_triangle(vec3 p0, vec3 p1, double radius, const triangle* t
 
 
 cdef bint _leave_triangles(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n, bint two_sided,
-                           bint across, double* depths, vec3* total, int32_t* decided) noexcept nogil:
-    """Add up to four pushes, ``across`` edges if allowed.
+                           bint across, double* depths, vec3* total, int32_t* decided,
+                           double* excursion) noexcept nogil:
+    """Add up to four pushes, ``across`` edges if allowed; raise ``excursion`` to the farthest place.
 
     False if an exit across an edge failed.
     """
@@ -261,6 +264,7 @@ cdef bint _leave_triangles(vec3 p0, vec3 p1, double radius, const triangle* tris
     for round_ in range(MESH_PUSHES):
         a = v3_add(p0, total[0])
         b = v3_add(p1, total[0])
+        excursion[0] = f_max(excursion[0], v3_len(total[0]))
         deepest = _deepest_triangle(a, b, radius, tris, n, two_sided, across, depths, &winner)
         # A remainder of rounding size needs no push.
         if deepest <= (1e-12 * radius if round_ > 0 else 0.0):
@@ -282,18 +286,19 @@ cdef push_out push_from_triangles(vec3 p0, vec3 p1, double radius, const triangl
     cdef push_out r
     cdef vec3 total
     cdef int32_t decided
-    cdef double m
+    cdef double m, excursion = 0.0
     # Exits across edges can lead from triangle to triangle along a surface without end. The second
     # attempt therefore uses normals only.
-    if not _leave_triangles(p0, p1, radius, tris, n, two_sided, True, depths, &total, &decided):
-        _leave_triangles(p0, p1, radius, tris, n, two_sided, False, depths, &total, &decided)
-    if decided < 0:
-        return _apart()
+    if not _leave_triangles(p0, p1, radius, tris, n, two_sided, True, depths, &total, &decided,
+                            &excursion):
+        _leave_triangles(p0, p1, radius, tris, n, two_sided, False, depths, &total, &decided, &excursion)
     m = v3_len(total)
-    if m <= 0.0:
-        return _apart()
-    r = _push(v3_scale(total, 1.0 / m), m)
-    r.tri = decided
+    if decided < 0 or m <= 0.0:
+        r = _apart()
+    else:
+        r = _push(v3_scale(total, 1.0 / m), m)
+        r.tri = decided
+    r.excursion = excursion
     return r
 
 

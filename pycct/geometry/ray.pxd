@@ -32,7 +32,7 @@ cdef double ray_triangle(const ray* r, const triangle* t, bint two_sided, bint* 
 # normal: out of the solid, at the hit. inside: the ray starts in the solid.
 cdef double ray_capsule(vec3 origin, vec3 dir, vec3 a, vec3 b, double radius, vec3* normal, bint* inside) noexcept nogil
 cdef double ray_plane(vec3 origin, vec3 dir, vec3 normal, double offset, bint* inside) noexcept nogil
-# The solid box [-half, half], with the ray in its frame.
-cdef double ray_box(vec3 origin, vec3 dir, vec3 half, vec3* normal, bint* inside) noexcept nogil
+# The solid box between the corners lo and hi, with the ray in its frame.
+cdef double ray_box(vec3 origin, vec3 dir, vec3 low, vec3 high, vec3* normal, bint* inside) noexcept nogil
 # A closed convex surface, given by all of its triangles.
 cdef double ray_polytope(vec3 origin, vec3 dir, const triangle* tris, int n, vec3* normal, bint* inside) noexcept nogil

@@ -1,6 +1,6 @@
 # cython: language_level=3
 """Rays against shapes. See the header."""
-from libc.math cimport fabs, sqrt
+from libc.math cimport sqrt
 
 from pycct.geometry.closest cimport point_segment
 from pycct.geometry.vec cimport v3, v3_abs, v3_dot, v3_len, v3_len2, v3_madd, v3_max_abs, v3_scale, v3_sub
@@ -110,16 +110,18 @@ cdef double ray_plane(vec3 origin, vec3 dir, vec3 normal, double offset, bint* i
     return h / -nd if nd < 0.0 else NO_HIT
 
 
-cdef double ray_box(vec3 origin, vec3 dir, vec3 half, vec3* normal, bint* inside) noexcept nogil:
+cdef double ray_box(vec3 origin, vec3 dir, vec3 low, vec3 high, vec3* normal, bint* inside) noexcept nogil:
     cdef double[3] o
     cdef double[3] d
-    cdef double[3] h
+    cdef double[3] lo
+    cdef double[3] hi
     cdef double enter = -1e300, leave = 1e300, near, far
     cdef int i, face = 0
     o[0], o[1], o[2] = origin.x, origin.y, origin.z
     d[0], d[1], d[2] = dir.x, dir.y, dir.z
-    h[0], h[1], h[2] = half.x, half.y, half.z
-    inside[0] = fabs(o[0]) < h[0] and fabs(o[1]) < h[1] and fabs(o[2]) < h[2]
+    lo[0], lo[1], lo[2] = low.x, low.y, low.z
+    hi[0], hi[1], hi[2] = high.x, high.y, high.z
+    inside[0] = lo[0] < o[0] < hi[0] and lo[1] < o[1] < hi[1] and lo[2] < o[2] < hi[2]
     normal[0] = v3(-dir.x, -dir.y, -dir.z)
     if inside[0]:
         return 0.0
@@ -127,11 +129,11 @@ cdef double ray_box(vec3 origin, vec3 dir, vec3 half, vec3* normal, bint* inside
         # A ray that lies in a face meets the faces beside it, as it meets the triangles of a mesh
         # at their edges.
         if d[i] == 0.0:
-            if fabs(o[i]) > h[i]:
+            if o[i] < lo[i] or o[i] > hi[i]:
                 return NO_HIT
             continue
-        near = ((-h[i] if d[i] > 0.0 else h[i]) - o[i]) / d[i]
-        far = ((h[i] if d[i] > 0.0 else -h[i]) - o[i]) / d[i]
+        near = ((lo[i] if d[i] > 0.0 else hi[i]) - o[i]) / d[i]
+        far = ((hi[i] if d[i] > 0.0 else lo[i]) - o[i]) / d[i]
         if near > enter:
             enter = near
             face = i

@@ -41,6 +41,7 @@ from pycct.convex.polytope cimport (
     support,
     vertex_at,
 )
+from pycct.geometry.tolerances cimport FACING_TIE
 from pycct.geometry.ray cimport ray, ray_of, ray_box, ray_capsule, ray_plane, ray_polytope, ray_triangle
 from pycct.shapes.primitives cimport mesh_usable
 from pycct.geometry.sweep cimport (
@@ -131,6 +132,8 @@ cdef enum:
 
 # Most pushes of one exit from a surface, and depths that count as equal (RULES 7.5).
 cdef int SURFACE_PUSHES = 4
+# Triangles are gathered up to this many times the excursion of the pushes that were seen.
+cdef double FARTHER = 1.25
 cdef double TIE = 1e-9
 # Share of their size below which two axes count as crossing, as in distances of convex shapes.
 cdef double CROSSING = 1e-10
@@ -439,6 +442,12 @@ cdef void _begin_surface(cast_job* j) noexcept nogil:
     candidates_cut(&j.s.near, 0, 0)
     if j.q.kind == ASK_ROUND:
         j.cast.limit = f_min(j.asked, latest_candidate(&j.cast, j.limit))
+        j.cast.culls = False
+
+
+cdef inline bint _faces_away(const cast_job* j, const triangle* t, bint two_sided) noexcept nogil:
+    """Whether the motion meets the back of a one-sided triangle (RULES 2)."""
+    return not two_sided and v3_dot(t.n, j.dir) > FACING_TIE
 
 
 cdef void _gather(cast_job* j, const triangle* t, bint two_sided, int32_t tri) noexcept nogil:
@@ -446,6 +455,9 @@ cdef void _gather(cast_job* j, const triangle* t, bint two_sided, int32_t tri) n
     cdef candidates* c = &j.s.near
     cdef sweep_hit one
     cdef toi_candidate touched
+    # Casts that do not cull keep triangles that are parallel to the motion, whatever the rounding.
+    if _faces_away(j, t, two_sided):
+        return
     if not cast_triangles(&j.cast, t, 1, two_sided, False, &touched, &c.tested, &one):
         return
     if candidates_room(c, 1) != STATUS_OK:
@@ -474,6 +486,7 @@ cdef void _end_surface(cast_job* j, bint two_sided) noexcept nogil:
         _from_sweep(&h, &one)
         _offer(j.v, j.best, &h, j.dir, &c.tris[one.tri], c.source[one.tri])
     j.cast.limit = j.limit
+    j.cast.culls = True
     _took(j)
 
 
@@ -496,7 +509,7 @@ cdef void _cast_triangle(cast_job* j, const triangle* t, bint two_sided, int32_t
         h.normal = v3_neg(t.n) if back else t.n
         h.point = v3_madd(q.p0, j.dir, x)
     else:
-        if v3_dot(t.n, j.dir) > 0.0 and not two_sided:
+        if _faces_away(j, t, two_sided):
             return
         _load_triangle(&w.other, t, q.position)
         if w.other.n_faces == 0:
@@ -741,6 +754,16 @@ cdef inline bint _cast_at_plane(cast_job* j, const collider* p, query_hit* h) no
     return True
 
 
+cdef inline double _ray_at_box(const collider* p, vec3 origin, vec3 dir, vec3* normal, bint* inside) noexcept nogil:
+    """Cast a ray at a box; the normal is in the frame of the box."""
+    cdef vec3 half = _box_half(p)
+    if p.rotation.x == 0.0 and p.rotation.y == 0.0 and p.rotation.z == 0.0:
+        # The faces are where the triangles of the box are, so that a ray in a face stays in it.
+        return ray_box(origin, dir, v3_sub(p.position, half), v3_add(p.position, half), normal, inside)
+    return ray_box(q_unrotate(p.rotation, v3_sub(origin, p.position)), q_unrotate(p.rotation, dir), v3_neg(half), half,
+                   normal, inside)
+
+
 cdef int _cast_item(cast_job* j, const collider* p) noexcept nogil:
     cdef const query_shape* q = j.q
     cdef polytope_work* w = j.s.work
@@ -775,8 +798,7 @@ cdef int _cast_item(cast_job* j, const collider* p) noexcept nogil:
             h.distance = ray_plane(q.p0, j.dir, p.a, p.offset, &h.overlapping)
             h.normal = v3_neg(j.dir) if h.overlapping else p.a
         else:
-            h.distance = ray_box(q_unrotate(p.rotation, v3_sub(q.p0, p.position)), q_unrotate(p.rotation, j.dir),
-                                 _box_half(p), &n, &h.overlapping)
+            h.distance = _ray_at_box(p, q.p0, j.dir, &n, &h.overlapping)
             h.normal = v3_neg(j.dir) if h.overlapping else q_rotate(p.rotation, n)
         if h.distance > j.limit:
             return STATUS_OK
@@ -1136,15 +1158,24 @@ cdef push_out _polytope_from_triangle(const polytope_work* w, polytope* other, c
     return r
 
 
-cdef push_out _polytope_from_surface(const query_shape* q, query_scratch* s, const candidates* c,
-                                     bint two_sided) noexcept nogil:
-    """Up to four successive pushes, the deepest triangle's first, added up (RULES 7.5)."""
+cdef inline int _gather_surface(candidates* c, const collider* p, int32_t item, int32_t part, aabb box) noexcept nogil:
+    candidates_cut(c, 0, 0)
+    return candidates_add(c, p, item, part, box, NULL)
+
+
+cdef int _polytope_from_surface(const query_shape* q, query_scratch* s, const collider* p, int32_t item,
+                                int32_t part, push_out* result) noexcept nogil:
+    """Up to four successive pushes, the deepest triangle's first, added up (RULES 7.5).
+
+    Each push sees the triangles around the place that the former pushes led to.
+    """
+    cdef candidates* c = &s.near
     cdef push_out best
     cdef vec3 total = v3(0.0, 0.0, 0.0), at
     cdef double deepest
-    cdef int turn
+    cdef int turn, status
     cdef int32_t i, winner
-    cdef bint any_ = False
+    cdef bint any_ = False, two_sided = c.groups[0].two_sided
     cdef double size = s.work.body.extent
     best.overlapping = False
     best.depth = 0.0
@@ -1152,6 +1183,10 @@ cdef push_out _polytope_from_surface(const query_shape* q, query_scratch* s, con
     best.tri = -1
     for turn in range(SURFACE_PUSHES):
         at = v3_add(q.position, total)
+        if turn > 0:
+            status = _gather_surface(c, p, item, part, box_of(v3_add(q.box.lo, total), v3_add(q.box.hi, total)))
+            if status != STATUS_OK:
+                return status
         deepest = 0.0
         for i in range(c.n_tris):
             c.depths[i] = _polytope_from_triangle(s.work, &s.work.other, &c.tris[i], two_sided, at).depth
@@ -1171,7 +1206,24 @@ cdef push_out _polytope_from_surface(const query_shape* q, query_scratch* s, con
     if best.overlapping:
         best.depth = v3_len(total)
         best.dir = v3_scale(total, 1.0 / best.depth)
-    return best
+    result[0] = best
+    return STATUS_OK
+
+
+cdef int _round_from_surface(const query_shape* q, query_scratch* s, const collider* p, int32_t item,
+                             int32_t part, push_out* result) noexcept nogil:
+    """The way out of a mesh or heightfield that sees every triangle that its pushes lead to."""
+    cdef candidates* c = &s.near
+    cdef double seen = 0.0
+    cdef int status
+    while True:
+        result[0] = group_push(c, &c.groups[0], q.p0, q.p1, q.radius)
+        if not result.excursion > seen:
+            return STATUS_OK
+        seen = FARTHER * result.excursion
+        status = _gather_surface(c, p, item, part, box_grow(q.box, seen))
+        if status != STATUS_OK:
+            return status
 
 
 cdef inline bint _triangle_touched(const query_shape* q, query_scratch* s, const triangle* t) noexcept nogil:
@@ -1264,7 +1316,6 @@ cdef int _touch_item(const query_view* v, const query_shape* q, bint ways_out, q
     cdef double low
     cdef vec3 point
     cdef int32_t tri
-    cdef bint two_sided
     cdef int status
     push.dir = v3(0.0, 0.0, 0.0)
     push.depth = 0.0
@@ -1289,18 +1340,21 @@ cdef int _touch_item(const query_view* v, const query_shape* q, bint ways_out, q
         if _mesh_touched(v, q, s, p) if p.kind == SHAPE_MESH else _heightfield_touched(v, q, s, p):
             return _note(s, part, item, push.dir, push.depth)
         return STATUS_OK
-    candidates_cut(c, 0, 0)
-    status = candidates_add(c, p, item, part, q.box, NULL)
+    status = _gather_surface(c, p, item, part, q.box)
     if status != STATUS_OK or c.n_groups == 0:
         return status
-    if q.kind == ASK_ROUND:
+    if ways_out and (q.kind != ASK_ROUND or p.kind == SHAPE_MESH or p.kind == SHAPE_HEIGHTFIELD):
+        if q.kind == ASK_ROUND:
+            status = _round_from_surface(q, s, p, item, part, &push)
+        else:
+            status = _polytope_from_surface(q, s, p, item, part, &push)
+        if status != STATUS_OK:
+            return status
+    elif q.kind == ASK_ROUND:
         if ways_out:
             push = group_push(c, &c.groups[0], q.p0, q.p1, q.radius)
         else:
             push.overlapping = group_overlaps(c, &c.groups[0], q.p0, q.p1, q.radius)
-    elif ways_out:
-        two_sided = c.groups[0].two_sided
-        push = _polytope_from_surface(q, s, c, two_sided)
     else:
         push.overlapping = _polytope_touches(q, s, c)
     return _note(s, part, item, push.dir, push.depth) if push.overlapping else STATUS_OK

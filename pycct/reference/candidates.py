@@ -422,7 +422,7 @@ def cast(groups, q, recovers, may_meet=anything):
         keeps = item.recovered_as in recovers
         if item.kind == TRIANGLES:
             # A solid has its own exit, which needs no triangle seen from its front.
-            own = q._replace(passed=None) if item.closed else q
+            own = q._replace(passed=None, keeps_parallel=False) if item.closed else q
             one = cast_triangles(own, g.faces, item.two_sided, not keeps)
         elif item.kind == SPHERE:
             one = cast_sphere(q, item.q0, item.radius)

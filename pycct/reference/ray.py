@@ -9,6 +9,7 @@ from pycct.reference.shapes import Box, ConvexHull
 from pycct.reference.types import BOX, CAPSULE, PLANE, SPHERE
 from pycct.reference.vec import (
     ZERO,
+    add,
     dot,
     len2,
     length,
@@ -118,18 +119,19 @@ def ray_capsule(origin, d, a, b, radius):
     return None if best is None else (best, normal, False)
 
 
-def ray_box(origin, d, half):
-    """Return (distance, normal, whether it starts inside) for the box [-half, half], or None."""
-    if all(abs(x) < h for x, h in zip(origin, half, strict=True)):
+def ray_box(origin, d, low, high):
+    """Return (distance, normal, whether it starts inside) for the box [low, high], or None."""
+    if all(lo < x < hi for lo, x, hi in zip(low, origin, high, strict=True)):
         return 0.0, neg(d), True
     enter, leave, face = -1e300, 1e300, 0
     for i in range(3):
         if d[i] == 0.0:
-            if abs(origin[i]) > half[i]:
+            if origin[i] < low[i] or origin[i] > high[i]:
                 return None
             continue
-        h = half[i] if d[i] > 0.0 else -half[i]
-        near, far = (-h - origin[i]) / d[i], (h - origin[i]) / d[i]
+        near, far = (low[i] - origin[i]) / d[i], (high[i] - origin[i]) / d[i]
+        if d[i] < 0.0:
+            near, far = far, near
         if near > enter:
             enter, face = near, i
         if far < leave:
@@ -174,7 +176,11 @@ def _solid(item, origin, d):
     if item.kind == BOX or isinstance(item.shape, Box):
         half = mul(item.shape.half_extents, vabs(item.scale))
         q = item.rotation
-        found = ray_box(q_unrotate(q, sub(origin, item.position)), q_unrotate(q, d), half)
+        if q[:3] == ZERO:
+            # The faces are where the triangles of the box are, so that a ray in a face stays in it.
+            found = ray_box(origin, d, sub(item.position, half), add(item.position, half))
+        else:
+            found = ray_box(q_unrotate(q, sub(origin, item.position)), q_unrotate(q, d), neg(half), half)
         if found is None or found[2]:
             return None if found is None else (0.0, neg(d), True)
         return found[0], q_rotate(q, found[1]), False

@@ -20,6 +20,7 @@ from pycct.reference.candidates import (
     span,
 )
 from pycct.reference.closest import segment_triangle
+from pycct.reference.overlap import MESH_PUSHES
 from pycct.reference.ray import direction_of, first_hit
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Plane, Shape, Sphere
 from pycct.reference.sweep import SweepHit, exact_cast, triangle_order
@@ -815,7 +816,9 @@ class Scene:
         """
         mask = as_bits(mask, "mask")
         p0, p1, radius = _round_shape(shape, position, rotation)
-        groups = self._seen(capsule_bounds(p0, p1, radius), mask, filter)
+        # Each of the pushes out of a mesh is no longer than the radius and half of the axis.
+        reach = radius + MESH_PUSHES * (radius + 0.5 * length(sub(p1, p0)))
+        groups = self._seen(capsule_bounds(p0, p1, reach), mask, filter)
         pushes = [(self.actor(g.item.id), group_push(g, p0, p1, radius)) for g in groups]
         return [Penetration(actor, push.dir, push.depth) for actor, push in pushes if push.overlapping]
 

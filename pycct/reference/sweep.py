@@ -113,6 +113,7 @@ class CapsuleCast(NamedTuple):
     passed: set | None = None
     passing: bool = False  # all overlaps are passed over
     exact: bool = False  # the triangle that is touched first decides, not one that faces more and is touched soon after
+    keeps_parallel: bool = False  # open triangles count as parallel to the motion whatever the rounding
     meets_rims: bool = False  # triangles whose planes are parallel to axis and motion are met by their edges
 
 
@@ -136,7 +137,7 @@ def capsule_cast(p0, p1, radius, direction, limit, trailing_rule, culls):
 
 def exact_cast(p0, p1, radius, direction, limit):
     """As queries cast: no rule of moves, what is touched first and nothing else."""
-    return capsule_cast(p0, p1, radius, direction, limit, False, True)._replace(exact=True, meets_rims=True)
+    return capsule_cast(p0, p1, radius, direction, limit, False, True)._replace(exact=True, meets_rims=True, keeps_parallel=True)
 
 
 # --- spheres ------------------------------------------------------------------
@@ -640,11 +641,11 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
         nd = dot(t.n, q.dir)
         if nd > 0.0:
             # RULES 2: two-sided triangles turn against the motion, others are culled;
-            # one exactly parallel to it is kept.
+            # one exactly parallel to it is kept. Queries do not let rounding decide.
             if two_sided:
                 t = flipped(t)
                 nd = -nd
-            elif q.culls:
+            elif q.culls and not (q.keeps_parallel and nd <= TIE):
                 if q.passed is not None and (q.passing or _is_behind(q, t)) and _overlaps(q, t):
                     q.passed.add("back")
                 continue

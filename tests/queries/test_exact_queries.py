@@ -165,6 +165,23 @@ def test_sheets_and_capsules_that_are_nearly_parallel(module):
     assert met >= 6
 
 
+@pytest.mark.parametrize("module", [pycct, reference])
+@pytest.mark.parametrize("two_sided", [False, True])
+def test_the_edge_of_a_sheet_that_is_turned_and_moved(module, two_sided):
+    """Rounding does not decide whether a one-sided sheet is seen from behind."""
+    rng = np.random.default_rng(8)
+    for _ in range(60 if module is pycct else 15):
+        q, shift = worlds.unit(rng), rng.normal(size=3) * 10 ** rng.uniform(-1, 2)
+        scene = scene_with(plate(brute.rotate(q, SHEET) + shift, module, two_sided=two_sided), module)
+        radius = rng.uniform(0.05, 0.6)
+        y = radius * rng.uniform(-0.99, 0.99)
+        way = tuple(brute.rotate(q, UNIT[:1])[0])
+        place = tuple(brute.rotate(q, np.array([[-5, y, 1]]))[0] + shift)
+        for shape in (module.Capsule(radius, rng.uniform(0.01, 1.5)), module.Sphere(radius)):
+            hit = scene.sweep(shape, place, way, 20, rotation=tuple(q))
+            assert hit.distance == pytest.approx(4 - math.sqrt(radius**2 - y * y), abs=1e-9)
+
+
 def quaternion_product(a, b):
     x, y, z, w = a
     p, q, r, s = b
@@ -343,6 +360,32 @@ def test_a_ray_in_a_face_meets_a_box_as_it_meets_its_mesh():
     beside = [((2, 1, 0), (1, 0, 0)), ((1, 1, 0), (1, 0, 0)), ((1, 0, 0), (1, 0, 0)), ((2, 1 + 1e-12, 0), (-1, 0, 0))]
     for origin, way in beside:
         assert [s.raycast(origin, way, 5) for s in scenes] == [None] * 3
+
+
+@pytest.mark.parametrize("module", [pycct, reference])
+def test_a_ray_in_a_face_of_a_box_anywhere(module):
+    """The faces of a box are where its triangles are, at positions that rounding affects too."""
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        half, place = rng.uniform(0.1, 3, 3).round(2), rng.uniform(-9, 9, 3).round(2)
+        v, t = box_mesh(half)
+        shapes = module.Box(tuple(half)), module.ConvexHull(v), module.Mesh(v, t)
+        scenes = [scene_with(s, module, position=tuple(place)) for s in shapes]
+        across, along = rng.permutation(3)[:2]
+        for sign in (-1, 1):
+            offset = rng.uniform(-0.9, 0.9, 3) * half
+            offset[across] = sign * half[across]
+            offset[along] = -half[along] - 2
+            way = tuple(UNIT[along].tolist())
+            origin = place + offset
+            # The corners of the placed mesh, to the bit.
+            origin[across] = place[across] + sign * half[across]
+            hits = [s.raycast(tuple(origin), way, 5) for s in scenes]
+            assert all(h.distance == pytest.approx(2.0, abs=1e-12) for h in hits)
+            assert all(h.normal == tuple(-x for x in way) for h in hits)
+            beside = origin.copy()
+            beside[across] += sign * 1e-12
+            assert [s.raycast(tuple(beside), way, 5) for s in scenes] == [None] * 3
 
 
 def slab(origins, directions, half=1.0):

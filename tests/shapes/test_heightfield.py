@@ -104,6 +104,50 @@ def test_same_bits_as_its_mesh_in_questions_and_moves(seed):
             assert [h.data for h in heroes[0].hits] == [h.data for h in heroes[1].hits]
 
 
+def pushed_out(shape, place, mesh, where):
+    """The way out by hand: four times out of the triangle that is entered most, and the sum."""
+    singles = []
+    for _, single in worlds.single_triangles(mesh):
+        singles.append(pycct.Scene())
+        singles[-1].add(single, *where)
+    total = np.zeros(3)
+    for _ in range(4):
+        found = [p for s in singles for p in s.penetration(shape, place + total)]
+        deepest = max(found, key=lambda p: p.depth, default=None)
+        if deepest is None or deepest.depth < 1e-12:
+            break
+        total += deepest.depth * np.array(deepest.direction)
+    return total
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_way_out_sees_the_triangles_that_it_leads_to(seed):
+    """A mesh and a heightfield of the same terrain push alike, however far that leads."""
+    rng = np.random.default_rng(seed)
+    field = worlds.terrain(rng, 9)
+    mesh = field.to_mesh()
+    shapes = {**worlds.askers(rng), "long": pycct.Capsule(0.1, 3.0), "wide": pycct.Box((1.5, 0.1, 0.1))}
+    far = 0
+    for scale, turn in (((1, 1, 1), (0, 0, 0, 1)), ((1.3, -0.7, 0.9), worlds.unit(rng))):
+        where = (-4, -3, 0), turn, scale
+        one, two = pycct.Scene(), pycct.Scene()
+        one.add(field, *where)
+        two.add(mesh, *where)
+        places = rng.uniform(-3, 3, (300, 3))
+        for name in set(shapes) - {"plane"}:
+            a, b = (s.penetration_many(shapes[name], places) for s in (one, two))
+            for x, y in zip(a, b, strict=True):
+                assert np.array_equal(x, y), name
+            if name in ("box", "wide", "hull", "sphere"):
+                rows = np.flatnonzero(a.hit)
+                for k in np.argsort(-a.depth)[:3]:
+                    place = places[rows[k]]
+                    total = pushed_out(shapes[name], place, mesh, where)
+                    assert np.allclose(total, a.depth[k] * a.direction[k], atol=1e-9), (name, place)
+                    far += a.depth[k] > 0.3
+    assert far > 5
+
+
 def test_walls_for_steep_cells_are_those_of_the_mesh():
     rng = np.random.default_rng(1)
     field = pycct.Heightfield(rng.normal(size=(8, 8)), two_sided=True)
