@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 # Cells along an axis that a table may span: the table of owners has this many entries squared at
 # most.
 MOST_CELLS = 4096
+# Numbers of cells and shards stay below: sums and differences of them fit into 64 bits.
+FARTHEST_CELL = 2**60
 
 
 class Grid:
@@ -53,7 +55,11 @@ class Grid:
         p = np.asarray(positions, float)
         if p.ndim != 2 or p.shape[1] < 2:
             raise ValueError(f"positions must have shape (n, 3), got {p.shape}")
-        return np.floor(p[:, :2] / self.size).astype(np.int64)
+        if np.isnan(p[:, :2]).any():
+            raise ValueError("positions must not be NaN")
+        with np.errstate(over="ignore"):
+            at = np.floor(p[:, :2] / self.size)
+        return np.clip(at, -FARTHEST_CELL, FARTHEST_CELL).astype(np.int64)
 
 
 class Owners:
@@ -80,8 +86,10 @@ class Owners:
                 k = operator.index(owner)
             except (TypeError, ValueError):
                 raise TypeError(f"cells must contain pairs of integers, got {cell!r:.60}") from None
-            if k < 0:
+            if not 0 <= k < FARTHEST_CELL:
                 raise ValueError(f"cells must name shards from 0 on, got {k}")
+            if max(abs(i), abs(j)) > FARTHEST_CELL:
+                raise ValueError(f"cells must be within 2**60 of the origin, got {cell!r:.60}")
             pairs.append((i, j, k))
         if not pairs:
             raise ValueError("cells must not be empty")

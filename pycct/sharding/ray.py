@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pycct import Crowd, Scene
 from pycct.sharding.grid import Grid, Owners, strips
-from pycct.sharding.shard import Shard
+from pycct.sharding.shard import Shard, checked_motions, checked_step
 
 try:
     import ray
@@ -24,6 +24,8 @@ except ImportError as e:
     raise ImportError("pycct.sharding.ray needs Ray: pip install pycct[ray]") from e
 
 MASK = (1 << 64) - 1
+# Seconds that a shard has to show that it lives, after a tick that failed.
+PATIENCE = 10.0
 
 
 class _Worker:
@@ -92,7 +94,10 @@ class ShardedCrowd:
     ValueError, TypeError
         An argument makes no sense.
     TimeoutError
-        The shards did not answer within `timeout`.
+        The shards did not answer within `timeout`. The tick has not happened then: the next call
+        replaces shards that still do not answer, and goes on from the last keyframe.
+    RuntimeError
+        The shards have ended (`close`), or are lost again and again.
 
     Notes
     -----
@@ -110,6 +115,8 @@ class ShardedCrowd:
             raise ValueError(f"keyframe must be at least 1, got {keyframe}")
         if not (np.isfinite(timeout) and timeout > 0):
             raise ValueError(f"timeout must be finite and above 0, got {timeout!r:.60}")
+        if not isinstance(cut, Grid):
+            raise TypeError(f"cut must be a Grid, not {type(cut).__name__}")
         self._path = os.fspath(scene)
         # Fails here, in words, and not in another process.
         whole = Crowd(Scene.load(self._path), np.empty((0, 3)))
@@ -131,12 +138,19 @@ class ShardedCrowd:
             ray.init(num_cpus=max(count, 1), include_dashboard=False, log_to_driver=False, configure_logging=False)
         self._actor = ray.remote(num_cpus=1 if self._started else 0, max_restarts=0)(_Worker)
         self._ids = whole.ids.copy()
-        self._tick = 0
+        self._tick = self._keyframe_tick = 0
         self._settled: int | None = None
         self._inputs: list[tuple[Any, ...]] = []
-        self._workers = [self._spawn(k) for k in range(count)]
-        self._get([w.populate.remote(crowd) for w in self._workers])
-        self._keyframes = self._get([w.save.remote() for w in self._workers])
+        # A tick was begun and not finished everywhere: all shards go back to the keyframe first.
+        self._behind = False
+        self._workers: list[Any] = []
+        try:
+            self._workers = [self._spawn(k) for k in range(count)]
+            self._get([w.populate.remote(crowd) for w in self._workers])
+            self._keyframes = self._get([w.save.remote() for w in self._workers])
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> ShardedCrowd:
         return self
@@ -147,11 +161,12 @@ class ShardedCrowd:
     def _spawn(self, index: int) -> Any:
         return self._actor.remote(self._path, self._cut.size, self._cells, index, self._options)
 
-    def _get(self, refs: Any) -> Any:
+    def _get(self, refs: Any, patience: float = np.inf) -> Any:
+        seconds = min(self.timeout, patience)
         try:
-            return ray.get(refs, timeout=self.timeout)
+            return ray.get(refs, timeout=seconds)
         except ray.exceptions.GetTimeoutError:
-            raise TimeoutError(f"the shards did not answer within {self.timeout:g} s") from None
+            raise TimeoutError(f"the shards did not answer within {seconds:g} s") from None
 
     @property
     def ids(self) -> NDArray[np.int64]:
@@ -161,11 +176,15 @@ class ShardedCrowd:
     @property
     def processes(self) -> list[int]:
         """Process ids of the shards."""
-        return list(self._get([w.process.remote() for w in self._workers]))
+        return list(self._again(lambda: self._get([w.process.remote() for w in self._workers])))
 
     def kill(self, index: int) -> None:
         """End the process of a shard, as a failing machine would; the next call brings it back."""
-        ray.kill(self._workers[operator.index(index)])
+        k = operator.index(index)
+        if not 0 <= k < self._count:
+            raise ValueError(f"index must be 0 to {self._count - 1}, got {k}")
+        self._check_open()
+        ray.kill(self._workers[k])
 
     def tick(self, ids: ArrayLike, displacements: ArrayLike, dt: float, *, threads: int = 1,
              moving: tuple[Any, ...] | None = None) -> int:
@@ -189,16 +208,16 @@ class ShardedCrowd:
         int
             `Crowd.state_hash` of the whole crowd before the move.
         """
-        number, way = np.asarray(ids), np.asarray(displacements, float)
-        if way.shape != (len(number), 3) or not np.isfinite(way).all():
-            raise ValueError("displacements must be finite, one row for each id")
+        number, way = checked_motions(ids, displacements, self._options["max_motion"])
+        seconds, workers = checked_step(dt, threads)
         # Most callers pass `ids` itself, and the comparison is 100 times as fast as the search.
         if not np.array_equal(number, self._ids):
             missing = np.setdiff1d(self._ids, number)
             if len(missing):
                 raise ValueError(f"ids must contain every character; {missing[0]} is missing")
+        self._check_open()
         refs = ray.put(number), ray.put(way)
-        found = self._safely((*refs, float(dt), int(threads), moving))
+        found = self._safely((*refs, seconds, workers, moving))
         self._settled = None
         return found
 
@@ -237,9 +256,13 @@ class ShardedCrowd:
             raise ValueError(f"origins and directions must have shape (n, 3), got {o.shape} and {d.shape}")
         if not (np.isfinite(o).all() and np.isfinite(d).all()):
             raise ValueError("origins and directions must be finite")
+        if np.ndim(max_distance) or not max_distance >= 0:
+            raise ValueError(f"max_distance must be a number of at least 0, got {max_distance!r:.60}")
         self.hash()
         length = np.sqrt((d * d).sum(1, keepdims=True))
-        ends = o + d / np.where(length > 0, length, 1) * max_distance
+        # A ray without end goes on to the last cell of its direction.
+        unit = d / np.where(length > 0, length, 1)
+        ends = o + np.where(unit == 0, 0.0, unit * np.where(unit == 0, 0.0, max_distance))
         reach = self._options["max_radius"]
         low, high = np.minimum(o, ends)[:, :2] - reach, np.maximum(o, ends)[:, :2] + reach
         rows = [self._rows_of(k, low, high) for k in range(self._count)]
@@ -280,12 +303,14 @@ class ShardedCrowd:
     def _run(self, job: tuple[Any, ...]) -> int:
         """One tick of all shards."""
         tick = self._tick + 1
+        self._behind = True
         boxes = [w.begin.options(num_returns=self._count).remote(tick) for w in self._workers]
         if self._count == 1:
             boxes = [[box] for box in boxes]
         found = self._get([
             w.finish.remote(tick, *job, *[boxes[j][k] for j in range(self._count) if j != k])
             for k, w in enumerate(self._workers)])
+        self._behind = False
         self._tick = tick
         return int(sum(found) & MASK)
 
@@ -295,36 +320,49 @@ class ShardedCrowd:
         self._inputs.append(job)
         if len(self._inputs) >= self.keyframe:
             self._keyframes = self._again(lambda: self._get([w.save.remote() for w in self._workers]))
+            self._keyframe_tick = self._tick
             self._inputs = []
         return int(found)
 
     def _again(self, act: Any, tries: int = 3) -> Any:
+        """Call a function of all shards; when some are lost, bring them back and call it again."""
+        self._check_open()
         while True:
             try:
+                if self._behind:
+                    self._revive()
                 return act()
             except ray.exceptions.RayActorError:
+                self._behind = True
                 tries -= 1
                 if tries < 0:
                     raise RuntimeError("shards were lost again and again") from None
-                self._revive()
+
+    def _check_open(self) -> None:
+        if not self._workers:
+            raise RuntimeError("the shards have ended: the ShardedCrowd is closed")
 
     def _revive(self) -> None:
         """All shards from the last keyframe, and the inputs since: lost ones in new processes."""
         for k in range(self._count):
             try:
-                self._get(self._workers[k].process.remote())
-            except ray.exceptions.RayActorError:
+                self._get(self._workers[k].process.remote(), PATIENCE)
+            except (ray.exceptions.RayActorError, TimeoutError):
+                # One that does not answer is as good as lost.
+                ray.kill(self._workers[k])
                 self._workers[k] = self._spawn(k)
         self._get([w.restore.remote(data) for w, data in zip(self._workers, self._keyframes, strict=True)])
-        self._tick -= len(self._inputs)
+        self._tick = self._keyframe_tick
         for job in self._inputs:
             self._run(job)
+        self._behind = False
 
     def close(self) -> None:
         """End the shards, and Ray if it was started here; calls after the first do nothing."""
-        for w in self._workers:
-            ray.kill(w)
-        self._workers = []
+        workers, self._workers = self._workers, []
+        if ray.is_initialized():
+            for w in workers:
+                ray.kill(w)
         if self._started and ray.is_initialized():
             ray.shutdown()
             self._started = False

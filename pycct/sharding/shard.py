@@ -209,65 +209,77 @@ class Shard:
         Raises
         ------
         ValueError
-            A message is damaged or of another tick, a displacement is missing, or a displacement is
-            longer than ``max_motion``; nobody has moved then.
+            A message is damaged or of another tick, a displacement is missing or longer than
+            ``max_motion``, or another argument makes no sense. Nothing has changed then, and the
+            call can be repeated.
         RuntimeError
             A character moved farther than ``max_motion``; the message names it. The shard is of no
             use then: restore a keyframe and allow longer motions.
         """
         if self._leavers is None or operator.index(tick) != self.tick + 1:
             raise ValueError(f"tick must be {self.tick + 1}, and begin comes first; got {tick}")
+        tick = operator.index(tick)
         parts = [_opened(data, tick) for data in inbox]
-        if ids is not None:
-            rows = self._checked(ids, displacements)
-        arrived = [a for a, _ in parts if a]
-        ghosts = [g for _, g in parts if g] + ([self._own_ghosts] if self._own_ghosts else [])
-        if len(self.ghosts):
-            self.ghosts.remove(np.arange(len(self.ghosts)))
-        for data in arrived:
-            self._check(self.crowd.index_of(self.crowd.insert(data)))
-        for data in ghosts:
-            self.ghosts.insert(data)
+        asked = None if ids is None else self._checked(ids, displacements)
+        seconds, workers = checked_step(dt, threads)
+        arrived = self._take(parts)
+        try:
+            way = None if asked is None else self._own_rows(*asked)
+            if moving is not None:
+                self.scene.move_actors(*moving)
+        except BaseException:
+            # As before the call, so that it can be repeated with other arguments.
+            self._drop_ghosts()
+            self.crowd.remove(self.crowd.index_of(arrived))
+            raise
         self._leavers = None
         self.tick = tick
         if self._dt > 0.0:
             self.crowd.separate(self._dt)
         found = self.crowd.state_hash()
-        if moving is not None:
-            self.scene.move_actors(*moving)
-        if ids is None:
+        if way is None:
             self._dt = 0.0
             return found
-        way = self._own_rows(*rows)
         before = self.crowd.positions.copy()
         if len(self.crowd):
-            self.crowd.move(way, dt, threads=threads)
+            self.crowd.move(way, seconds, threads=workers)
             gone = np.abs(self.crowd.positions - before)[:, :2].max(1) > self.max_motion
             if gone.any():
                 k = int(np.flatnonzero(gone)[0])
                 raise RuntimeError(f"character {self.crowd.ids[k]} moved "
                                    f"{np.abs(self.crowd.positions[k] - before[k])[:2].max():g} m along an axis, "
                                    f"but max_motion is {self.max_motion:g} m")
-        self._dt = float(dt)
+        self._dt = seconds
         return found
+
+    def _take(self, parts: list[tuple[bytes, bytes]]) -> NDArray[np.int64]:
+        """Insert the members and ghosts of all messages, or none; return the ids of the members."""
+        arrived: list[NDArray[np.int64]] = []
+        self._drop_ghosts()
+        try:
+            for data, _ in parts:
+                if data:
+                    arrived.append(self.crowd.insert(data))
+                    self._check(self.crowd.index_of(arrived[-1]))
+            for data in [*(ghosts for _, ghosts in parts), self._own_ghosts]:
+                if data:
+                    self.ghosts.insert(data)
+        except BaseException as e:
+            self._drop_ghosts()
+            for ids in arrived:
+                self.crowd.remove(self.crowd.index_of(ids))
+            if isinstance(e, ValueError):
+                raise ValueError(f"inbox contains a damaged message, or one twice: {e}") from e
+            raise
+        return np.concatenate([np.empty(0, np.int64), *arrived])
+
+    def _drop_ghosts(self) -> None:
+        if len(self.ghosts):
+            self.ghosts.remove(np.arange(len(self.ghosts)))
 
     def _checked(self, ids: ArrayLike,
                  displacements: ArrayLike | None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return ids and displacements of one tick, of any owner's characters."""
-        number = np.asarray(ids)
-        way = np.asarray(displacements, float)
-        if number.ndim != 1 or (number.size and number.dtype.kind not in "iu"):
-            raise ValueError("ids must be a list of integers")
-        if way.shape != (len(number), 3):
-            raise ValueError(f"displacements must have shape ({len(number)}, 3), got {way.shape}")
-        if not np.isfinite(way).all():
-            raise ValueError("displacements must be finite")
-        length = np.abs(way[:, :2]).max(1, initial=0.0)
-        if (length > self.max_motion).any():
-            k = int(np.argmax(length))
-            raise ValueError(f"displacements of character {number[k]} reach {length[k]:g} m, but max_motion is "
-                             f"{self.max_motion:g} m")
-        return number.astype(np.int64), way
+        return checked_motions(ids, displacements, self.max_motion)
 
     def _own_rows(self, number: NDArray[np.int64], way: NDArray[np.float64]) -> NDArray[np.float64]:
         """Rows of this shard's characters, by id."""
@@ -292,15 +304,55 @@ class Shard:
 
     def restore(self, data: bytes) -> None:
         """Go back to a keyframe from `save`; ValueError when it is damaged."""
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise TypeError(f"data must be bytes, not {type(data).__name__}")
+        data = bytes(data)
         if len(data) < KEYFRAME.size or data[:8] != KEYFRAME_MARK:
             raise ValueError("data is not a saved shard")
         _, tick, dt, size = KEYFRAME.unpack_from(data)
         if size != len(data) - KEYFRAME.size:
             raise ValueError("data is damaged: its length is wrong")
-        if len(self.ghosts):
-            self.ghosts.remove(np.arange(len(self.ghosts)))
-        self.crowd.restore(data[KEYFRAME.size:])
+        # A member of the keyframe may be a ghost now.
+        ghosts = self.ghosts.save()
+        self._drop_ghosts()
+        try:
+            self.crowd.restore(data[KEYFRAME.size:])
+        except BaseException:
+            self.ghosts.insert(ghosts)
+            raise
         self.tick, self._dt, self._leavers = tick, dt, None
+
+
+def checked_motions(ids: ArrayLike, displacements: ArrayLike | None,
+                    max_motion: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return ids and displacements of one tick, of any owner's characters."""
+    number = np.asarray(ids)
+    way = np.asarray(displacements, float)
+    if number.ndim != 1 or (number.size and number.dtype.kind not in "iu"):
+        raise ValueError("ids must be a list of integers")
+    if way.shape != (len(number), 3):
+        raise ValueError(f"displacements must have shape ({len(number)}, 3), got {way.shape}")
+    if not np.isfinite(way).all():
+        raise ValueError("displacements must be finite")
+    length = np.abs(way[:, :2]).max(1, initial=0.0)
+    if (length > max_motion).any():
+        k = int(np.argmax(length))
+        raise ValueError(f"displacements of character {number[k]} reach {length[k]:g} m, but max_motion is "
+                         f"{max_motion:g} m")
+    return number.astype(np.int64), way
+
+
+def checked_step(dt: Any, threads: Any) -> tuple[float, int]:
+    """Duration and number of threads of a tick."""
+    if isinstance(dt, bool) or not isinstance(dt, (int, float, np.floating, np.integer)):
+        raise TypeError(f"dt must be a number, not {type(dt).__name__}")
+    if not (np.isfinite(dt) and dt >= 0):
+        raise ValueError(f"dt must be finite and at least 0, got {dt!r:.60}")
+    if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)):
+        raise TypeError(f"threads must be an integer, not {type(threads).__name__}")
+    if threads < 1:
+        raise ValueError(f"threads must be at least 1, got {threads}")
+    return float(dt), int(threads)
 
 
 def _opened(data: Any, tick: int) -> tuple[bytes, bytes]:

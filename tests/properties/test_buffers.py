@@ -1,8 +1,9 @@
 """Fixed and growing buffers of the compiled code, each filled beyond its first size.
 
 Other tests fill the buffers of queries (test_query_limits.py), of convex shapes (test_manifold.py,
-test_hull.py), of hits, answers and explanations (test_crowd_buffers.py) and of overlaps in the cube
-grid (test_slide_limits.py).
+test_hull.py), of hits, answers and explanations (test_crowd_buffers.py), and of overlaps, bumps,
+clip planes, depenetrations and positions in the cube grid (test_slide_limits.py,
+test_slide_buffers.py).
 """
 
 import numpy as np

@@ -254,3 +254,162 @@ def test_too_large_characters_are_refused():
     with pytest.raises(ValueError, match="max_radius"):
         shard.populate(Crowd(scene, [(-4, 0, 2)], radius=0.6).save())
     assert len(shard) == 0
+
+
+# --- Hostile use
+
+
+def test_a_finish_that_is_refused_can_be_repeated():
+    """Whatever is wrong with a call, nothing has changed, and the right call has the right bits."""
+    rng = np.random.default_rng(11)
+    scene, actor = town()
+    whole = Crowd(scene, **people(rng, 40, 6.0))
+    team = cluster({(-1, -1): 0, (-1, 0): 1, (0, -1): 1, (0, 0): 0}, 2, whole.save())
+    ids, n = whole.ids, len(whole)
+    refused = 0
+    for tick in range(1, 30):
+        way = np.column_stack([-0.05 * whole.positions[:, :2] + rng.normal(size=(n, 2)) * 0.2, np.full(n, -0.1)])
+        boxes = [shard.begin(tick) for shard, _ in team]
+        total = 0
+        for k, (shard, lift) in enumerate(team):
+            inbox = [box[k] for box in boxes if k in box]
+            good = dict(tick=tick, inbox=inbox, ids=ids, displacements=way, dt=DT, threads=1,
+                        moving=lift_at(lift, tick))
+            before = shard.ids.copy(), shard.positions.copy()
+            for bad in ({"dt": float("nan")}, {"dt": -1.0}, {"dt": "x"}, {"threads": 0}, {"threads": 1.5},
+                        {"ids": ids[1:], "displacements": way[1:]}, {"ids": ids[:1], "displacements": way[:1]},
+                        {"displacements": way * np.nan}, {"displacements": way + 9}, {"moving": ([10**9], [(0, 0, 0)])},
+                        {"moving": (1, 2, 3, 4)}, {"inbox": [*inbox, b"x"]}, {"inbox": [m[:-1] for m in inbox] + [b""]},
+                        {"inbox": [*inbox, *inbox]} if inbox else {"dt": None},
+                        {"inbox": [m[:60] + bytes(len(m) - 60) for m in inbox] + [b"y"]}):
+                if "ids" in bad and set(shard.ids) <= set(bad["ids"].tolist()):
+                    continue
+                with pytest.raises((ValueError, TypeError, KeyError)):
+                    shard.finish(**{**good, **bad})
+                refused += 1
+                assert (shard.ids == before[0]).all() and (shard.positions == before[1]).all()
+            total += shard.finish(**good)
+        assert total & MASK == whole.state_hash(), tick
+        scene.move_actors(*lift_at(actor, tick))
+        whole.move(way, DT)
+    assert refused > 500
+
+
+def test_a_damaged_message_is_refused_as_a_whole():
+    """Bits that flip in a message raise ValueError, or reach the hash; the shard goes on afterwards."""
+    rng = np.random.default_rng(12)
+    scene, _ = town(lift=False)
+    whole = Crowd(scene, **people(rng, 40, 5.0))
+    cells = {(-1, -1): 0, (-1, 0): 1, (0, -1): 1, (0, 0): 0}
+    team = [Shard(town(lift=False)[0], Grid(8.0), cells, k, max_motion=1.5) for k in range(2)]
+    for shard in team:
+        shard.populate(whole.save())
+    way = np.column_stack([-0.1 * whole.positions[:, :2], np.full(40, -0.1)])
+    caught = 0
+    for tick in range(1, 12):
+        boxes = [shard.begin(tick) for shard in team]
+        total = 0
+        for k, shard in enumerate(team):
+            inbox = [box[k] for box in boxes if k in box]
+            for message in inbox:
+                for at in rng.integers(0, 200, 20):
+                    if at >= len(message):
+                        continue
+                    bad = bytearray(message)
+                    bad[at] ^= 255
+                    held = shard.ids.copy()
+                    spare = Crowd(town(lift=False)[0], np.empty((0, 3)))
+                    try:
+                        for part in (shard_parts(bytes(bad))):
+                            if part:
+                                spare.insert(part)
+                    except (ValueError, TypeError):
+                        with pytest.raises((ValueError, TypeError)):
+                            shard.finish(tick, [bytes(bad)], whole.ids, way, DT)
+                        caught += 1
+                        assert (shard.ids == held).all()
+            total += shard.finish(tick, inbox, whole.ids, way, DT)
+        assert total & MASK == whole.state_hash(), tick
+        whole.move(way, DT)
+    assert caught > 50
+
+
+def shard_parts(message):
+    from pycct.sharding.shard import MESSAGE
+
+    _, _, a, b = MESSAGE.unpack_from(message)
+    if a < 0 or b < 0 or MESSAGE.size + a + b != len(message):
+        raise ValueError
+    return message[MESSAGE.size:MESSAGE.size + a], message[MESSAGE.size + a:]
+
+
+@pytest.mark.parametrize("centre", [(0.0, 0.0), (-1e7, 3e7), (1e11, -9e11), (-8.0, 8.0), (1e-9, -1e-9)])
+def test_far_and_negative_places_have_the_bits_of_one_crowd(centre):
+    """Characters around any corner of cells, far out and outside of the table, on exact borders too."""
+    rng = np.random.default_rng(13)
+    size = 16.0
+    low = [int(np.floor(c / size)) - 1 for c in centre]
+    cells = {(low[0] + i, low[1] + j): (i + 2 * j) % 3 for i in range(3) for j in range(2)}
+
+    def flat():
+        scene = Scene()
+        scene.add(Plane((0, 0, 1)))
+        return scene
+
+    corner = np.array([np.round(c / size) * size for c in centre])
+    places = np.column_stack([corner + rng.uniform(-14, 14, (40, 2)), np.full(40, 1.3)])
+    places[:8, :2] = corner + np.array([(0, 0), (0, 4), (4, 0), (0, -4), (-4, 0), (8, 8), (-40, 40), (60, -3)])
+    whole = Crowd(flat(), places, radius=0.4, collide=True)
+    team = [Shard(flat(), Grid(size), cells, k, max_motion=1.5) for k in range(3)]
+    for shard in team:
+        shard.populate(whole.save())
+    assert sum(map(len, team)) == 40
+    for tick in range(1, 40):
+        way = np.column_stack([0.1 * np.sign(corner - whole.positions[:, :2]) + rng.normal(size=(40, 2)) * 0.1,
+                               np.full(40, -0.1)])
+        boxes = [shard.begin(tick) for shard in team]
+        total = sum(shard.finish(tick, [b[k] for b in boxes if k in b], whole.ids, way, DT)
+                    for k, shard in enumerate(team))
+        assert total & MASK == whole.state_hash(), tick
+        whole.move(way, DT)
+
+
+def test_nobody_anywhere():
+    """Shards without characters, and shards without cells, exchange nothing and have the hash 0."""
+    team = cluster({(0, 0): 0, (1, 0): 3}, 4, Crowd(town()[0], np.empty((0, 3))).save())
+    for tick in range(1, 4):
+        assert [shard.begin(tick) for shard, _ in team] == [{}] * 4
+        assert [shard.finish(tick, [], [], np.empty((0, 3)), DT) for shard, _ in team] == [0] * 4
+    again = cluster({(0, 0): 0, (1, 0): 3}, 4, Crowd(town()[0], np.empty((0, 3))).save())
+    for (shard, _), (new, _) in zip(team, again, strict=True):
+        new.restore(shard.save())
+        assert new.tick == 3 and len(new) == 0
+
+
+def test_a_refused_keyframe_changes_nothing():
+    rng = np.random.default_rng(14)
+    scene, _ = town()
+    whole = Crowd(scene, **people(rng, 40, 6.0))
+    cells = strips((-2, -2), (2, 2), 2)
+    team = cluster(cells, 2, whole.save())
+    ways = rng.normal(size=(20, 40, 3)) * (0.1, 0.1, 0) - (0, 0, 0.1)
+    right = cluster(cells, 2, whole.save())
+    for tick in range(1, 21):
+        for shard, _ in team:
+            data = shard.save()
+            for bad in (data[:-1], data[:40] + bytes(len(data) - 40), b"", data + b"x"):
+                with pytest.raises(ValueError):
+                    shard.restore(bad)
+            with pytest.raises(TypeError, match="data"):
+                shard.restore(7)
+        assert tick_all(team, tick, whole.ids, ways[tick - 1]) == tick_all(right, tick, whole.ids, ways[tick - 1])
+
+
+def test_cells_beyond_all_numbers():
+    for cells in ({(2**70, 0): 0}, {(0, -(2**63)): 0}, {(0, 0): 2**64}, {(2**62, 0): 0, (-(2**62), 0): 0},
+                  {(0, 0): True + 2**61}):
+        with pytest.raises(ValueError, match="cells"):
+            Owners(cells)
+    with pytest.raises(ValueError, match="positions"):
+        Grid(1.0).cells_of([(float("nan"), 0, 0)])
+    assert Grid(1e-9).cells_of([(1e300, -1e300, 0)]).tolist() == [[2**60, -(2**60)]]

@@ -1,6 +1,7 @@
 """Shards as Ray actors: the hash of one crowd through kills, errors, and a clean shutdown."""
 
 import os
+import signal
 import time
 
 import numpy as np
@@ -79,3 +80,124 @@ def test_wrong_arguments(cooked):
     with pytest.raises(ValueError, match="saved crowd"):
         ShardedCrowd(path, b"nothing", cut=Grid(8.0))
     assert not ray.is_initialized()
+
+
+def ended(processes):
+    """Whether these processes end within ten seconds."""
+    for _ in range(100):
+        if not any(alive(p) for p in processes):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_after_whatever_fails_the_next_tick_has_the_hash(cooked):
+    """Wrong calls, shards that do not answer and shards that are lost twice cost time only."""
+    path, _ = cooked
+    rng = np.random.default_rng(6)
+    scene, actor = town()
+    whole = Crowd(scene, **people(rng, 30, 6.0))
+    n, tick = len(whole), 0
+
+    def both(sharded):
+        nonlocal tick
+        tick += 1
+        way = np.column_stack([-0.03 * whole.positions[:, :2], np.full(n, -0.1)])
+        assert sharded.tick(whole.ids, way, DT, moving=lift_at(actor, tick)) == whole.state_hash()
+        scene.move_actors(*lift_at(actor, tick))
+        whole.move(way, DT)
+
+    with ShardedCrowd(path, whole.save(), shards=2, cut=Grid(8.0), max_motion=1.5, keyframe=5, timeout=30) as sharded:
+        good = {"ids": whole.ids, "displacements": np.zeros((n, 3)), "dt": DT}
+        for bad, error in (({"displacements": np.full((n, 3), 9.0)}, "max_motion"), ({"dt": np.nan}, "dt"),
+                           ({"dt": "x"}, "dt"), ({"threads": 0}, "threads"), ({"ids": whole.ids[1:]}, "shape"),
+                           ({"moving": ([10**9], [(0, 0, 0)])}, "10+"), ({"moving": (1, 2, 3, 4)}, "argument")):
+            both(sharded)
+            with pytest.raises((ValueError, TypeError, KeyError), match=error):
+                sharded.tick(**{**good, **bad})
+            both(sharded)
+        # A shard that hangs: its tick fails, and the next one has a new process in its place.
+        hanging = sharded.processes[1]
+        os.kill(hanging, signal.SIGSTOP)
+        sharded.timeout = 2.0
+        with pytest.raises(TimeoutError, match="did not answer within 2 s"):
+            sharded.tick(**good)
+        sharded.timeout = 60.0
+        os.kill(hanging, signal.SIGCONT)
+        both(sharded)
+        hanging = sharded.processes[0]
+        os.kill(hanging, signal.SIGSTOP)
+        sharded.timeout = 1.0
+        with pytest.raises(TimeoutError):
+            sharded.positions()
+        with pytest.raises(TimeoutError):
+            sharded.tick(**good)
+        sharded.timeout = 60.0
+        both(sharded)
+        assert hanging not in sharded.processes and ended([hanging])
+        # All at once, and again as soon as they are back.
+        sharded.kill(0)
+        sharded.kill(1)
+        both(sharded)
+        os.kill(sharded.processes[1], signal.SIGKILL)
+        both(sharded)
+        assert sharded.hash() == whole.state_hash()
+        with pytest.raises(ValueError, match="index"):
+            sharded.kill(2)
+        last = sharded.processes
+    assert ended(last) and not ray.is_initialized()
+    for call in (sharded.hash, sharded.positions, lambda: sharded.kill(0), lambda: sharded.tick(**good)):
+        with pytest.raises(RuntimeError, match="closed"):
+            call()
+
+
+def test_a_start_that_fails_leaves_nothing_behind(cooked):
+    path, _ = cooked
+    data = Crowd(town()[0], [(0, 0, 2)], radius=0.9).save()
+    before = children()
+    with pytest.raises(ValueError, match="max_radius"):
+        ShardedCrowd(path, data, shards=2, cut=Grid(8.0), max_radius=0.5)
+    with pytest.raises(TypeError, match="cut"):
+        ShardedCrowd(path, data, shards=2, cut=8.0)
+    assert not ray.is_initialized()
+    assert ended(children() - before)
+
+
+def children():
+    """Processes below this one."""
+    below, found = {os.getpid()}, set()
+    for folder in os.listdir("/proc"):
+        if folder.isdigit():
+            try:
+                with open(f"/proc/{folder}/stat") as f:
+                    found.add((int(folder), int(f.read().rsplit(")", 1)[1].split()[1])))
+            except OSError:
+                continue
+    for _ in range(8):
+        below |= {child for child, parent in found if parent in below}
+    return below - {os.getpid()}
+
+
+def test_rays_of_any_length_and_nobody_to_meet(cooked):
+    path, _ = cooked
+    scene, _ = town()
+    nobody = Crowd(scene, np.empty((0, 3)))
+    rng = np.random.default_rng(5)
+    origins, ways = rng.uniform(-40, 40, (300, 3)), rng.normal(size=(300, 3))
+    ways[:60] = np.eye(3)[rng.integers(0, 3, 60)] * rng.choice([-1, 1], (60, 1))
+    origins[:30] = np.round(origins[:30] / 8) * 8
+    with ShardedCrowd(path, nobody.save(), shards=2, cut=Grid(8.0), max_motion=1.5) as sharded:
+        assert sharded.hash() == nobody.state_hash() == 0
+        assert sharded.tick([], np.empty((0, 3)), DT) == 0 and sharded.positions().shape == (0, 3)
+        for reach in (0.0, 3.0, 1e6, np.inf):
+            found = sharded.raycast_many(origins, ways, reach)
+            right = scene.raycast_many(origins, ways, reach, include="all")
+            assert (found["hit"] == right.hit).all()
+            for name in ("distance", "position", "normal", "actor", "controller"):
+                assert (found[name][right.hit] == getattr(right, name)[right.hit]).all(), (name, reach)
+        for bad in (-1.0, np.nan, [1.0, 2.0]):
+            with pytest.raises(ValueError, match="max_distance"):
+                sharded.raycast_many(origins, ways, bad)
+        with pytest.raises(ValueError, match="direction"):
+            sharded.raycast_many(origins, ways * 0, 3.0)
+        assert sharded.raycast_many(np.empty((0, 3)), np.empty((0, 3)), 3.0)["hit"].shape == (0,)
