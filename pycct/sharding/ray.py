@@ -223,6 +223,7 @@ class ShardedCrowd:
 
     def hash(self) -> int:
         """Return `Crowd.state_hash` of the whole crowd."""
+        self._check_open()
         if self._settled is None:
             self._settled = self._safely((None, None, 0.0, 1, None))
         return self._settled

@@ -15,7 +15,7 @@ WISH = (20.0, 0.0, 80.0)
 
 
 def round_wall(facets, turn, radius=6.0):
-    """A floor, and turned boxes whose inner faces form a part of a polygon around the y axis."""
+    """A floor, and turned boxes whose inner faces form part of a polygon around the y axis."""
     world = CubeWorld()
     world.add_array(np.ones((40, 1, 40), bool), (-20, -1, -20))
     for k in range(facets):
@@ -37,7 +37,7 @@ def slid(world, **knobs):
 
 
 def planes_of(runner):
-    """Clip planes in the order of their hits, from what each bump did: the wish, clipped by them."""
+    """Clip planes in the order of their hits; each bump goes on with the wish, clipped by them."""
     c = runner.config
     bumps = runner.slide_iterations
     ends = [b.feet_pos for b in bumps[1:]]

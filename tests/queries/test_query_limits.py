@@ -107,6 +107,10 @@ def test_a_plane_reports_the_same_one_of_equally_low_points():
         mesh = pycct.Mesh(v, [[back[1], back[2], back[3]], [back[0], back[1], back[3]]])
         assert met(mesh).position == (0, 0, 0) and met(mesh).triangle == 1
         assert met(pycct.ConvexHull(v)).position == (0, 0, 0)
+        # The order of the placed vertices decides, whatever their order in the hull.
+        assert met(pycct.ConvexHull(v), scale=(-1, 1, 1)).position == (-2, 0, 0)
+        assert met(pycct.ConvexHull(v), scale=(-1, -1, 1)).position == (-2, -2, 0)
+        assert met(pycct.ConvexHull(v), rotation=(0, 0, 1, 0)).position == pytest.approx((-2, -2, 0), abs=1e-12)
 
 
 def test_a_capsule_is_as_low_as_its_lower_end():
