@@ -257,13 +257,11 @@ class ShardedCrowd:
             raise ValueError(f"origins and directions must have shape (n, 3), got {o.shape} and {d.shape}")
         if not (np.isfinite(o).all() and np.isfinite(d).all()):
             raise ValueError("origins and directions must be finite")
-        if np.ndim(max_distance) or not max_distance >= 0:
-            raise ValueError(f"max_distance must be a number of at least 0, got {max_distance!r:.60}")
+        if np.ndim(max_distance) or not (np.isfinite(max_distance) and max_distance >= 0):
+            raise ValueError(f"max_distance must be a finite number of at least 0, got {max_distance!r:.60}")
         self.hash()
         length = np.sqrt((d * d).sum(1, keepdims=True))
-        # A ray without end goes on to the last cell of its direction.
-        unit = d / np.where(length > 0, length, 1)
-        ends = o + np.where(unit == 0, 0.0, unit * np.where(unit == 0, 0.0, max_distance))
+        ends = o + d / np.where(length > 0, length, 1) * max_distance
         reach = self._options["max_radius"]
         low, high = np.minimum(o, ends)[:, :2] - reach, np.maximum(o, ends)[:, :2] + reach
         rows = [self._rows_of(k, low, high) for k in range(self._count)]
