@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 from pycct import CharacterController, Crowd, save_many
 from pycct.record.values import Reader
 
-__all__ = ["FIELDS", "Check", "Copies", "check_from", "check_of", "pack_check", "read_check", "saved_state", "state_of"]
+__all__ = ["FIELDS", "Check", "Copies", "check_from", "check_of", "pack_check", "read_check", "room_of", "saved_state",
+           "state_of"]
 
 FIELDS = ("position", "velocity", "flags", "standing_on")
 _TYPES = ("<u2", "|u1", "|u1", "|u1")
 # Odd numbers without pattern: three coordinates become one hash.
 _MIX = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
 _ALL = (1 << 64) - 1
+# Of a check: its hash and the number of its parts.
+_HEAD = struct.Struct("<QB")
 
 
 class Check(NamedTuple):
@@ -49,6 +52,17 @@ def _mixed(rows: NDArray[np.float64]) -> NDArray[np.uint64]:
     return mixed
 
 
+def room_of(array: NDArray[Any]) -> tuple[memoryview, int]:
+    """Return the bytes of an array and the number of bytes of each row.
+
+    Rows are filled through this view. NumPy releases the GIL in copies of more than 500 numbers,
+    and the thread that moves would wait for the writer's thread, longer than the copy takes.
+    """
+    size = array.nbytes // len(array)
+    # A view cannot be cast when it is empty.
+    return (array.data.cast("B") if size else memoryview(b"")), size
+
+
 class Copies:
     """Copies of what checks read, of one crowd or of all controllers, for some ticks.
 
@@ -70,16 +84,36 @@ class Copies:
         self.flags = np.empty((ticks, n), np.uint8)
         self.standing = np.empty((ticks, n), np.int64)
         self.used, self.ticks = 0, ticks
+        self.rooms = [room_of(a) for a in (self.positions, self.velocities, self.flags, self.standing)]
 
-    def add(self, positions: Any, velocities: Any, flags: Any, standing: Any) -> int:
-        """Copy the state of a tick; return the index of its row."""
+    def add(self, *fields: NDArray[Any]) -> int:
+        """Copy the state of a tick; return the index of its row.
+
+        ``fields`` are positions, velocities, flags and ids of what is stood on, of the same types
+        as the copies.
+        """
         k = self.used
-        self.positions[k] = positions
-        self.velocities[k] = velocities
-        self.flags[k] = flags
-        self.standing[k] = standing
+        for (view, size), field in zip(self.rooms, fields, strict=True):
+            if size:
+                view[k * size : (k + 1) * size] = field.data.cast("B")
         self.used = k + 1
         return k
+
+    def packed(self, tag: bytes) -> list[bytes]:
+        """Return what `pack_check` appends for each tick alone, behind a tag."""
+        hashes, kept = self.converted()
+        front = tag + _HEAD.pack(0, 1) + b"\x00" + struct.pack("<I", len(self.ids))
+        size = len(front)
+        out = np.empty((self.used, size + len(self.ids) * sum(np.dtype(t).itemsize for t in _TYPES)), np.uint8)
+        out[:, :size] = np.frombuffer(front, np.uint8)
+        out[:, len(tag) : len(tag) + 8] = np.array(hashes, "<u8").view(np.uint8).reshape(-1, 8)
+        for field in kept:
+            bits = field.view(np.uint8)
+            out[:, size : size + bits.shape[1]] = bits
+            size += bits.shape[1]
+        width = out.shape[1]
+        data = out.tobytes()
+        return [data[k * width : (k + 1) * width] for k in range(self.used)]
 
     def converted(self) -> tuple[list[int], tuple[NDArray[Any], ...]]:
         """Return the hash of each tick, and the kept bits of each field, (ticks, n)."""
@@ -146,7 +180,7 @@ def check_of(crowds: Sequence[Crowd], heroes: Sequence[CharacterController], who
 
 def pack_check(out: bytearray, check: Check) -> None:
     """Append a check."""
-    out += struct.pack("<QB", check.hash, len(check.parts))
+    out += _HEAD.pack(check.hash, len(check.parts))
     out += b"\x00" if check.state is None else struct.pack("<BQ", 1, check.state)
     for part in check.parts:
         out += struct.pack("<I", len(part[0]))

@@ -6,7 +6,7 @@ import time
 import webbrowser
 from collections import deque
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ PATH_MOVES = 500_000  # a longer recording is not replayed for its paths: they g
 _TRAIL = 600  # ticks of a path that grows
 _TRAILS = 10  # ticks between two drawings of it
 _EXPLAIN_SECONDS = 0.25
+_HISTORY = 1200  # ticks of a running program that its timeline holds
+_HISTORY_MOVES = 1_000_000  # ... and moves of all characters together: 24 MB
 
 
 def _hits(crowds: list[Crowd], heroes: list[CharacterController], id: int) -> NDArray[np.float64]:
@@ -234,14 +236,30 @@ class RecordingViewer(Viewer):
         self.stage.write(self.text, "\n".join(lines))
 
 
+class _Moment(NamedTuple):
+    """A tick of a running program: what is drawn of it, and the explanation shown then."""
+
+    known: Characters
+    poses: list[tuple[int, Any, Any]]
+    explained: str
+
+
 class SceneViewer(Viewer):
-    """The scene of a running program, which calls `update` after its moves."""
+    """The scene of a running program, which calls `update` after its moves.
+
+    A timeline holds the last ticks. Pausing it stops the picture, not the program.
+    """
 
     def __init__(self, scene: Scene, crowd: Crowd | None, host: str, port: int, open_browser: bool) -> None:
         if crowd is not None and (crowd.scene is not scene or crowd.worlds is not None):
             raise ValueError("crowd must belong to the scene and have one world")
         super().__init__(host, port, open_browser)
         self.scene = scene
+        self.play = self.stage.button("Pause")
+        for name in ("Back", "Step", "Now"):
+            self.stage.button(name)
+        self.slider = self.stage.slider("ticks ago", 0, _HISTORY - 1, 1, 0)
+        self.stage.choice("speed", list(SPEEDS), "1x")
         self.text = self.stage.text()
         self.stage.write(self.text, "Click on a character.")
         self.explained = ""
@@ -249,6 +267,10 @@ class SceneViewer(Viewer):
         self.static: list[int] | None = None
         self.trail: deque[NDArray[np.float64]] = deque(maxlen=_TRAIL)
         self.updates = 0
+        # The tick that is shown, None: the present; and whether the past is played.
+        self.shown: int | None = None
+        self.playing, self.speed, self.ahead = False, 1.0, 0.0
+        self.history: deque[_Moment] = deque(maxlen=_HISTORY)
         self.mine = [c for c in scene.crowds if c.journal is None and c.worlds is None]
         for c in self.mine:
             c.journal = self._listen
@@ -262,17 +284,87 @@ class SceneViewer(Viewer):
         self.mine = []
         super().close()
 
+    def wait(self) -> None:
+        """Serve the timeline until the user interrupts the program (Ctrl+C); close the view."""
+        try:
+            while True:
+                self._answer()
+                self._serve()
+                time.sleep(1 / 60)
+        except KeyboardInterrupt:
+            self.close()
+
     def update(self) -> None:
         """Draw the present; call it after each tick. It draws at most 60 times a second."""
-        now = time.monotonic()
+        # A page asks about what it shows, which is not this tick yet.
+        self._answer()
+        known = characters_of(self.scene.crowds, self.scene.characters)
+        last = self.history[-1].known if self.history else known
+        # Ticks share what rarely changes.
+        shared = {name: getattr(last, name) for name in ("ids", "radii", "heights")
+                  if np.array_equal(getattr(last, name), getattr(known, name))}
+        known = known._replace(**shared)
+        poses = [(a.id, a.position, a.rotation) for a in moving_of(self.scene)]
+        while len(self.history) > 1 and (len(self.history) + 1) * len(known.ids) > _HISTORY_MOVES:
+            self.history.popleft()
+        self.history.append(_Moment(known, poses, self.explained))
+        self.updates += 1
+        self._serve()
+
+    def _answer(self) -> None:
+        """Do what the page asked for."""
         for name, value in self.stage.requests():
-            if name == "character":
-                self.chosen, self.explained, self.due = value, "", 0.0
-        if now - self.drawn < 1 / 60:
+            self._request(name, value)
+
+    def _serve(self) -> None:
+        """Draw, at most 60 times a second."""
+        now = time.monotonic()
+        passed = now - self.drawn
+        if passed < 1 / 60:
             return
         self.drawn = now
+        if self.playing and self.shown is not None:
+            self.ahead += min(passed, 0.1) * 60 * self.speed
+            self._go(self.shown + int(self.ahead), playing=True)
+            self.ahead -= int(self.ahead)
+        if self.shown is None:
+            self._draw_present(now)
+        else:
+            # What is older than the history is gone.
+            self.shown = max(self.shown, self.updates - len(self.history) + 1)
+            self._draw_past(self.shown)
+        ago = 0 if self.shown is None else self.updates - self.shown
+        if self.slider.value != ago:
+            self.slider.value = ago
+
+    def _request(self, name: str, value: Any) -> None:
+        here = self.updates if self.shown is None else self.shown
+        if name == "character":
+            self.chosen, self.explained, self.due = value, "", 0.0
+        elif name == "speed":
+            self.speed = SPEEDS[value]
+        elif name == "Now":
+            self._go(None)
+        elif name == "Pause":
+            self._go(here, playing=self.shown is not None and not self.playing)
+        elif name == "ticks ago":
+            self._go(self.updates - int(value) if value >= 1 else None)
+        else:
+            self._go(here + (1 if name == "Step" else -1))
+
+    def _go(self, tick: int | None, playing: bool = False) -> None:
+        """Show a tick of the history, None: the present, which is also where playing ends."""
+        if tick is not None and playing and tick >= self.updates:
+            tick = None
+        self.shown = None if tick is None else min(max(tick, self.updates - len(self.history) + 1), self.updates)
+        self.playing = playing and self.shown is not None
+        self.play.label = "Pause" if self.shown is None or self.playing else "Play"
+        if not self.playing:
+            self.ahead = 0.0
+
+    def _draw_present(self, now: float) -> None:
         crowds, heroes = self.scene.crowds, self.scene.characters
-        known = characters_of(crowds, heroes)
+        known = self.history[-1].known
         static = [a.id for a in self.scene.actors if a.body == "static"]
         if static != self.static:
             self._begin(self.scene)
@@ -280,7 +372,6 @@ class SceneViewer(Viewer):
         if self.trail and self.trail[-1].shape != known.positions.shape:
             self.trail.clear()
         self.trail.append(known.positions)
-        self.updates += 1
         with self.stage.server.atomic():
             self._draw(self.scene, known)
             if self.updates % _TRAILS == 0:
@@ -289,6 +380,19 @@ class SceneViewer(Viewer):
                 hits = _hits(crowds, heroes, self.chosen)
                 self.stage.hits(hits[:, 0], hits[:, 1])
                 self._explain(heroes, now)
+
+    def _draw_past(self, tick: int) -> None:
+        moment = self.history[tick - self.updates - 1]
+        with self.stage.server.atomic():
+            self.stage.characters(*moment.known, self.chosen)
+            self.stage.poses(moment.poses)
+            self.stage.hits(np.zeros((0, 3)), np.zeros((0, 3)))
+        lines = [f"{self.updates - tick} ticks ago"]
+        at = np.flatnonzero(moment.known.ids == self.chosen)
+        if len(at):
+            x, y, z = moment.known.positions[at[0]]
+            lines += [f"character {self.chosen}\nat ({x:.3f}, {y:.3f}, {z:.3f}) m", "", moment.explained]
+        self.stage.write(self.text, "\n".join(lines))
 
     def _explain(self, heroes: list[CharacterController], now: float) -> None:
         assert self.chosen is not None
@@ -328,7 +432,8 @@ def view(
 
     The page shows the level (steep triangles are red), moving actors, characters and their paths. A
     click on a character shows its state, its hits as arrows, and the explanation of its move. A
-    recording has a timeline with play, pause, step and speed. It needs viser (``pycct[view]``).
+    timeline has play, pause, step and speed: of a recording all its ticks, of a running program the
+    last 1,200. It needs viser (``pycct[view]``).
 
     Parameters
     ----------
@@ -362,7 +467,8 @@ def view(
 
     Notes
     -----
-    A page sends numbers and the names of widgets; nothing of it is evaluated. The explanation of a
+    A page sends numbers and the names of widgets; nothing of it is evaluated. Pages of other sites
+    cannot connect. The explanation of a
     crowd's member uses the crowd's journal; while a recording runs, the page has no explanation.
     """
     if not fps > 0.0:

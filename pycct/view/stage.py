@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pycct import Actor
 from pycct.view.gltf import COLOURS
+from pycct.view.guard import guarded
 from pycct.view.meshes import Triangles, capsule, triangles_of
 
 __all__ = ["Stage"]
@@ -68,8 +69,11 @@ class Stage:
         with socket.socket(family) as probe:
             probe.bind((host, 0))
         # viser prints a box and its thread a line.
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()), guarded(host) as guards:
             self.server = Server(host=host, port=port, verbose=False)
+        if not guards:
+            self.server.stop()
+            raise RuntimeError("this version of viser serves pages in a way that cannot be guarded against other sites")
         name = "localhost" if host in ("0.0.0.0", "::", "127.0.0.1") else f"[{host}]" if ":" in host else host
         self.address = f"http://{name}:{self.server.get_port()}"
         self.server.gui.configure_theme(show_logo=False, show_share_button=False)
@@ -197,6 +201,13 @@ class Stage:
                 handle.position = actor.position
             if not np.array_equal(handle.wxyz, (w, x, y, z)):
                 handle.wxyz = (w, x, y, z)
+
+    def poses(self, poses: Sequence[tuple[int, Any, Any]]) -> None:
+        """Put moving actors that are drawn at other poses: (id, position, rotation)."""
+        for id, position, (x, y, z, w) in poses:
+            handle = self._movers.get(id)
+            if handle is not None:
+                handle.position, handle.wxyz = position, (w, x, y, z)
 
     def characters(self, ids: NDArray[np.int64], positions: NDArray[np.float64], radii: NDArray[np.float64],
                    heights: NDArray[np.float64], chosen: int | None = None) -> None:

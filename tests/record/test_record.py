@@ -111,6 +111,37 @@ def test_a_team_with_callbacks_replays_to_the_bit(tmp_path, monkeypatch):
         assert [h.save() for h in recording.controllers] == states[tick], tick
 
 
+@pytest.mark.parametrize("n", [0, 1, 7, 300])
+def test_plain_ticks_are_written_as_all_others(tmp_path, monkeypatch, n):
+    """The shortcut for ticks of the only crowd writes the same bytes, whatever array it gets."""
+    files = []
+    monkeypatch.setattr(recorder, "_BLOCK_SECONDS", 1e9)
+    monkeypatch.setattr(recorder, "_BLOCK_BYTES", 200_000)
+    monkeypatch.setattr(recorder, "_FEWEST_MOVES", 2_500)
+    shortcut = recorder.record._plain_tick
+    for plain in (True, False):
+        taken = []
+        monkeypatch.setattr(recorder.record, "_plain_tick",
+                            lambda self, *a, plain=plain, taken=taken: plain and (taken.append(shortcut(self, *a))
+                                                                                 or taken[-1]))
+        rng = np.random.default_rng(n)
+        scene, lift = hall()
+        crowd = Crowd(scene, grid(n)[:, :3] if n else np.empty((0, 3)), radius=0.3)
+        with record(tmp_path / "r", scene, crowd):
+            for tick in range(60):
+                if tick % 3 == 0:
+                    wish = rng.uniform(-0.06, 0.06, (n, 3)) - (0, 0, 0.05)
+                rows = (wish, wish.tolist() if n else wish, np.asfortranarray(wish), wish.astype("f4"),
+                        np.repeat(wish, 2, axis=0)[::2])[tick % 5]
+                if tick % 7 == 0:
+                    lift.move_to((-3, 0, 0.1 + 0.01 * tick))
+                crowd.move(rows, DT if tick % 11 else DT / 2, active=np.arange(n) % 2 == 0 if tick % 13 == 5 else None)
+        files.append((tmp_path / "r").read_bytes())
+        assert taken.count(True) > 15 if plain else not taken
+        assert replay(tmp_path / "r").verify() is None
+    assert files[0] == files[1]
+
+
 def test_a_run_is_as_many_ticks(tmp_path):
     scene, _ = hall()
     crowd = Crowd(scene, grid(8))

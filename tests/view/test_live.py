@@ -34,6 +34,19 @@ def room():
     return scene
 
 
+def answer(port, host, origin, upgrade):
+    """Status of the answer to a request with these headers."""
+    lines = ["GET / HTTP/1.1", f"Host: {host}"]
+    if origin is not None:
+        lines.append(f"Origin: {origin}")
+    if upgrade:
+        lines += ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+                  "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg=="]
+    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode())
+        return int(connection.recv(64).split()[1])
+
+
 def test_without_viser_the_message_names_the_extra(monkeypatch, recorded, capsys):
     monkeypatch.setitem(sys.modules, "viser", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'pycct\[view\]'"):
@@ -67,6 +80,34 @@ class TestViews:
             socket.create_connection(("127.0.0.1", port), 5).close()
             with pytest.raises(OSError):
                 socket.create_connection(("127.0.0.2", port), 5)
+
+    def test_pages_of_other_sites_cannot_connect(self):
+        """The server answers 403 to a foreign Origin, and to a foreign name of this machine."""
+        with view(room(), open_browser=False) as shown:
+            port = int(shown.address.rsplit(":", 1)[1])
+            own, other = f"localhost:{port}", f"evil.example:{port}"
+            for host, origin, upgrade, wanted in (
+                (own, f"http://{own}", True, 101), (own, None, True, 101), (own, None, False, 200),
+                (f"127.0.0.1:{port}", f"http://127.0.0.1:{port}", True, 101),
+                (own, "http://evil.example", True, 403), (own, f"http://{other}", True, 403),
+                (other, f"http://{other}", True, 403), (other, None, False, 403), (own, "null", True, 403),
+                (own, f"http://localhost:{port + 1}", True, 403), (own, f"https://evil.example#{own}", True, 403),
+                (own, f"http://{own}@evil.example", True, 403), (f"{own}.evil.example", None, True, 403),
+                (own, f"http://{own}\r\nOrigin: http://evil.example", True, 403),
+            ):
+                assert answer(port, host, origin, upgrade) == wanted, (host, origin)
+
+    def test_which_requests_are_foreign(self):
+        from pycct.view.guard import is_foreign
+
+        assert not is_foreign("0.0.0.0", "game.local:8080", "http://game.local:8080")
+        assert not is_foreign("192.168.1.5", "192.168.1.5:8080", None)
+        assert not is_foreign("::1", "[::1]:8080", "http://[::1]:8080")
+        assert not is_foreign("127.0.0.1", "localhost", "http://localhost:80")
+        for host, asked, origin in (("0.0.0.0", "game.local:8080", "http://evil.example"), ("127.0.0.1", None, None),
+                                    ("127.0.0.1", "localhost:x", None), ("127.0.0.1", "localhost", "https://localhost:80"),
+                                    ("127.0.0.1", "localhost", "file://localhost"), ("::1", "[::1", None)):
+            assert is_foreign(host, asked, origin)
 
     def test_no_page_can_open_a_tunnel(self):
         with view(room(), open_browser=False) as shown:
@@ -162,6 +203,66 @@ class TestViews:
             assert set(shown.stage._movers) == {lift.id}
             assert tuple(shown.stage._movers[lift.id].position) == (-3, 0, 2)
             assert sorted(len(rows) for rows, _ in shown.stage._groups) == [1, 3000]
+
+    def test_the_timeline_of_a_running_program(self, monkeypatch):
+        """It goes back to each of the last ticks, and to the present; the program goes on."""
+        from pycct.view import live
+
+        monkeypatch.setattr(live, "_HISTORY_MOVES", 100)
+        scene = room()
+        lift = scene.add(Box((1, 1, 0.1)), (-3, 0, 0.1), body="kinematic")
+        crowd = Crowd(scene, [(0, 0, 0.91), (0, 2, 0.91)])
+        with view(scene, crowd, open_browser=False) as shown:
+            places = [crowd.positions.copy()]
+
+            def tick(*asked):
+                for one in asked:
+                    shown.stage._ask(*one)
+                lift.move_to((-3, 0, 0.1 + 0.01 * len(places)))
+                crowd.move([(0.01, 0, -0.01), (0, 0.01, -0.01)], DT)
+                places.append(crowd.positions.copy())
+                shown.drawn = 0.0
+                shown.update()
+
+            def drawn():
+                return np.concatenate([handle.batched_positions for _, handle in shown.stage._groups])
+
+            def is_tick(k):
+                high = shown.stage._movers[lift.id].position[2]
+                return (drawn() == places[k].astype("f4")).all() and high == pytest.approx(0.1 + 0.01 * k)
+
+            for _ in range(30):
+                tick()
+            assert is_tick(30) and shown.slider.value == 0 and shown.play.label == "Pause"
+            tick(("character", int(crowd.ids[0])))
+            tick(("Pause",))
+            assert is_tick(31) and shown.play.label == "Play" and shown.slider.value == 1
+            tick()
+            assert is_tick(31) and shown.slider.value == 2 and "2 ticks ago" in shown.text.content
+            assert f"at ({places[31][0][0]:.3f}, " in shown.text.content
+            tick(("Back",))
+            assert is_tick(30)
+            tick(("Step",), ("Step",), ("Step",))
+            assert is_tick(33)
+            tick(("ticks ago", 20))
+            assert is_tick(15)
+            tick(("speed", "0.5x"), ("Pause",))
+            assert shown.playing and shown.play.label == "Pause" and shown.shown > 15
+            for _ in range(60):
+                tick()
+            assert shown.shown is None and is_tick(len(places) - 1)
+            # What is older than the history is gone.
+            tick(("ticks ago", 49))
+            oldest = len(places) - 1 - 49
+            assert is_tick(oldest)
+            tick(("ticks ago", 1199))
+            assert is_tick(len(places) - 50)
+            tick(("Now",))
+            assert is_tick(len(places) - 1) and shown.play.label == "Pause"
+            tick(("ticks ago", 7))
+            tick(("ticks ago", 0))
+            assert is_tick(len(places) - 1)
+        assert crowd.journal is None
 
     def test_the_timeline_of_a_recording(self, recorded):
         recording = replay(recorded)
