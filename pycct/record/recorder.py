@@ -309,7 +309,7 @@ class record:
         copies.add(crowd.positions, crowd.velocities, crowd.flags, crowd.standing_on)
         moves.add(arguments["displacements"])
         self.entries.append(_Tick(copies, row, self.head, moves, move))
-        self.waiting += (_STATE_BYTES + 24) * n
+        self.waiting += (_STATE_BYTES + 24) * n + len(self.head)
         self.tick += 1
         self.moves += n
         self.since_keyframe += n
