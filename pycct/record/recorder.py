@@ -295,7 +295,7 @@ class record:
             or move == moves.moves
             or copies.ids is not crowd.ids
             or self.since_keyframe + n > self.most
-            or self.waiting > _BLOCK_BYTES
+            or self.waiting + _STATE_BYTES * n > _BLOCK_BYTES
             or arguments["active"] is not None
             or self.moved != _ONLY_CROWD
             or len(self.crowds) != 1
