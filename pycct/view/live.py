@@ -296,7 +296,7 @@ class SceneViewer(Viewer):
 
     def update(self) -> None:
         """Draw the present; call it after each tick. It draws at most 60 times a second."""
-        # A page asks about what it shows, which is not this tick yet.
+        # A request refers to the tick on the page, which is the one before.
         self._answer()
         known = characters_of(self.scene.crowds, self.scene.characters)
         last = self.history[-1].known if self.history else known
@@ -312,7 +312,7 @@ class SceneViewer(Viewer):
         self._serve()
 
     def _answer(self) -> None:
-        """Do what the page asked for."""
+        """Carry out the requests of the page."""
         for name, value in self.stage.requests():
             self._request(name, value)
 

@@ -296,7 +296,7 @@ def test_a_finish_that_is_refused_can_be_repeated():
 
 
 def test_a_damaged_message_is_refused_as_a_whole():
-    """Bits that flip in a message raise ValueError, or reach the hash; the shard goes on afterwards."""
+    """A damaged message raises ValueError; the shard goes on with the right one."""
     rng = np.random.default_rng(12)
     scene, _ = town(lift=False)
     whole = Crowd(scene, **people(rng, 40, 5.0))
@@ -345,7 +345,7 @@ def shard_parts(message):
 
 @pytest.mark.parametrize("centre", [(0.0, 0.0), (-1e7, 3e7), (1e11, -9e11), (-8.0, 8.0), (1e-9, -1e-9)])
 def test_far_and_negative_places_have_the_bits_of_one_crowd(centre):
-    """Characters around any corner of cells, far out and outside of the table, on exact borders too."""
+    """Characters walk around a corner of cells, far out, outside of the table, and on borders."""
     rng = np.random.default_rng(13)
     size = 16.0
     low = [int(np.floor(c / size)) - 1 for c in centre]
