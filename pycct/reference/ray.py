@@ -246,4 +246,3 @@ def first_hit(items, origin, d, reach, mask):
             if hit.distance <= reach and (best is None or _before(hit, best)):
                 best = hit
     return best
-

@@ -137,7 +137,8 @@ def capsule_cast(p0, p1, radius, direction, limit, trailing_rule, culls):
 
 def exact_cast(p0, p1, radius, direction, limit):
     """As queries cast: no rule of moves, what is touched first and nothing else."""
-    return capsule_cast(p0, p1, radius, direction, limit, False, True)._replace(exact=True, meets_rims=True, keeps_parallel=True)
+    cast = capsule_cast(p0, p1, radius, direction, limit, False, True)
+    return cast._replace(exact=True, meets_rims=True, keeps_parallel=True)
 
 
 # --- spheres ------------------------------------------------------------------

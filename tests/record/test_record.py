@@ -121,9 +121,13 @@ def test_plain_ticks_are_written_as_all_others(tmp_path, monkeypatch, n):
     shortcut = recorder.record._plain_tick
     for plain in (True, False):
         taken = []
-        monkeypatch.setattr(recorder.record, "_plain_tick",
-                            lambda self, *a, plain=plain, taken=taken: plain and (taken.append(shortcut(self, *a))
-                                                                                 or taken[-1]))
+
+        def tried(self, *arguments, plain=plain, taken=taken):
+            if plain:
+                taken.append(shortcut(self, *arguments))
+            return plain and taken[-1]
+
+        monkeypatch.setattr(recorder.record, "_plain_tick", tried)
         rng = np.random.default_rng(n)
         scene, lift = hall()
         crowd = Crowd(scene, grid(n)[:, :3] if n else np.empty((0, 3)), radius=0.3)

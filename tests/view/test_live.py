@@ -105,7 +105,8 @@ class TestViews:
         assert not is_foreign("::1", "[::1]:8080", "http://[::1]:8080")
         assert not is_foreign("127.0.0.1", "localhost", "http://localhost:80")
         for host, asked, origin in (("0.0.0.0", "game.local:8080", "http://evil.example"), ("127.0.0.1", None, None),
-                                    ("127.0.0.1", "localhost:x", None), ("127.0.0.1", "localhost", "https://localhost:80"),
+                                    ("127.0.0.1", "localhost:x", None),
+                                    ("127.0.0.1", "localhost", "https://localhost:80"),
                                     ("127.0.0.1", "localhost", "file://localhost"), ("::1", "[::1", None)):
             assert is_foreign(host, asked, origin)
 
