@@ -29,10 +29,10 @@ _ROWS = 4096  # of copies that are converted in one go: they fit into a cache
 _STATE_BYTES = 65  # a member's row of `Copies`
 _BLOCK_SECONDS = 1.0
 # Calls after which the scene, or the ids that it issues next, differ from the scene block.
-STRUCTURE = {"add", "add_obstacle", "remove", "shift_origin", "CharacterController", "insert", "extract", "restore",
-              "restore_many"}
-
-
+STRUCTURE = {
+    "add", "add_obstacle", "remove", "shift_origin", "CharacterController", "insert", "extract", "restore",
+    "restore_many",
+}
 _FLOAT = np.dtype(float)
 # The movers of a tick in which the only crowd moves.
 _ONLY_CROWD = {~0}
