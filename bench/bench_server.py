@@ -40,6 +40,9 @@ async def measure(bots, seconds, processes):
           f"their period of {1e3 / RATE:.2f} ms")
     print("ms per tick: median {:.2f}, 99 % {:.2f}, 99.9 % {:.2f}, most {:.2f}".format(
         *np.percentile(took, (50, 99, 99.9)), took.max()))
+    computed = np.array(server.computed) * 1e3
+    print("processor time of the game thread, ms per tick: median {:.2f}, 99.9 % {:.2f}".format(
+        *np.percentile(computed, (50, 99.9))))
     wrong = [line for line in lines if " 0 different" not in line or " 0 errors" not in line]
     print(f"{len(lines)} bots have ended, {len(wrong)} with a difference or an error")
     for line in wrong[:5]:

@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import contextlib
 import queue
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -41,6 +42,9 @@ from websockets.exceptions import ConnectionClosed
 # Messages that may wait for a slow client; bursts of messages that are allowed; bad messages until
 # the end.
 LONGEST_OUTBOX, BURST, PATIENCE = 32, 60, 3
+# Longest time that the network may keep Python's lock from the game thread, seconds. The default of
+# 5 ms is a third of a tick, and a tick may wait several times.
+SWITCH_INTERVAL = 0.0005
 # Messages per second of one client: inputs, and some shots.
 MESSAGE_RATE = 2 * INPUT_RATE
 
@@ -70,10 +74,15 @@ class Server:
         self.events: queue.SimpleQueue[tuple[Client, Any]] = queue.SimpleQueue()
         self.clients: dict[int, Client] = {}
         self.stopping = threading.Event()
-        # Seconds that each tick took, and by how much it ended after its period.
+        # Seconds that each tick took, seconds of processor time of its thread, and the number of
+        # ticks that ended after their period.
         self.took: list[float] = []
+        self.computed: list[float] = []
         self.late = 0
         self.failure: BaseException | None = None
+        # Messages of this tick. One call hands all of them to the network, because a call for each
+        # message would wake the network that often.
+        self.pending: list[tuple[asyncio.Queue[bytes | None], bytes]] = []
         self.loop: asyncio.AbstractEventLoop | None = None
         self.web: WebServer | None = None
         self.thread = threading.Thread(target=self._run, name="game", daemon=True)
@@ -84,10 +93,12 @@ class Server:
         try:
             due = time.monotonic()
             while not self.stopping.is_set():
-                began = time.monotonic()
+                began, computed = time.monotonic(), time.thread_time()
                 self._tick()
+                self._flush()
                 ended = time.monotonic()
                 self.took.append(ended - began)
+                self.computed.append(time.thread_time() - computed)
                 due += 1 / RATE
                 self.late += ended > due
                 if ended < due:
@@ -139,15 +150,21 @@ class Server:
             self._send(client, pack_hit(hit.controller, hit.distance) if hit else pack_hit(-1, 0.0))
 
     def _send(self, client: Client, data: bytes) -> None:
-        if self.loop is not None:
+        self.pending.append((client.outbox, data))
+
+    def _flush(self) -> None:
+        if self.loop is not None and self.pending:
+            # The loop may have been closed.
             with contextlib.suppress(RuntimeError):
-                self.loop.call_soon_threadsafe(_put, client.outbox, data)
+                self.loop.call_soon_threadsafe(_put_all, self.pending)
+        self.pending = []
 
     # --- the network ------------------------------------------------------------------------------
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
         """Begin to serve; the port."""
         self.loop = asyncio.get_running_loop()
+        sys.setswitchinterval(SWITCH_INTERVAL)
         self.web = await serve(self._connection, host, port, max_size=LARGEST_MESSAGE, compression=None)
         self.thread.start()
         return int(next(iter(self.web.sockets)).getsockname()[1])
@@ -196,6 +213,11 @@ def _put(outbox: asyncio.Queue[bytes | None], data: bytes | None) -> None:
     if outbox.full():
         outbox.get_nowait()
     outbox.put_nowait(data)
+
+
+def _put_all(messages: list[tuple[asyncio.Queue[bytes | None], bytes]]) -> None:
+    for outbox, data in messages:
+        _put(outbox, data)
 
 
 async def _write(socket: ServerConnection, outbox: asyncio.Queue[bytes | None]) -> None:
