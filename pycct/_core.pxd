@@ -69,6 +69,7 @@ cdef class CharacterController:
     cdef int ask(self, object filter, object behavior, bint tells) except -1
     cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1
     cdef int warn(self) except -1
+    cdef void turn(self, vec3 up) noexcept
     cdef int advance(self, Snapshot snap, vec3 d, double time, double least, uint32_t bits, object filter) except -1
     cdef void commit(self, object filter) noexcept
     cdef object retrace(self, const controller_state* start, vec3 d, double dt, double least, uint32_t mask,

@@ -182,6 +182,7 @@ class CharacterController:
         min_distance: _Number = 0.0,
         mask: int | None = None,
         filter: Callable[[_Other], object] | None = None,
+        up: _Vector | None = None,
     ) -> CollisionFlags: ...
     def set(
         self,

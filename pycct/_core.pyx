@@ -823,7 +823,7 @@ cdef class CharacterController:
         with cython.critical_section(self):
             self.busy = 0
 
-    def move(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
+    def move(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None, up=None):
         """Move by a displacement, sliding along obstacles.
 
         Parameters
@@ -838,6 +838,9 @@ cdef class CharacterController:
             Layers to see in this move; the default is the character's mask.
         filter : callable, optional
             Replaces the character's filter in this move.
+        up : (3,) floats, optional
+            New up direction of the character, from this move on: as if `up` was set before, at
+            little cost. Any length but zero.
 
         Returns
         -------
@@ -860,20 +863,41 @@ cdef class CharacterController:
         cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
         cdef uint32_t bits = self.params.mask if mask is None else as_bits(mask, "mask")
         cdef object asked = self.filter_ if filter is None else _as_callback(filter, "filter")
+        cdef vec3 raw, turned, before
         # False without a journal, so that a scene without a listener costs moves nothing.
-        cdef bint listened = not self.may_enter()
+        cdef bint listened
+        if up is not None:
+            raw = as_vec3(up, "up")
+            turned = as_unit(from_vec3(raw), "up")
+        listened = not self.may_enter()
         if listened:
             self.enter_barred()
         try:
+            before = self.params.up
             if listened:
-                self.tell("move", {"displacement": from_vec3(d), "dt": time, "min_distance": least, "mask": mask,
-                                   "filter": filter})
-            self.advance(self.scene.snapshot(), d, time, least, bits, asked)
+                told = {"displacement": from_vec3(d), "dt": time, "min_distance": least, "mask": mask,
+                        "filter": filter}
+                if up is not None:
+                    told["up"] = from_vec3(raw)
+                self.tell("move", told)
+            try:
+                if up is not None:
+                    self.turn(turned)
+                self.advance(self.scene.snapshot(), d, time, least, bits, asked)
+            except BaseException:
+                if up is not None:
+                    self.turn(before)
+                raise
             if self.slot >= 0 or self.proxy_ is not None:
                 self.publish()
         finally:
             self.leave()
         return FLAGS[self.now.state.flags]
+
+    cdef void turn(self, vec3 up) noexcept:
+        """Change the up direction, and keep the candidate cache."""
+        with cython.critical_section(self):
+            self.params.up = up
 
     cdef int advance(self, Snapshot snap, vec3 d, double time, double least, uint32_t bits, object filter) except -1:
         """Move and commit; other characters do not see the new position yet."""

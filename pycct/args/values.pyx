@@ -2,11 +2,15 @@
 """Conversion of Python arguments to C values. Errors name the argument."""
 import numpy as np
 
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from libc.math cimport sqrt
 from libc.stdint cimport uint32_t
 
 from pycct.geometry.types cimport STATUS_NO_MEMORY, STATUS_NOT_FINITE
 from pycct.geometry.vec cimport v3, v3_finite, v3_len, v3_max_abs
+
+# An attribute of a module takes longer to read.
+cdef object np_ndarray = np.ndarray
 
 # Largest deviation of a quaternion's length from 1.
 cdef double NEAR_UNIT = 1e-3
@@ -74,6 +78,29 @@ cdef double as_not_negative(object value, str name) except? -1.0:
     return x
 
 
+cdef bint _read_array(object value, vec3* v) except -1:
+    """Read an array of three float64 or float32 in place; False for any other array."""
+    cdef Py_buffer b
+    cdef const char* p
+    cdef Py_ssize_t step
+    cdef char kind = 0
+    try:
+        PyObject_GetBuffer(value, &b, PyBUF_STRIDES | PyBUF_FORMAT)
+    except (BufferError, ValueError):
+        # Dates, for example, have no buffer.
+        return False
+    # Other byte orders have a prefix.
+    if b.ndim == 1 and b.shape[0] == 3 and b.format[1] == 0:
+        kind = b.format[0]
+        p, step = <const char*>b.buf, b.strides[0]
+        if kind == b"d":
+            v[0] = v3((<const double*>p)[0], (<const double*>(p + step))[0], (<const double*>(p + 2 * step))[0])
+        elif kind == b"f":
+            v[0] = v3((<const float*>p)[0], (<const float*>(p + step))[0], (<const float*>(p + 2 * step))[0])
+    PyBuffer_Release(&b)
+    return kind == b"d" or kind == b"f"
+
+
 cdef vec3 as_vec3(object value, str name) except *:
     cdef vec3 v
     cdef object x, y, z
@@ -83,6 +110,10 @@ cdef vec3 as_vec3(object value, str name) except *:
         if len(t) != 3:
             raise ValueError(f"{name} must be three numbers, got {len(t)}")
         x, y, z = t[0], t[1], t[2]
+    elif type(value) is np_ndarray and _read_array(value, &v):
+        if not v3_finite(v):
+            raise ValueError(f"{name} must be finite, got {from_vec3(v)}")
+        return v
     else:
         if isinstance(value, (str, bytes, bytearray, dict, set, frozenset)):
             raise TypeError(f"{name} must be three numbers, not {type(value).__name__}")
@@ -123,6 +154,8 @@ cdef vec3 as_place(object value, str name) except *:
 
 
 cdef uint32_t as_bits(object value, str name) except? 0:
+    if type(value) is int and 0 <= value <= 0xFFFFFFFF:
+        return <uint32_t>value
     # A float that happens to be whole is no bit set.
     if not hasattr(type(value), "__index__"):
         raise TypeError(f"{name} must be an integer, not {short(value)}")
@@ -146,12 +179,15 @@ cdef quat as_quat(object value, str name) except *:
     cdef quat q
     cdef double m
     cdef tuple t
-    if isinstance(value, (str, bytes, bytearray, dict, set, frozenset)):
-        raise TypeError(f"{name} must be a quaternion (x, y, z, w), not {type(value).__name__}")
-    try:
-        t = tuple(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a quaternion (x, y, z, w), not {type(value).__name__}") from None
+    if type(value) is tuple:
+        t = <tuple>value
+    else:
+        if isinstance(value, (str, bytes, bytearray, dict, set, frozenset)):
+            raise TypeError(f"{name} must be a quaternion (x, y, z, w), not {type(value).__name__}")
+        try:
+            t = tuple(value)
+        except TypeError:
+            raise TypeError(f"{name} must be a quaternion (x, y, z, w), not {type(value).__name__}") from None
     if len(t) != 4:
         raise ValueError(f"{name} must be a quaternion (x, y, z, w), got {len(t)} numbers")
     q.x = as_float(t[0], name)

@@ -386,6 +386,14 @@ cdef inline bint _has_looked_up(const move_job* m) noexcept nogil:
     return m.cache.up.x == m.p.up.x and m.cache.up.y == m.p.up.y and m.cache.up.z == m.p.up.z
 
 
+cdef void _turn_cache(move_job* m) noexcept nogil:
+    """Adapt the cache to another up direction: heights and invisible walls are along it."""
+    if m.p.invisible_wall_height > 0.0:
+        m.cache.valid = False
+    else:
+        _look_around(m, m.cache)
+
+
 cdef inline bint _is_free(const move_job* m, vec3 way, double length2, vec3 target, bint rises) noexcept nogil:
     """True if the motion provably hits nothing.
 
@@ -1210,6 +1218,8 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     tested = m.cache.near.tested
     scratch.log.n = 0
     whole = v3_add(displacement, state.separation)
+    if m.cache.valid and not scratch.expand_each_move and not _has_looked_up(&m):
+        _turn_cache(&m)
     if not (_is_plain(&m) and _flat_ground_fast_path(&m, whole, min_distance)) and m.status == STATUS_OK:
         _try_whole(&m, whole, min_distance)
     stats.triangles_tested = m.cache.near.tested - tested

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """The Crowd around its step."""
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from pycct.crowd.crowd_step cimport crowd_data, crowd_question, crowd_step, crowd_thread
 from pycct.character.move_types cimport controller_params
@@ -17,6 +17,7 @@ cdef class Crowd:
     cdef tuple scenes_
     cdef crowd_data c
     cdef bint sequential
+    cdef bint repeats           # rows of the table may be equal
     cdef dict known             # bytes of parameters -> row of the table
     cdef int32_t n_rows
     cdef int32_t room_rows
@@ -58,7 +59,11 @@ cdef class Crowd:
     cdef int refill(self) except -1
     cdef int fill(self, str name, object array) except -1
     cdef object view(self, str name)
+    cdef object view_of(self, str name)
+    cdef object column_of(self, object name)
     cdef int publish(self) except -1
+    cdef object up_rows(self, object up, Py_ssize_t n, vector_rows* rows)
+    cdef int turn(self, const vector_rows* tops, const uint8_t[:] moves) except -1
     cdef int ready(self, object threads, int64_t work) except -1
     cdef int settle_in(self) except -1
     cdef int move_out(self) except -1

@@ -190,7 +190,9 @@ class Crowd:
         collide: _Switch = ...,
         surface: _Bits = ...,
     ) -> None: ...
-    def get(self, name: str) -> npt.NDArray[Any]: ...
+    def get(
+        self, name: str, dtype: npt.DTypeLike | None = None, out: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]: ...
     def move(
         self,
         displacements: _Array,
@@ -202,6 +204,7 @@ class Crowd:
         *,
         min_distance: _Number = 0.0,
         record_stats: bool = False,
+        up: _Array | None = None,
     ) -> _Flags: ...
     def run(
         self, displacements: _Array, dt: _Number, threads: SupportsIndex = 1, *, min_distance: _Number = 0.0

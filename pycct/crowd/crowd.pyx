@@ -79,11 +79,13 @@ from pycct.runtime.thread_pool cimport clock_now, next_part, pool_threads, pool_
 from pycct.scene.scene cimport Scene, Snapshot
 from pycct.scene.worlds cimport Worlds
 from pycct.shapes.primitives cimport Capsule
+from pycct.geometry.ray cimport direction_of
 from pycct.geometry.types cimport STATUS_OK
 from pycct.world.candidates cimport OWNER_CONTROLLER
 from pycct.geometry.vec cimport v3, v3_load, v3_madd, v3_max_abs, v3_store, v3_sub, vec3
 
 from pycct.args import save_format as saves
+from pycct.args.columns import give_column
 from pycct.crowd.records import GROUND, HITS, STATS, ground_arrays
 from pycct.runtime.enums import Behavior, CollisionFlags
 from pycct.runtime.version import RESULTS_VERSION
@@ -105,6 +107,9 @@ cdef dict SHOWN = {
     "ground_normals": (3, np.float64),
     "grounded": (1, bool), "standing_on": (1, np.int64), "_places": (3, np.float64),
 }
+# Arrays that moves change, which `get` returns as well.
+cdef tuple MOVED_ARRAYS = ("positions", "foot_positions", "velocities", "ground_normals", "grounded", "standing_on",
+                           "flags", "ids")
 # Displacements and positions below this rarely lead beyond FARTHEST; only far platforms and
 # recovery can.
 cdef double NEAR = 1e11
@@ -161,6 +166,37 @@ cdef object _active_rows(object active, int64_t n):
     if active.shape != (n,):
         raise ValueError(f"active must have shape ({n},), got {active.shape}")
     return active
+
+
+cdef int _take_active(crowd_step* s, const uint8_t[:] moves) except -1:
+    """Point a step at the bytes that tell which characters move."""
+    s.active = &moves[0]
+    s.active_stride = moves.strides[0]
+    return 0
+
+
+cdef object _flags_in(object flags, object out):
+    """Return the flags of a move, in the caller's array if there is one."""
+    if out is None:
+        return flags.copy()
+    np.copyto(out, flags)
+    return out
+
+
+cdef dict _turned_rows(object up, object active, int64_t n):
+    """Arguments of `Crowd.set` for the up directions of a move."""
+    which = np.arange(n) if active is None else np.flatnonzero(active)
+    return {"indices": which, "up": np.array(up)[which]}
+
+
+cdef bytes _bytes_of(controller_params* p):
+    """Parameters as bytes, by which equal ones are found."""
+    cdef uint8_t room[128]
+    cdef cursor cur
+    cur.at = room
+    cur.loads = False
+    parameters_bytes(&cur, p)
+    return <bytes>(<char*>room)[:cur.at - room]
 
 
 @cython.final
@@ -573,14 +609,9 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
 
     cdef int32_t row_of(self, controller_params* p) except -1:
         """Return the row of the table with these parameters."""
-        cdef uint8_t room[128]
-        cdef cursor cur
         cdef int32_t row, wider
         cdef void* grown
-        cur.at = room
-        cur.loads = False
-        parameters_bytes(&cur, p)
-        key = <bytes>(<char*>room)[:cur.at - room]
+        key = _bytes_of(p)
         found = self.known.get(key)
         if found is not None:
             return found
@@ -759,24 +790,28 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         """Return a read-only view that moves keep up to date."""
         self.enter(True)
         try:
-            view = self.views.get(name)
-            if view is None:
-                if name == "positions":
-                    array = self.positions_
-                elif name == "flags":
-                    array = self.flags_
-                elif name == "ids":
-                    array = self.ids_
-                else:
-                    array = self.blank(name)
-                    self.fill(name, array)
-                    self.shown[name] = array
-                view = array.view()
-                view.flags.writeable = False
-                self.views[name] = view
-            return view
+            return self.view_of(name)
         finally:
             self.leave()
+
+    cdef object view_of(self, str name):
+        """`view`, with the crowd acquired."""
+        view = self.views.get(name)
+        if view is None:
+            if name == "positions":
+                array = self.positions_
+            elif name == "flags":
+                array = self.flags_
+            elif name == "ids":
+                array = self.ids_
+            else:
+                array = self.blank(name)
+                self.fill(name, array)
+                self.shown[name] = array
+            view = array.view()
+            view.flags.writeable = False
+            self.views[name] = view
+        return view
 
     @property
     def positions(self):
@@ -935,10 +970,14 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         return m
 
     def _capsules(self, Scene scene):
-        """Ids, layers, radii and axes of a scene's members after the last move, for any thread."""
+        """Ids, layers, radii, axes and groups of a scene's members after the last move.
+
+        Any thread may call it.
+        """
         cdef double[:, ::1] places, axes
         cdef int64_t[::1] numbers
         cdef uint32_t[::1] bits
+        cdef int32_t[::1] teams
         cdef double[::1] sizes
         cdef const controller_params* p
         cdef Py_ssize_t i, n
@@ -947,6 +986,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             # Arrays come first: another thread may run during their allocation.
             n = self.c.n
             ids, layers, radii, ends = np.empty(n, np.int64), np.empty(n, np.uint32), np.empty(n), np.empty((n, 6))
+            groups = np.empty(n, np.int32)
             array = self.shown.get("_places")
             if array is None:
                 # The first query: from now on moves keep the array up to date, also the move in
@@ -954,7 +994,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                 array = self.blank("_places")
                 self.has_places = False
                 self.shown["_places"] = array
-            numbers, bits, sizes, axes, places = ids, layers, radii, ends, array
+            numbers, bits, sizes, axes, places, teams = ids, layers, radii, ends, array, groups
             with cython.critical_section(self):
                 # A query from within the crowd's own call sees the state of that call.
                 mine = not self.busy or self.owner == <unsigned long>PyThread_get_thread_ident()
@@ -976,6 +1016,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             numbers[i] = self.c.ids[i]
             bits[i] = p.layer
             sizes[i] = p.radius
+            teams[i] = self.c.groups[i]
             v3_store(&axes[i, 0], v3_madd(v3_load(&places[i, 0]), p.up, -0.5 * p.height))
             v3_store(&axes[i, 3], v3_madd(v3_load(&places[i, 0]), p.up, 0.5 * p.height))
         here = None
@@ -985,8 +1026,8 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         with cython.critical_section(self):
             self.readers -= 1
         if here is not None:
-            return ids[here], layers[here], radii[here], ends[here]
-        return ids, layers, radii, ends
+            return ids[here], layers[here], radii[here], ends[here], groups[here]
+        return ids, layers, radii, ends, groups
 
     cdef object indices(self, object value):
         """Return different indices of characters, (k,) int64."""
@@ -1300,47 +1341,66 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         raise_status(worst)
         return 0
 
-    def get(self, name):
+    def get(self, name, dtype=None, out=None):
         """Values of a parameter.
 
         Parameters
         ----------
         name : str
-            Of a parameter of `Crowd`, ``group`` or ``world``.
+            Of a parameter of `Crowd`, ``group`` or ``world``; or of an array that moves change:
+            ``positions``, ``foot_positions``, ``velocities``, ``ground_normals``, ``grounded``,
+            ``standing_on``, ``flags`` or ``ids``.
+        dtype : data type, optional
+            Type of the new array, such as ``"float32"``. A number does not become an integer, and
+            an integer does not lose bits.
+        out : array, optional
+            The caller's array for the values, with any strides, of any such type.
 
         Returns
         -------
-        (n,) array, (n, 3) for ``up``
-            New; of objects for modes and rules.
+        (n,) array, (n, 3) for vectors
+            ``out``, if given; otherwise new. Without ``dtype``, modes and rules are objects.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is invalid; ``out`` has not changed.
         """
-        cdef int64_t[::1] each
-        cdef int64_t i
         self.enter(True)
         try:
-            numbers = np.zeros(self.c.n, np.int64)
-            each = numbers
-            if name == "group":
-                for i in range(self.c.n):
-                    each[i] = self.c.groups[i]
-                return numbers
-            if name == "world":
-                if self.c.homes != NULL:
-                    for i in range(self.c.n):
-                        each[i] = self.c.homes[i]
-                return numbers
-            if not isinstance(name, str) or name not in DEFAULTS:
-                raise ValueError(f"name must be 'group', 'world' or one of {sorted(DEFAULTS)}, not {short(name)}")
-            for i in range(self.c.n):
-                each[i] = self.c.rows[i]
-            values = [parameter_get(&self.c.table[i], name) for i in range(self.n_rows)]
-            kind = type(parameter_get(&self.usual, name))
-            if name == "up":
-                return np.array(values, np.float64).reshape(-1, 3)[numbers]
-            column = np.empty(self.n_rows, kind if kind in (float, bool, int) else object)
-            column[:] = values
-            return column[numbers]
+            return give_column(self.column_of(name), dtype, out)
         finally:
             self.leave()
+
+    cdef object column_of(self, object name):
+        """Values of a parameter, or a view of an array that moves change."""
+        cdef int64_t[::1] each
+        cdef int64_t i
+        if isinstance(name, str) and name in MOVED_ARRAYS:
+            return self.view_of(name)
+        numbers = np.zeros(self.c.n, np.int64)
+        each = numbers
+        if name == "group":
+            for i in range(self.c.n):
+                each[i] = self.c.groups[i]
+            return numbers
+        if name == "world":
+            if self.c.homes != NULL:
+                for i in range(self.c.n):
+                    each[i] = self.c.homes[i]
+            return numbers
+        if not isinstance(name, str) or name not in DEFAULTS:
+            raise ValueError(f"name must be 'group', 'world' or one of {sorted([*DEFAULTS, *MOVED_ARRAYS])}, "
+                             f"not {short(name)}")
+        for i in range(self.c.n):
+            each[i] = self.c.rows[i]
+        values = [parameter_get(&self.c.table[i], name) for i in range(self.n_rows)]
+        kind = type(parameter_get(&self.usual, name))
+        if name == "up":
+            return np.array(values, np.float64).reshape(-1, 3)[numbers]
+        column = np.empty(self.n_rows, kind if kind in (float, bool, int) else object)
+        column[:] = values
+        return column[numbers]
 
     # --- moves ------------------------------------------------------------------------------------
 
@@ -1509,7 +1569,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         return rows_check(rows, n, NEAR) >= 0 or rows_check(&places, n, NEAR) >= 0
 
     def move(self, displacements, dt, active=None, threads=1, record_hits=False, out=None, *, min_distance=0.0,
-             record_stats=False):
+             record_stats=False, up=None):
         """Move all characters, or the active ones.
 
         Parameters
@@ -1533,6 +1593,9 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             A motion of this length or less does not start, metres.
         record_stats : bool
             Store the costs of the moves for `stats`, which raises RuntimeError without them.
+        up : (3,) floats or (n, 3) array of floats, optional
+            New up directions of the active characters, from this move on: as if `set` was called
+            before, at little cost. Any length but zero.
 
         Returns
         -------
@@ -1549,8 +1612,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             If another thread uses the crowd.
         """
         cdef crowd_step s
-        cdef vector_rows ways
-        cdef const uint8_t[:] moves
+        cdef vector_rows ways, tops
         cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
         cdef bint records = as_bool(record_hits, "record_hits"), counts = as_bool(record_stats, "record_stats")
         cdef int64_t n
@@ -1564,27 +1626,73 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                 active = _active_rows(active, n)
             if out is not None:
                 as_flags(out, n)
+            if up is not None:
+                up = self.up_rows(up, n, &tops)
             if self.journal_ is not None:
                 pool_threads(threads)
+                if up is not None:
+                    self.tell("set", _turned_rows(up, active, n))
                 self.tell("move", {"displacements": _held, "dt": time, "active": active, "min_distance": least})
             many = self.ready(threads, n)
+            if up is not None and n > 0:
+                self.turn(&tops, None if active is None else active.view(np.uint8))
             _snapshots = self.look()
             self.surround(&s, time, least)
             s.ways = ways
             s.record_hits = records
             if active is not None and n > 0:
-                moves = active.view(np.uint8)
-                s.active = &moves[0]
-                s.active_stride = moves.strides[0]
+                _take_active(&s, active.view(np.uint8))
             if counts:
                 s.costs = _cleared_costs(self, n)
             self.go(&s, many, self.far(&ways, n))
-            if out is None:
-                return self.flags_.copy()
-            np.copyto(out, self.flags_)
-            return out
+            return _flags_in(self.flags_, out)
         finally:
             self.leave()
+
+    cdef object up_rows(self, object up, Py_ssize_t n, vector_rows* rows):
+        """Return up directions of any length but zero, one a member."""
+        cdef Py_ssize_t i
+        array = as_numbers(up, "up")
+        if array.shape == (3,):
+            array = np.broadcast_to(array, (n, 3))
+        array = as_vectors(array, "up", n, rows)
+        for i in range(n):
+            if v3_max_abs(row_load(rows, i)) == 0.0:
+                raise ValueError(f"up must not be zero, row {i} is")
+        return array
+
+    cdef int turn(self, const vector_rows* tops, const uint8_t[:] moves) except -1:
+        """Change up directions, and keep the candidate caches."""
+        cdef controller_params* grown
+        cdef int64_t i, n = self.c.n
+        cdef int status, worst = STATUS_OK
+        cdef bint own = self.n_rows >= n
+        for i in range(n):
+            own = own and self.c.rows[i] == i
+        self.alone()
+        # Each member gets a row of its own. Rows can be equal from now on, so that none is known.
+        if not own:
+            grown = <controller_params*>malloc(<size_t>(n + 4) * sizeof(controller_params))
+            if grown == NULL:
+                raise MemoryError("pycct: out of memory")
+            for i in range(n):
+                grown[i] = self.c.table[self.c.rows[i]]
+                self.c.rows[i] = <int32_t>i
+            free(self.c.table)
+            self.c.table = grown
+            self.n_rows, self.room_rows = <int32_t>n, <int32_t>n + 4
+        self.known.clear()
+        self.repeats = True
+        for i in range(n):
+            if moves is not None and not moves[i]:
+                continue
+            self.c.table[i].up = direction_of(row_load(tops, i))
+            if self.c.slots[i] >= 0:
+                status = crowd_publish(&self.c, i)
+                if status != STATUS_OK:
+                    worst = status
+        raise_status(worst)
+        return 0
 
     def run(self, displacements, dt, threads=1, *, min_distance=0.0):
         """Make T moves in the current scene.
@@ -2123,15 +2231,23 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         cdef int32_t k, order, n_rows = 0
         cdef size_t size
         cdef bint several = self.c.n_worlds > 1
+        cdef dict seen = {}
         # Rows in the order of use: equal crowds have equal bytes, whatever their history.
         number = np.full(self.n_rows, -1, np.int32)
         rows = []
         for m in range(n):
             k = self.c.rows[which[m]]
-            if number[k] < 0:
-                number[k] = n_rows
-                n_rows += 1
-                rows.append(k)
+            if number[k] >= 0:
+                continue
+            if self.repeats:
+                key = _bytes_of(&self.c.table[k])
+                if key in seen:
+                    number[k] = seen[key]
+                    continue
+                seen[key] = n_rows
+            number[k] = n_rows
+            n_rows += 1
+            rows.append(k)
         carried = [(<Scene>scene).moving_bytes() for scene in self.scenes_] if moving else []
         size = SAVE_HEAD + <size_t>(1 + n_rows) * <size_t>saves.PARAMS.size
         size += <size_t>n * <size_t>(SAVE_EACH + saves.STATE.size)

@@ -24,6 +24,8 @@ cdef struct ray:
 # Unit vector of any vector but zero, scaled first: huge and tiny ones keep their direction.
 cdef vec3 direction_of(vec3 v) noexcept nogil
 cdef ray ray_of(vec3 origin, vec3 dir) noexcept nogil
+# The same in place: a copy of what was just written number by number would wait for the memory.
+cdef void ray_set(ray* r, vec3 origin, vec3 dir) noexcept nogil
 # Hits the front, where the corners run counter-clockwise, or both sides. The test is watertight:
 # each corner is projected along the ray once, and the sign of a product of two projections is
 # exact, so no ray passes between triangles that share an edge or a corner. back: the ray hits the

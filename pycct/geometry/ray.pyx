@@ -19,6 +19,11 @@ cdef vec3 direction_of(vec3 v) noexcept nogil:
 
 cdef ray ray_of(vec3 origin, vec3 dir) noexcept nogil:
     cdef ray r
+    ray_set(&r, origin, dir)
+    return r
+
+
+cdef void ray_set(ray* r, vec3 origin, vec3 dir) noexcept nogil:
     cdef vec3 m = v3_abs(dir)
     r.origin = origin
     r.dir = dir
@@ -30,7 +35,6 @@ cdef ray ray_of(vec3 origin, vec3 dir) noexcept nogil:
         r.kx, r.ky = r.ky, r.kx
     r.sx = _axis(dir, r.kx) / _axis(dir, r.kz)
     r.sy = _axis(dir, r.ky) / _axis(dir, r.kz)
-    return r
 
 
 cdef double ray_triangle(const ray* r, const triangle* t, bint two_sided, bint* back) noexcept nogil:

@@ -44,6 +44,8 @@ cdef struct query_view:
     uint32_t mask
     int64_t exclude                             # id of an item that is passed over, -1: none
     int64_t exclude_too                         # another one
+    const int32_t* groups                       # of the characters; NULL: unknown
+    int64_t group                               # characters of other groups are passed over, -1: none is
     bint obstacles                              # obstacles are met as well
     bint first_only                             # any hit will do: the first one that is found
 

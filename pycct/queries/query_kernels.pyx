@@ -42,7 +42,7 @@ from pycct.convex.polytope cimport (
     vertex_at,
 )
 from pycct.geometry.tolerances cimport FACING_TIE
-from pycct.geometry.ray cimport ray, ray_of, ray_box, ray_capsule, ray_plane, ray_polytope, ray_triangle
+from pycct.geometry.ray cimport ray, ray_set, ray_box, ray_capsule, ray_plane, ray_polytope, ray_triangle
 from pycct.shapes.primitives cimport mesh_usable
 from pycct.geometry.sweep cimport (
     NO_HIT,
@@ -842,6 +842,7 @@ cdef inline bint _asked(const query_view* v, int32_t part, int32_t item) noexcep
     cdef const collider* p = &v.parts[part].items[item]
     return ((p.layer & v.mask) != 0 and (not p.obstacle or v.obstacles) and p.id != v.exclude
             and p.id != v.exclude_too
+            and (v.group < 0 or part != 2 or v.groups[item] == v.group)
             and (v.allowed[part] == NULL or v.allowed[part][item] != 0))
 
 
@@ -863,7 +864,7 @@ cdef int query_cast(const query_view* v, const query_shape* q, vec3 dir, double 
     j.best = hit
     j.all = False
     if q.kind == ASK_RAY:
-        j.ray = ray_of(q.p0, dir)
+        ray_set(&j.ray, q.p0, dir)
     else:
         j.cast = exact_cast_of(q.p0, q.p1, q.radius, dir, limit)
     for k in range(QUERY_PARTS):
@@ -921,7 +922,7 @@ cdef int query_ray_item(const query_view* v, const query_shape* q, vec3 dir, dou
     j.status = STATUS_OK
     j.best = hit
     j.all = False
-    j.ray = ray_of(q.p0, dir)
+    ray_set(&j.ray, q.p0, dir)
     j.part = part
     j.item = item
     return _cast_item(&j, &v.parts[part].items[item])
@@ -1017,7 +1018,7 @@ cdef int query_ray_all(const query_view* v, const query_shape* q, vec3 dir, doub
     j.status = STATUS_OK
     j.best = &best
     j.all = True
-    j.ray = ray_of(q.p0, dir)
+    ray_set(&j.ray, q.p0, dir)
     for k in range(QUERY_PARTS):
         part = v.parts[k]
         if part == NULL or part.n == 0:
@@ -1375,20 +1376,20 @@ cdef int query_touches(const query_view* v, const query_shape* q, bint ways_out,
             for i in range(part.n):
                 if _asked(v, k, i):
                     status = _touch_item(v, q, ways_out, s, k, i)
-                    if status != STATUS_OK:
+                    if status != STATUS_OK or (v.first_only and s.n_touches > 0):
                         return status
             continue
         for i in range(part.n_endless):
             if _asked(v, k, part.endless[i]):
                 status = _touch_item(v, q, ways_out, s, k, part.endless[i])
-                if status != STATUS_OK:
+                if status != STATUS_OK or (v.first_only and s.n_touches > 0):
                     return status
         if part.tree.n_items <= FEW_COLLIDERS:
             for i in range(part.tree.n_items):
                 item = part.tree.order[i]
                 if item >= 0 and _asked(v, k, item) and box_overlap(part.items[item].bounds, q.box):
                     status = _touch_item(v, q, ways_out, s, k, item)
-                    if status != STATUS_OK:
+                    if status != STATUS_OK or (v.first_only and s.n_touches > 0):
                         return status
             continue
         bvh_walk_start(&w, &part.tree, q.box, v3(0.0, 0.0, 0.0))
@@ -1397,7 +1398,7 @@ cdef int query_touches(const query_view* v, const query_shape* q, bint ways_out,
                 item = part.tree.order[i]
                 if _asked(v, k, item) and box_overlap(part.items[item].bounds, q.box):
                     status = _touch_item(v, q, ways_out, s, k, item)
-                    if status != STATUS_OK:
+                    if status != STATUS_OK or (v.first_only and s.n_touches > 0):
                         return status
     return STATUS_OK
 

@@ -1,5 +1,7 @@
 # cython: language_level=3
 """Queries for Python: checked arguments, results as objects or arrays."""
+from libc.stdint cimport int32_t
+
 from pycct.geometry.vec cimport vec3
 from pycct.world.candidates cimport broadphase_layer
 
@@ -11,6 +13,7 @@ cdef class View:
     cdef const broadphase_layer* characters
     cdef list fixed_owners              # Actor of each item
     cdef list moving_owners
+    cdef const int32_t* groups          # of each character
     cdef object character_owners        # controller or member of a crowd of each item
     cdef object keep                    # keeps the layers alive
     cdef bint first_only                # only whether there is a hit matters
@@ -24,7 +27,7 @@ cdef object ask_raycast_many(View view, object origins, object directions, objec
                              object filter, dict options)
 cdef object ask_visible(View view, object a, object b, object mask, object filter, object exclude)
 cdef object ask_visible_many(View view, object a, object b, object mask, object filter, object threads, object out,
-                             object exclude)
+                             object exclude, object group)
 cdef object ask_sweep(View view, object shape, object position, object direction, object distance, object rotation,
                       object mask, object filter)
 cdef object ask_sweep_many(View view, object shape, object positions, object directions, object distances,

@@ -10,7 +10,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
-from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 
 from pycct.args.values cimport (
     FARTHEST,
@@ -69,7 +69,8 @@ TouchArrays = namedtuple("TouchArrays", "hit first actor controller direction de
 TouchArrays.__doc__ = """Answers of `Scene.overlap_many` and `Scene.penetration_many`.
 
 ``hit`` has one row per question; what question i touches stands in rows ``first[i]`` to
-``first[i + 1]`` of the others. ``direction`` and ``depth`` are None for `Scene.overlap_many`.
+``first[i + 1]`` of the others. ``direction`` and ``depth`` are None for `Scene.overlap_many`, and
+so are the columns that ``fields`` leaves out.
 """
 ClosestArrays = namedtuple(
     "ClosestArrays", "hit distance point position normal actor controller triangle data mask", module=__name__)
@@ -325,7 +326,8 @@ cdef int _look(View view, uint32_t mask, query_view* v) except -1:
     v.parts[2] = view.characters
     v.allowed[0] = v.allowed[1] = v.allowed[2] = NULL
     v.mask = mask
-    v.exclude = v.exclude_too = -1
+    v.exclude = v.exclude_too = v.group = -1
+    v.groups = view.groups
     v.obstacles = False
     v.first_only = view.first_only
     return 0
@@ -406,8 +408,9 @@ cdef object _places(object values, str name, Py_ssize_t n):
 
 
 cdef object _turns(object values, str name, Py_ssize_t n):
-    """Return rotations, normalised as as_quat does."""
-    array = _rows(values, name, 4, n)
+    """Return rotations, normalised as as_quat does: n of them, or one for all rows."""
+    given = np.asarray(values)
+    array = _rows(given[None], name, 4, 1) if given.shape == (4,) else _rows(given, name, 4, n)
     m = np.sqrt(array[:, 0] * array[:, 0] + array[:, 1] * array[:, 1] + array[:, 2] * array[:, 2]
                 + array[:, 3] * array[:, 3])
     if (np.abs(m - 1.0) > 1e-3).any():
@@ -416,13 +419,22 @@ cdef object _turns(object values, str name, Py_ssize_t n):
     return array
 
 
+cdef object _by_row(object given, str name, tuple shape):
+    """Numbers of all rows: one, one a row, or one for all rows of each origin."""
+    if given.shape == () or given.shape == shape:
+        return given
+    if len(shape) == 2 and given.shape == shape[:1]:
+        return np.broadcast_to(given[:, None], shape)
+    origins = f" or {shape[:1]}" if len(shape) == 2 else ""
+    raise ValueError(f"{name} must be one number or have shape {shape}{origins}, got {given.shape}")
+
+
 cdef object _lengths(object values, str name, tuple shape, bint endless):
     """Lengths as an array of one, which stands for all, or of one a row."""
     given = np.asarray(values)
     if given.dtype.kind not in "fiu":
         raise TypeError(f"{name} must be a number or an array of numbers, not {given.dtype}")
-    if given.shape != () and given.shape != shape:
-        raise ValueError(f"{name} must be one number or have shape {shape}, got {given.shape}")
+    given = _by_row(given, name, shape)
     array = np.array(given, dtype=np.float64, copy=True).reshape(-1)
     if endless:
         if np.isnan(array).any() or (array < 0.0).any():
@@ -483,12 +495,22 @@ cdef object ask_raycast(View view, object origin, object direction, object dista
     cdef query_view v
     cdef query_shape q
     cdef query_scratch s
+    cdef query_hit hit
+    cdef int status
+    cdef unsigned long long env
     _check_filter(filter)
     _look(view, as_bits(mask, "mask"), &v)
     query_shape_ray(&q, o)
     query_init(&s)
     try:
-        return _cast(view, &v, &q, d, reach, &s, filter)
+        if filter is not None:
+            return _cast(view, &v, &q, d, reach, &s, filter)
+        # Releasing the GIL would cost a tenth of a ray.
+        env = fp_enter()
+        status = query_cast(&v, &q, d, reach if reach < REACH else REACH, &s, &hit)
+        fp_leave(env)
+        raise_status(status)
+        return _scene_hit(view, &v, &hit, reach) if hit.found else None
     finally:
         query_free(&s)
 
@@ -639,7 +661,8 @@ cdef list ask_touching(View view, object shape, object position, object rotation
             found.append(one)
     finally:
         query_free(&s)
-    found.sort(key=_order_of_touch if ways_out else _order_of_owner)
+    if len(found) > 1:
+        found.sort(key=_order_of_touch if ways_out else _order_of_owner)
     return found
 
 
@@ -724,7 +747,8 @@ cdef dict COLUMN_OF = {name: k for k, name in enumerate(COLUMN_NAMES)}
 cdef tuple COLUMN_TYPES = tuple(map(np.dtype, (np.bool_, "f8", "f8", "f8", "f8", "i8", "i8", "i4", "i8", "u4", np.bool_,
                                                "f8")))
 cdef object FLOAT32 = np.dtype("f4"), FLOAT64 = np.dtype("f8")
-cdef object new_array = np.empty
+# Attributes of modules and types take longer to read.
+cdef object new_array = np.empty, new_tuple = tuple.__new__, np_ndarray = np.ndarray
 
 # Rows of a batch that one thread takes at a time, and rows for which more than one is worth it.
 cdef enum:
@@ -828,6 +852,14 @@ cdef class Answers:
     cdef int make(self, tuple names, object fields, object out, tuple shape) except -1:
         """Columns for ``fields`` (None: all of ``names``, or those of ``out``)."""
         cdef int k
+        if out is None and fields is None:
+            full = shape + (3,)
+            for name in names:
+                k = COLUMN_OF[name]
+                self.arrays[k] = new_array(full if k == POSITION or k == NORMAL or k == POINT else shape,
+                                           COLUMN_TYPES[k])
+                self._open(k, len(shape))
+            return 0
         wanted = names
         given = {}
         if out is not None:
@@ -899,7 +931,7 @@ cdef class Answers:
 
 cdef dict _given(tuple names, object out):
     """The argument ``out``: arrays by name."""
-    if isinstance(out, (HitArrays, ClosestArrays)):
+    if isinstance(out, (HitArrays, ClosestArrays, TouchArrays)):
         out = out._asdict()
     if not isinstance(out, Mapping):
         raise TypeError(f"out must be a mapping of names to arrays, not {type(out).__name__}")
@@ -961,6 +993,8 @@ cdef struct batch_job:
     Py_ssize_t exclude_step
     const int64_t* exclude_too
     Py_ssize_t exclude_too_step
+    const int64_t* groups
+    Py_ssize_t group_step
     convex_shape convex
     vec3 plane
     double offset
@@ -988,6 +1022,8 @@ cdef void _answer_rows(void* context, int worker, int64_t first, int64_t last) n
     cdef int status = b.status[worker]
     if status != STATUS_OK:
         return
+    if b.what != DO_RAY:
+        r = _quat_row(b.rotations)
     for i in range(first, last):
         if b.fan == 1:
             p = row_load(&b.positions, i)
@@ -1011,10 +1047,13 @@ cdef void _answer_rows(void* context, int worker, int64_t first, int64_t last) n
             v.exclude = b.exclude[i * b.exclude_step]
         if b.exclude_too != NULL:
             v.exclude_too = b.exclude_too[i * b.exclude_too_step]
+        if b.groups != NULL:
+            v.group = b.groups[i * b.group_step]
         if b.what == DO_RAY:
             query_shape_ray(&q, p)
         else:
-            r = _quat_row(b.rotations + i * b.rotation_step)
+            if b.rotation_step > 0:
+                r = _quat_row(b.rotations + i * b.rotation_step)
             if b.convex.kind == SHAPE_PLANE:
                 n = q_rotate(r, b.plane)
                 query_shape_halfspace(&q, n, b.offset + v3_dot(n, p))
@@ -1056,6 +1095,29 @@ cdef int _read(object array, vector_rows* rows, Py_buffer* b) except -1:
     return 0
 
 
+cdef bint _plain_rows(object array, vector_rows* rows, Py_buffer* b) except -1:
+    """Read an aligned array of float64 or float32 of shape (n, 3) or (3,); False: it is none."""
+    cdef Py_ssize_t size
+    if type(array) is not np_ndarray:
+        return False
+    try:
+        PyObject_GetBuffer(array, b, PyBUF_STRIDES | PyBUF_FORMAT)
+    except (BufferError, ValueError):
+        return False
+    size = b.itemsize
+    # Other byte orders have a prefix.
+    if (1 <= b.ndim <= 2 and b.shape[b.ndim - 1] == 3 and b.format[1] == 0
+            and (b.format[0] == c"d" or b.format[0] == c"f")
+            and <size_t>b.buf % <size_t>size == 0 and b.strides[0] % size == 0 and b.strides[b.ndim - 1] % size == 0):
+        rows.data = <const char*>b.buf
+        rows.single = size == 4
+        rows.inner = b.strides[b.ndim - 1]
+        rows.stride = b.strides[0] if b.ndim == 2 else 0
+        return True
+    PyBuffer_Release(b)
+    return False
+
+
 cdef int _check_rows(const vector_rows* rows, Py_ssize_t n, str name, bint places) except -1:
     """Finite places within FARTHEST, or finite directions that are not zero."""
     cdef Py_ssize_t i, bad = -1
@@ -1085,8 +1147,7 @@ cdef object _row_numbers(object values, str name, tuple shape, object dtype, obj
     given = np.asarray(values)
     if given.dtype.kind not in "iu":
         raise TypeError(f"{name} must be an integer or an array of integers, not {given.dtype}")
-    if given.shape != () and given.shape != shape:
-        raise ValueError(f"{name} must be one number or have shape {shape}, got {given.shape}")
+    given = _by_row(given, name, shape)
     if given.size and not (least <= int(given.min()) and int(given.max()) <= most):
         raise ValueError(f"{name} must hold numbers from {least} to {most}, got {given.min()} to {given.max()}")
     return np.ascontiguousarray(given, dtype).reshape(-1)
@@ -1099,6 +1160,7 @@ cdef class Batch:
     cdef Py_buffer[2] buffers
     cdef int n_buffers
     cdef list keep
+    cdef double length          # of all rows
     cdef tuple shape            # of the answers
     cdef Py_ssize_t n
     cdef View view
@@ -1109,12 +1171,8 @@ cdef class Batch:
             PyBuffer_Release(&self.buffers[k])
 
     cdef int take(self, View view, int what, object shape, object positions, object directions, object lengths,
-                  object rotations, object mask, object exclude, object exclude_too, Answers out, tuple names,
-                  object fields, object out_) except -1:
+                  object rotations, object mask, dict options, Answers out, tuple names) except -1:
         cdef batch_job* b = &self.job
-        cdef const double[::1] reach
-        cdef const double[:, ::1] turned
-        cdef const uint32_t[::1] masks
         cdef str where = "origins" if what == DO_RAY else "positions"
         memset(b, 0, sizeof(batch_job))
         self.keep = []
@@ -1125,6 +1183,9 @@ cdef class Batch:
             _shape_of(shape, &b.convex)
             b.plane = (<Shape>shape).a
             b.offset = (<Shape>shape).height_
+        p, d = positions, directions
+        if what != DO_CLOSEST and self._plain(p, d):
+            return self._go_on(where, lengths, rotations, mask, options, out, names, p, d)
         p = _vectors(positions, where, FARTHEST, False)
         if directions is None:
             if p.ndim != 2:
@@ -1133,7 +1194,7 @@ cdef class Batch:
         else:
             d = _vectors(directions, "directions", INFINITY, True)
             self._shape_up(p, d, where)
-            if d.ndim == 3 or p.ndim == 3:
+            if len(self.shape) == 2:
                 full = self.shape + (3,)
                 d = np.ascontiguousarray(np.broadcast_to(d, full)).reshape(-1, 3)
                 if p.ndim == 2 or p.shape[1] == 1:
@@ -1153,25 +1214,57 @@ cdef class Batch:
             _read(d, &b.directions, &self.buffers[1])
             self.n_buffers = 2
             _check_rows(&b.directions, 0 if self.n == 0 else (self.n if d.ndim == 2 else 1), "directions", False)
+        return self._go_on(where, lengths, rotations, mask, options, out, names, p, d)
+
+    cdef bint _plain(self, object p, object d) except -1:
+        """Read arrays of positions and directions of the usual form; False: nothing is read."""
+        cdef batch_job* b = &self.job
+        cdef Py_ssize_t n
+        if not _plain_rows(p, &b.positions, &self.buffers[0]):
+            return False
+        self.n_buffers = 1
+        n = self.buffers[0].shape[0]
+        if self.buffers[0].ndim == 2 and n <= 2**31 - 1 and _plain_rows(d, &b.directions, &self.buffers[1]):
+            self.n_buffers = 2
+            if self.buffers[1].ndim == 1 or self.buffers[1].shape[0] == n:
+                self.n = n
+                self.shape = (n,)
+                _check_rows(&b.positions, n, "origins" if b.what == DO_RAY else "positions", True)
+                _check_rows(&b.directions, min(n, 1) if self.buffers[1].ndim == 1 else n, "directions", False)
+                return True
+        while self.n_buffers > 0:
+            self.n_buffers -= 1
+            PyBuffer_Release(&self.buffers[self.n_buffers])
+        return False
+
+    cdef int _go_on(self, str where, object lengths, object rotations, object mask, dict options, Answers out,
+                    tuple names, object p, object d) except -1:
+        """Take the other arguments of rows that have been read."""
+        cdef batch_job* b = &self.job
+        cdef const double[::1] reach
+        cdef const double[:, ::1] turned
+        cdef const uint32_t[::1] masks
+        cdef int what = b.what
+        cdef View view = self.view
         name = "max_distance" if what == DO_CLOSEST else "distances"
         if type(lengths) is float and 0.0 <= lengths < INFINITY:
-            given = np.empty(1)
-            given[0] = lengths
+            self.length = lengths
+            b.reach = &self.length
         else:
             given = _lengths(lengths, name, self.shape, what == DO_CLOSEST)
-        self.keep.append(given)
-        b.reach_step = 1 if given.shape[0] > 1 or self.n == 1 else 0
-        if given.shape[0]:
-            reach = given
-            b.reach = &reach[0]
+            self.keep.append(given)
+            b.reach_step = 1 if given.shape[0] > 1 else 0
+            if given.shape[0]:
+                reach = given
+                b.reach = &reach[0]
         if rotations is not None:
             given = _turns(rotations, "rotations", self.n)
             self.keep.append(given)
-            b.rotation_step = 4
-            if self.n:
+            b.rotation_step = 4 if given.shape[0] > 1 else 0
+            if given.shape[0]:
                 turned = given
                 b.rotations = &turned[0, 0]
-        if isinstance(mask, np.ndarray) and mask.ndim > 0:
+        if type(mask) is not int and isinstance(mask, np_ndarray) and mask.ndim > 0:
             _look(view, 0, &b.view)
             given = _row_numbers(mask, "mask", self.shape, np.uint32, 0, 0xFFFFFFFF)
             self.keep.append(given)
@@ -1180,26 +1273,28 @@ cdef class Batch:
                 b.masks = &masks[0]
         else:
             _look(view, as_bits(mask, "mask"), &b.view)
-        b.exclude_step = self._exclude(exclude, &b.exclude)
-        b.exclude_too_step = self._exclude(exclude_too, &b.exclude_too)
-        out.make(names, fields, out_, self.shape)
+        b.exclude = self.whole(options.get("exclude"), "exclude", 2**63 - 1, &b.exclude_step)
+        b.exclude_too = self.whole(options.get("exclude_too"), "exclude", 2**63 - 1, &b.exclude_too_step)
+        b.groups = self.whole(options.get("group"), "group", 2**31 - 1, &b.group_step)
+        out.make(names, options.get("fields"), options.get("out"), self.shape)
         out.apart(p, where)
-        if directions is not None:
+        if d is not None:
             out.apart(d, "directions")
         b.columns = out.columns
         return 0
 
-    cdef int _exclude(self, object ids, const int64_t** at) except -1:
-        """Set the place of the ids to leave out; return the step from one row to the next."""
-        cdef const int64_t[::1] rows
-        if ids is None:
-            return 0
-        given = _row_numbers(ids, "exclude", self.shape, np.int64, -1, 2**63 - 1)
+    cdef const int64_t* whole(self, object values, str name, object most, Py_ssize_t* step) except? NULL:
+        """Integers from -1 for all rows, one of them or one a row; NULL for None."""
+        cdef const int64_t[::1] numbers
+        if values is None:
+            return NULL
+        given = _row_numbers(values, name, self.shape, np.int64, -1, most)
         self.keep.append(given)
-        if given.shape[0]:
-            rows = given
-            at[0] = &rows[0]
-        return 1 if given.shape[0] > 1 else 0
+        step[0] = 1 if given.shape[0] > 1 else 0
+        if not given.shape[0]:
+            return NULL
+        numbers = given
+        return &numbers[0]
 
     cdef int _shape_up(self, object p, object d, str where) except -1:
         """The shape of the answers: (n,), or (n, k) when there are k directions for each place."""
@@ -1207,7 +1302,9 @@ cdef class Batch:
             self.shape = (p.shape[0],)
             return 0
         if p.ndim == 2 and d.ndim == 2:
-            raise ValueError(f"directions must have shape {p.shape} or (3,), got {d.shape}")
+            # All places have these directions.
+            self.shape = (p.shape[0], d.shape[0])
+            return 0
         try:
             full = np.broadcast_shapes((p.shape[0], 1, 3) if p.ndim == 2 else p.shape, d.shape)
         except ValueError:
@@ -1265,6 +1362,40 @@ cdef class Batch:
 
 
 cdef tuple CLOSEST_FIELDS = ClosestArrays._fields, HIT_FIELDS = HitArrays._fields
+cdef dict FIELDS_OF = {"overlap_many": TouchArrays._fields[:4], "penetration_many": TouchArrays._fields,
+                       "closest_points_many": CLOSEST_FIELDS, "raycast_many": HIT_FIELDS, "sweep_many": HIT_FIELDS}
+
+
+def fields_of(method, fields, out):
+    """Return the names of the columns to compute: ``fields``, or those of ``out``, or all."""
+    names = FIELDS_OF[method]
+    if fields is not None:
+        return _wanted(names, fields)
+    return names if out is None else tuple(_given(names, out))
+
+
+def put_answers(method, answers, fields, out, inputs):
+    """Write joined answers into the caller's arrays; for batches over worlds."""
+    cdef Answers own = Answers.__new__(Answers)
+    cdef Py_ssize_t n = inputs[0][1].shape[0]
+    found = answers._asdict()
+    if isinstance(answers, TouchArrays):
+        given = _touch_fields(fields, out, method == "penetration_many", n)[1]
+        for name, array in given.items():
+            if array.shape[0] < found[name].shape[0]:
+                raise ValueError(f"out[{name!r}] must have at least {found[name].shape[0]} rows, got {array.shape[0]}")
+            given[name] = array[:found[name].shape[0]]
+    else:
+        shape = [a.shape[:-1] if name in ("position", "normal", "point") else a.shape
+                 for name, a in found.items() if a is not None]
+        own.make(FIELDS_OF[method], fields, out, shape[0] if shape else (n,))
+        for name, array in inputs:
+            own.apart(array, name)
+        given = _given(FIELDS_OF[method], out)
+    for name, array in given.items():
+        np.copyto(array, found[name], casting="same_kind")
+        found[name] = array
+    return type(answers)(**found)
 
 
 cdef object _batch(View view, int what, object shape, object positions, object directions, object lengths,
@@ -1273,15 +1404,15 @@ cdef object _batch(View view, int what, object shape, object positions, object d
     cdef Batch batch = Batch.__new__(Batch)
     cdef list a
     names = CLOSEST_FIELDS if what == DO_CLOSEST else HIT_FIELDS
-    batch.take(view, what, shape, positions, directions, lengths, rotations, mask, options.get("exclude"),
-               options.get("exclude_too"), out, names, options.get("fields"), options.get("out"))
+    batch.take(view, what, shape, positions, directions, lengths, rotations, mask, options, out, names)
     batch.run(filter, options.get("threads"))
     a = out.arrays
     if what == DO_CLOSEST:
         return ClosestArrays(a[HIT], a[DISTANCE], a[POINT], a[POSITION], a[NORMAL], a[ACTOR], a[CONTROLLER],
                              a[TRIANGLE], a[DATA], a[MASK])
-    return HitArrays(a[HIT], a[DISTANCE], a[TIME], a[POSITION], a[NORMAL], a[ACTOR], a[CONTROLLER], a[TRIANGLE],
-                     a[DATA], a[MASK], a[OVERLAPPING])
+    # Its own constructor is a function in Python.
+    return new_tuple(HitArrays, (a[HIT], a[DISTANCE], a[TIME], a[POSITION], a[NORMAL], a[ACTOR], a[CONTROLLER],
+                                 a[TRIANGLE], a[DATA], a[MASK], a[OVERLAPPING]))
 
 
 cdef object ask_raycast_many(View view, object origins, object directions, object distances, object mask,
@@ -1300,7 +1431,7 @@ cdef object _points(object values, str name):
 
 
 cdef object ask_visible_many(View view, object a, object b, object mask, object filter, object threads, object out,
-                             object exclude):
+                             object exclude, object group):
     p, q = _points(a, "a"), _points(b, "b")
     if p.ndim == 3:
         raise ValueError(f"a must have shape (n, 3) or (3,), got {p.shape}")
@@ -1317,7 +1448,8 @@ cdef object ask_visible_many(View view, object a, object b, object mask, object 
     d[reach == 0.0] = (0.0, 0.0, 1.0)
     view.first_only = True
     one, other = _two(exclude)
-    options = {"threads": threads, "fields": ["hit"], "exclude": one, "exclude_too": other}
+    options = {"threads": threads, "fields": ["hit"], "exclude": one, "exclude_too": other,
+               "group": group}
     if out is not None:
         options["out"] = {"hit": out}
     hit = _batch(view, DO_RAY, None, p, d, reach, None, mask, filter, options).hit
@@ -1349,9 +1481,12 @@ cdef struct touch_job:
     uint8_t* marks[QUERY_PARTS]
     const double* positions
     const double* rotations
+    Py_ssize_t rotation_step
     const uint32_t* masks   # NULL: that of the view
     const int64_t* exclude  # NULL: nobody
     Py_ssize_t exclude_step
+    const int64_t* groups   # NULL: all
+    Py_ssize_t group_step
     convex_shape convex
     vec3 plane
     double offset
@@ -1372,8 +1507,10 @@ cdef void _touch_rows(void* context, int worker, int64_t first, int64_t last) no
     cdef int status = b.status[worker]
     if status != STATUS_OK:
         return
+    r = _quat_row(b.rotations)
     for i in range(first, last):
-        r = _quat_row(b.rotations + 4 * i)
+        if b.rotation_step > 0:
+            r = _quat_row(b.rotations + i * b.rotation_step)
         if b.convex.kind == SHAPE_PLANE:
             n = q_rotate(r, b.plane)
             query_shape_halfspace(&q, n, b.offset + v3_dot(n, v3_load(b.positions + 3 * i)))
@@ -1383,6 +1520,8 @@ cdef void _touch_rows(void* context, int worker, int64_t first, int64_t last) no
             v.mask = b.masks[i]
         if b.exclude != NULL:
             v.exclude = b.exclude[i * b.exclude_step]
+        if b.groups != NULL:
+            v.group = b.groups[i * b.group_step]
         if b.marks_only and status == STATUS_OK:
             query_mark(&v, &q, v3(0.0, 0.0, 0.0), 0.0, False, b.marks)
             continue
@@ -1398,8 +1537,38 @@ cdef void _touch_rows(void* context, int worker, int64_t first, int64_t last) no
             return
 
 
-cdef object _touch_arrays(const touch_job* b, Py_ssize_t n, bint ways_out):
-    """The touches of all threads in the order of the rows."""
+cdef object _touch_out(tuple names, object out, Py_ssize_t n):
+    """The caller's arrays for touches by name, checked as far as the number of touches allows."""
+    given = _given(names, out)
+    spans = []
+    for name, array in given.items():
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"out[{name!r}] must be a NumPy array, not {type(array).__name__}")
+        kinds = (FLOAT64, FLOAT32) if name in ("direction", "depth") else (TOUCH_TYPES[name],)
+        if array.dtype not in kinds:
+            raise TypeError(f"out[{name!r}] must be an array of {' or '.join(map(str, kinds))}, not {array.dtype}")
+        if name in ("hit", "first"):
+            want = (n + 1,) if name == "first" else (n,)
+            if array.shape != want:
+                raise ValueError(f"out[{name!r}] must have shape {want}, got {array.shape}")
+        elif array.shape[1:] != ((3,) if name == "direction" else ()) or array.ndim == 0:
+            raise ValueError(f"out[{name!r}] must have shape {'(k, 3)' if name == 'direction' else '(k,)'}, "
+                             f"got {array.shape}")
+        if not array.flags.writeable or 0 in array.strides and array.size > 1:
+            raise ValueError(f"out[{name!r}] must be writeable, with a place for each value")
+        if array.size:
+            first, end = np.lib.array_utils.byte_bounds(array)
+            spans.append((first, end - 1, name))
+    spans.sort()
+    for k in range(1, len(spans)):
+        if spans[k][0] <= spans[k - 1][1]:
+            raise ValueError(f"out must not hold overlapping arrays: {spans[k - 1][2]!r} and {spans[k][2]!r} share "
+                             f"memory")
+    return given
+
+
+cdef object _touch_arrays(const touch_job* b, Py_ssize_t n, tuple wanted, dict out):
+    """The wanted columns of the touches of all threads, in the order of the rows."""
     cdef Py_ssize_t i, at = 0
     cdef int32_t k
     cdef int64_t[::1] first, actor, controller
@@ -1407,33 +1576,60 @@ cdef object _touch_arrays(const touch_job* b, Py_ssize_t n, bint ways_out):
     cdef double[::1] depth
     cdef const query_touch* t
     cdef int64_t id_
+    cdef bint whom = "actor" in wanted or "controller" in wanted, ways = "direction" in wanted or "depth" in wanted
     starts = np.zeros(n + 1, np.int64)
     first = starts
     for i in range(n):
         at += b.spans[i].count
         first[i + 1] = at
-    actors = np.full(at, -1, np.int64)
-    controllers = np.full(at, -1, np.int64)
-    directions = np.zeros((at, 3))
-    depths = np.zeros(at)
-    actor, controller, direction, depth = actors, controllers, directions, depths
+    for name, array in out.items():
+        if name not in ("hit", "first") and array.shape[0] < at:
+            raise ValueError(f"out[{name!r}] must have at least {at} rows, got {array.shape[0]}")
+    made = {"hit": np.diff(starts) > 0, "first": starts}
+    if whom:
+        made["actor"], made["controller"] = np.full(at, -1, np.int64), np.full(at, -1, np.int64)
+        actor, controller = made["actor"], made["controller"]
+    if ways:
+        made["direction"], made["depth"] = np.zeros((at, 3)), np.zeros(at)
+        direction, depth = made["direction"], made["depth"]
     at = 0
-    for i in range(n):
+    for i in range(n if whom or ways else 0):
         for k in range(b.spans[i].count):
             t = &b.found[b.spans[i].worker].touches[b.spans[i].first + k]
-            id_ = b.view.parts[t.part].items[t.item].id
-            if t.part == 2:
-                controller[at] = id_
-            else:
-                actor[at] = id_
-            direction[at, 0] = t.direction.x
-            direction[at, 1] = t.direction.y
-            direction[at, 2] = t.direction.z
-            depth[at] = t.depth
+            if whom:
+                id_ = b.view.parts[t.part].items[t.item].id
+                if t.part == 2:
+                    controller[at] = id_
+                else:
+                    actor[at] = id_
+            if ways:
+                direction[at, 0] = t.direction.x
+                direction[at, 1] = t.direction.y
+                direction[at, 2] = t.direction.z
+                depth[at] = t.depth
             at += 1
-    hit = np.diff(starts) > 0
-    return TouchArrays(hit, starts, actors, controllers, directions if ways_out else None,
-                       depths if ways_out else None)
+    for name, array in out.items():
+        place = array[:made[name].shape[0]]
+        np.copyto(place, made[name], casting="same_kind")
+        made[name] = place
+    return TouchArrays(*[made[name] if name in wanted else None for name in TouchArrays._fields])
+
+
+cdef dict TOUCH_TYPES = {"hit": np.dtype(np.bool_), "first": np.dtype("i8"), "actor": np.dtype("i8"),
+                         "controller": np.dtype("i8")}
+
+
+cdef tuple _touch_fields(object fields, object out, bint ways_out, Py_ssize_t n):
+    """Names of the wanted columns, and the caller's arrays."""
+    names = TouchArrays._fields if ways_out else TouchArrays._fields[:4]
+    given = {} if out is None else _touch_out(names, out, n)
+    wanted = tuple(given) if given and fields is None else names
+    if fields is not None:
+        wanted = _wanted(names, fields)
+    for name in given:
+        if name not in wanted:
+            raise ValueError(f"out has an array for {name!r}, which is not one of fields")
+    return wanted, given
 
 
 cdef object ask_touching_many(View view, object shape, object positions, object rotations, object mask,
@@ -1442,11 +1638,10 @@ cdef object ask_touching_many(View view, object shape, object positions, object 
     cdef const double[:, ::1] p
     cdef const double[:, ::1] r
     cdef const uint32_t[::1] masks
-    cdef const int64_t[::1] ids
+    cdef const int64_t[::1] ids, groups
     cdef Py_ssize_t n
-    cdef Verdict verdict
-    cdef int status = STATUS_OK, turn, turns = 1, many, k
-    threads, exclude = options.get("threads"), options.get("exclude")
+    cdef Verdict verdict = None
+    cdef int many
     memset(&b, 0, sizeof(touch_job))
     _shape_of(shape, &b.convex)
     b.plane = (<Shape>shape).a
@@ -1463,52 +1658,75 @@ cdef object ask_touching_many(View view, object shape, object positions, object 
             b.masks = &masks[0]
     else:
         _look(view, as_bits(mask, "mask"), &b.view)
+    exclude, group = options.get("exclude"), options.get("group")
     if exclude is not None:
         row_ids = _row_numbers(exclude, "exclude", (n,), np.int64, -1, 2**63 - 1)
         b.exclude_step = 1 if row_ids.shape[0] > 1 else 0
         if row_ids.shape[0]:
             ids = row_ids
             b.exclude = &ids[0]
+    if group is not None:
+        row_groups = _row_numbers(group, "group", (n,), np.int64, -1, 2**31 - 1)
+        b.group_step = 1 if row_groups.shape[0] > 1 else 0
+        if row_groups.shape[0]:
+            groups = row_groups
+            b.groups = &groups[0]
+    wanted, out = _touch_fields(options.get("fields"), options.get("out"), ways_out, n)
+    threads = options.get("threads")
     many = 1 if threads is None else pool_threads(threads)
     if n < MANY_ROWS:
         many = 1
     if n:
         p, r = places, turned
         b.positions, b.rotations = &p[0, 0], &r[0, 0]
+        b.rotation_step = 4 if turned.shape[0] > 1 else 0
     b.ways_out = ways_out
+    # The first object decides whether there is one.
+    b.view.first_only = not ways_out and all([name == "hit" for name in wanted])
     if filter is not None:
         verdict = _no_verdict(&b.view)
         b.marks = verdict.marks
-        turns = 2
+    try:
+        _touch_memory(&b, n, many)
+        _touch_turns(view, &b, verdict, filter, n, many)
+        return _touch_arrays(&b, n, wanted, out)
+    finally:
+        if b.scratch != NULL:
+            for k in range(2 * many):
+                query_free(&b.scratch[k])
+        free(b.scratch)
+        free(b.status)
+        free(b.spans)
+
+
+cdef int _touch_memory(touch_job* b, Py_ssize_t n, int many) except -1:
+    """Memory of all threads; the caller frees it."""
+    cdef int k
     b.scratch = <query_scratch*>malloc(2 * many * sizeof(query_scratch))
+    if b.scratch != NULL:
+        for k in range(2 * many):
+            query_init(&b.scratch[k])
+        b.found = b.scratch + many
     b.status = <int*>calloc(many, sizeof(int))
     b.spans = <touch_span*>malloc(<size_t>(n + 1) * sizeof(touch_span))
     if b.scratch == NULL or b.status == NULL or b.spans == NULL:
-        free(b.scratch)
-        free(b.status)
-        free(b.spans)
         raise MemoryError("pycct: out of memory")
-    b.found = b.scratch + many
-    for k in range(2 * many):
-        query_init(&b.scratch[k])
-    try:
-        # With a filter, the first turn only finds out whom to ask about.
-        for turn in range(turns):
-            b.marks_only = turn < turns - 1
-            pool_run_parts(_touch_rows, &b, n, ROWS, 1 if b.marks_only else many)
-            for k in range(many):
-                if b.status[k] != STATUS_OK:
-                    status = b.status[k]
-            raise_status(status)
-            if b.marks_only:
-                _judge(view, &b.view, verdict, filter)
-        return _touch_arrays(&b, n, ways_out)
-    finally:
-        for k in range(2 * many):
-            query_free(&b.scratch[k])
-        free(b.scratch)
-        free(b.status)
-        free(b.spans)
+    return 0
+
+
+cdef int _touch_turns(View view, touch_job* b, Verdict verdict, object filter, Py_ssize_t n, int many) except -1:
+    """Run all rows; with a filter, a first turn only finds out whom to ask about."""
+    cdef int turn, turns = 1 if filter is None else 2, k, status = STATUS_OK
+    for turn in range(turns):
+        b.marks_only = turn < turns - 1
+        pool_run_parts(_touch_rows, b, n, ROWS, 1 if b.marks_only else many)
+        for k in range(many):
+            if b.status[k] != STATUS_OK:
+                status = b.status[k]
+        raise_status(status)
+        if b.marks_only:
+            _judge(view, &b.view, verdict, filter)
+    return 0
 
 
 cdef inline bint _touch_before(const query_view* v, const query_touch* x, const query_touch* y) noexcept nogil:

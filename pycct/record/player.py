@@ -481,6 +481,9 @@ class Recording:
             return found
         if call.name == "move" and isinstance(target, CharacterController) and target.id == id:
             self._answering([target], arguments["answers"])
+            if "up" in arguments:
+                self.loaded = None
+                target.up = arguments["up"]
             given = {key: arguments[key] for key in ("min_distance", "mask")}
             return target.explain(arguments["displacement"], arguments["dt"], **given)
         if call.name == "move_many":

@@ -694,7 +694,7 @@ class CharacterController:
     behavior = _callback("behavior", "Asked what may be done on something, instead of its own flags. Settable.")
     filter = _callback("filter", "Asked whether an actor, obstacle or controller may be met. Settable.")
 
-    def move(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None):
+    def move(self, displacement, dt, *, min_distance=0.0, mask=None, filter=None, up=None):
         """Move by a displacement, sliding along obstacles.
 
         Parameters
@@ -709,6 +709,8 @@ class CharacterController:
             Layers to see in this move; the default is the character's mask.
         filter : callable, optional
             Replaces the character's filter in this move.
+        up : (3,) floats, optional
+            New up direction of the character, from this move on. Any length but zero.
 
         Returns
         -------
@@ -726,9 +728,17 @@ class CharacterController:
         min_distance = as_not_negative(min_distance, "min_distance")
         bits = self.mask if mask is None else as_bits(mask, "mask")
         chosen = self._filter if filter is None else as_callback(filter, "filter")
+        turned, before = None if up is None else as_unit(up, "up"), self.up
+        told = {} if up is None else {"up": as_vec3(up, "up")}
         with self._mine():
-            self._tell("move", displacement=d, dt=dt, min_distance=min_distance, mask=mask, filter=filter)
-        return self._advance(d, dt, min_distance, bits, chosen)
+            self._tell("move", displacement=d, dt=dt, min_distance=min_distance, mask=mask, filter=filter, **told)
+        try:
+            if up is not None:
+                self._params = replace(self._params, up=turned)
+            return self._advance(d, dt, min_distance, bits, chosen)
+        except BaseException:
+            self._params = replace(self._params, up=before)
+            raise
 
     def _advance(self, d, dt, min_distance, mask, filter, others=None):
         """Make a move; ``others``: other controllers, if not at their current positions."""

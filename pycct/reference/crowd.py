@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from pycct.args import save_format as saves
+from pycct.args.columns import give_column
 from pycct.crowd.records import GROUND, HITS, STATS, ground_arrays
 from pycct.reference.candidates import below_limit
 from pycct.reference.core import (
@@ -27,7 +28,7 @@ from pycct.reference.core import (
 )
 from pycct.reference.scene import Scene
 from pycct.reference.types import ACTOR, CONTROLLER, OBSTACLE
-from pycct.reference.values import as_bool, as_float, as_not_negative, as_place
+from pycct.reference.values import as_bool, as_float, as_not_negative, as_place, as_unit
 from pycct.reference.vec import madd
 from pycct.reference.worlds import Worlds
 
@@ -37,6 +38,10 @@ SAVES_HOMES = 2
 # Added to the order if poses of moving actors follow at the very end.
 SAVES_MOVING = 4
 PASSES = ("UP", "SIDE", "DOWN", "SENSOR")
+# Arrays that moves change, which `get` returns as well.
+MOVED_ARRAYS = (
+    "positions", "foot_positions", "velocities", "ground_normals", "grounded", "standing_on", "flags", "ids"
+)  # fmt: skip
 DEFAULTS = {name: p.default for name, p in inspect.signature(CharacterController).parameters.items()}
 
 
@@ -348,6 +353,7 @@ class Crowd:
         *,
         min_distance=0.0,
         record_stats=False,
+        up=None,
     ):
         """Move all characters, or the active ones.
 
@@ -367,6 +373,8 @@ class Crowd:
             Array for the flags.
         min_distance : float
             A motion of this length or less does not start, metres.
+        up : (3,) floats or (n, 3) array of floats, optional
+            New up directions of the active characters, from this move on.
 
         Returns
         -------
@@ -385,6 +393,8 @@ class Crowd:
         _check_threads(threads)
         record_hits = as_bool(record_hits, "record_hits")
         record_stats = as_bool(record_stats, "record_stats")
+        if up is not None:
+            self._turn(up, moves)
         with self._change(
             "move", displacements=np.array(ways).reshape(-1, 3), dt=dt, active=active, min_distance=min_distance
         ):
@@ -401,18 +411,32 @@ class Crowd:
                     hero._memory = memory
                 raise
         self._flags = flags
-        self._hits = None
-        if record_hits:
-            self._hits = [hero._hits if moves[k] else [] for k, hero in enumerate(self.controllers)]
-        self._uncounted = not record_stats and len(self) > 0
-        if record_stats:
-            self._costs = _costs(self.controllers, moves)
+        self._record(moves, record_hits, record_stats)
         if simultaneous:
             self._separate(dt)
         if out is None:
             return flags.copy()
         out[:] = flags
         return out
+
+    def _record(self, moves, hits, costs):
+        """Store collisions and costs of a move, if requested."""
+        self._hits = None
+        if hits:
+            self._hits = [hero._hits if moves[k] else [] for k, hero in enumerate(self.controllers)]
+        self._uncounted = not costs and len(self) > 0
+        if costs:
+            self._costs = _costs(self.controllers, moves)
+
+    def _turn(self, up, moves):
+        """Change the up directions of the active characters."""
+        tops = _numbers(up, "up")
+        tops = np.broadcast_to(tops, (len(self), 3)) if tops.shape == (3,) else tops
+        for row in _vectors(tops, "up", len(self)):
+            as_unit(row, "up")
+        which = np.flatnonzero(moves)
+        if len(which):
+            self.set(which, up=tops[which])
 
     def separate(self, dt):
         """Separate overlapping characters in their next move, by half each (RULES 8)."""
@@ -525,14 +549,20 @@ class Crowd:
                 if places is not None:
                     hero._memory = replace(hero._memory, position=places[k])
 
-    def get(self, name):
-        """Values of a parameter: (n,) array, (n, 3) for ``up``."""
+    def get(self, name, dtype=None, out=None):
+        """Values of a parameter or of an array that moves change: (n,) or (n, 3) array."""
+        return give_column(self._column_of(name), dtype, out)
+
+    def _column_of(self, name):
+        if isinstance(name, str) and name in MOVED_ARRAYS:
+            return getattr(self, name)
         if name == "group":
             return np.array([c._group for c in self.controllers], np.int64)
         if name == "world":
             return np.array([self._home_of(c) for c in self.controllers], np.int64)
         if not isinstance(name, str) or name not in CONVERT:
-            raise ValueError(f"name must be 'group', 'world' or one of {sorted(CONVERT)}, not {name!r}")
+            names = sorted([*CONVERT, *MOVED_ARRAYS])
+            raise ValueError(f"name must be 'group', 'world' or one of {names}, not {name!r}")
         values = [getattr(c._params, name) for c in self.controllers]
         if name == "up":
             return np.array(values, np.float64).reshape(-1, 3)

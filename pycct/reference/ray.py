@@ -1,5 +1,6 @@
 """Rays against shapes, and the first object that a ray meets. Twin of `pycct.geometry.ray`."""
 
+from functools import cmp_to_key
 from math import sqrt
 from typing import NamedTuple
 
@@ -234,6 +235,15 @@ def _before(x, y):
     if x.item.id != y.item.id:
         return x.item.id < y.item.id
     return (-1 if x.face is None else x.face.source) < (-1 if y.face is None else y.face.source)
+
+
+def all_hits(items, origin, d, reach, mask):
+    """Return all hits of a ray along the unit vector d among (part, item), the nearest first."""
+    found = []
+    for part, item in items:
+        if item.layer & mask:
+            found += [hit for hit in _hits(item, part, origin, d, mask) if hit.distance <= reach]
+    return sorted(found, key=cmp_to_key(lambda x, y: -1 if _before(x, y) else int(_before(y, x))))
 
 
 def first_hit(items, origin, d, reach, mask):

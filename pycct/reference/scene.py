@@ -21,7 +21,7 @@ from pycct.reference.candidates import (
 )
 from pycct.reference.closest import segment_triangle
 from pycct.reference.overlap import MESH_PUSHES
-from pycct.reference.ray import direction_of, first_hit
+from pycct.reference.ray import all_hits, direction_of, first_hit
 from pycct.reference.shapes import Box, Capsule, ConvexHull, Plane, Shape, Sphere
 from pycct.reference.sweep import SweepHit, exact_cast, triangle_order
 from pycct.reference.types import ACTOR, PLANE
@@ -647,11 +647,16 @@ class Scene:
     def __repr__(self):
         return f"<Scene: {len(self._actors)} actors>"
 
-    def _first_hit(self, origin, d, reach, mask, filter, exclude=()):
+    def _rayed(self, filter, exclude=()):
+        """(0 static or 1 moving, item) of what a ray may meet."""
         items = [i for i in self.items() if i.owner == ACTOR and i.id not in exclude]
         if filter is not None:
             items = [i for i in items if filter(self.actor(i.id))]
-        return first_hit([(0 if i.body == "static" else 1, i) for i in items], origin, d, reach, mask)
+        return [(0 if i.body == "static" else 1, i) for i in items]
+
+    def _ray_hit(self, hit, reach):
+        base = SweepHit(hit.distance, hit.overlapping, hit.normal, hit.point, hit.face)
+        return SceneHit(self, WorldHit(base, Group(hit.item, [])), reach)
 
     def raycast(self, origin, direction, distance, mask=0xFFFFFFFF, filter=None):
         """Return the first hit of a ray.
@@ -675,11 +680,25 @@ class Scene:
         """
         o, d = as_place(origin, "origin"), as_unit(direction, "direction")
         reach = as_not_negative(distance, "distance")
-        hit = self._first_hit(o, d, reach, as_bits(mask, "mask"), filter)
-        if hit is None:
-            return None
-        base = SweepHit(hit.distance, hit.overlapping, hit.normal, hit.point, hit.face)
-        return SceneHit(self, WorldHit(base, Group(hit.item, [])), reach)
+        hit = first_hit(self._rayed(filter), o, d, reach, as_bits(mask, "mask"))
+        return None if hit is None else self._ray_hit(hit, reach)
+
+    def raycast_all(self, origin, direction, distance, mask=0xFFFFFFFF, filter=None):
+        """Return all hits along a ray, the nearest first.
+
+        Parameters
+        ----------
+        origin, direction, distance, mask, filter
+            As for `raycast`.
+
+        Returns
+        -------
+        list of SceneHit
+        """
+        o, d = as_place(origin, "origin"), as_unit(direction, "direction")
+        reach = as_not_negative(distance, "distance")
+        hits = all_hits(self._rayed(filter), o, d, reach, as_bits(mask, "mask"))
+        return [self._ray_hit(hit, reach) for hit in hits]
 
     def visible(self, a, b, mask=0xFFFFFFFF, filter=None, *, exclude=None):
         """Return whether nothing is on the line between two points.
@@ -702,7 +721,7 @@ class Scene:
         reach = length(d)
         gone = exclude if isinstance(exclude, tuple) else (exclude,)
         way = direction_of(d) if reach > 0.0 else (0.0, 0.0, 1.0)
-        return self._first_hit(p, way, reach, as_bits(mask, "mask"), filter, gone) is None
+        return first_hit(self._rayed(filter, gone), p, way, reach, as_bits(mask, "mask")) is None
 
     def visible_many(self, a, b, mask=0xFFFFFFFF, filter=None, *, exclude=None):
         """`visible` for many lines: (n,) or (n, k) array of bool.

@@ -141,6 +141,7 @@ class Scene:
         fields: Iterable[str] | None = None,
         out: HitArrays | Mapping[str, NDArray[Any]] | None = None,
         exclude: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> HitArrays: ...
     def visible(
@@ -163,6 +164,7 @@ class Scene:
         threads: int = 1,
         out: NDArray[np.bool_] | None = None,
         exclude: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+        group: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> NDArray[np.bool_]: ...
     def sweep(
@@ -191,6 +193,7 @@ class Scene:
         fields: Iterable[str] | None = None,
         out: HitArrays | Mapping[str, NDArray[Any]] | None = None,
         exclude: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> HitArrays: ...
     def overlap(
@@ -212,7 +215,10 @@ class Scene:
         filter: _Filter | None = None,
         *,
         threads: int = 1,
+        fields: Iterable[str] | None = None,
+        out: TouchArrays | Mapping[str, NDArray[Any]] | None = None,
         exclude: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> TouchArrays: ...
     def penetration(
@@ -234,7 +240,10 @@ class Scene:
         filter: _Filter | None = None,
         *,
         threads: int = 1,
+        fields: Iterable[str] | None = None,
+        out: TouchArrays | Mapping[str, NDArray[Any]] | None = None,
         exclude: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> TouchArrays: ...
     def closest_points(
@@ -261,5 +270,6 @@ class Scene:
         fields: Iterable[str] | None = None,
         out: ClosestArrays | Mapping[str, NDArray[Any]] | None = None,
         exclude: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> ClosestArrays: ...

@@ -261,7 +261,8 @@ cdef class CharacterOwners:
         raise IndexError(item)
 
 
-cdef BroadphaseLayer _publish_characters(Scene scene, list characters, list crowds, CharacterOwners owners):
+cdef BroadphaseLayer _publish_characters(Scene scene, list characters, list crowds, CharacterOwners owners,
+                                         View view):
     """Build a layer of controllers and members of crowds, as their current capsules."""
     cdef BroadphaseLayer part
     cdef vec3 centre, half
@@ -269,10 +270,15 @@ cdef BroadphaseLayer _publish_characters(Scene scene, list characters, list crow
     cdef double[::1] radii
     cdef uint32_t[::1] layers
     cdef int64_t[::1] ids
+    cdef int32_t[::1] groups
     cdef int32_t i, n = <int32_t>len(characters)
     cdef Py_ssize_t k
     rows = [crowd._capsules(scene) for crowd in crowds]
     part = layer_for(characters + [None] * sum([len(row[0]) for row in rows]))
+    # Single controllers belong to group 0.
+    groups = np.concatenate([np.zeros(n, np.int32), *[row[4] for row in rows]])
+    view.groups = &groups[0] if groups.shape[0] > 0 else NULL
+    view.keep = (view.keep, part, groups)
     owners.controllers = characters
     owners.crowds = []
     for i in range(n):
@@ -281,7 +287,7 @@ cdef BroadphaseLayer _publish_characters(Scene scene, list characters, list crow
         half = v3_scale(as_vec3(who.up, "up"), 0.5 * <double>who.height)
         fill_capsule(&part.data.items[i], who.id, who.layer, who.radius, v3_sub(centre, half), v3_add(centre, half))
     for crowd, row in zip(crowds, rows):
-        ids, layers, radii, ends = row
+        ids, layers, radii, ends = row[:4]
         owners.crowds.append((n, row[0], crowd))
         for k in range(ids.shape[0]):
             fill_capsule(&part.data.items[n + k], ids[k], layers[k], radii[k], v3_load(&ends[k, 0]),
@@ -735,12 +741,14 @@ cdef class Scene:
         cdef View v = View.__new__(View)
         cdef Snapshot snap
         cdef BroadphaseLayer part
-        # ``include`` is a keyword of Cython, so no parameter can have that name.
-        what = options.get("include", "actors")
-        if len(options) > (1 if "include" in options else 0):
-            raise TypeError(f"unexpected keyword argument {next(k for k in options if k != 'include')!r}")
-        if not isinstance(what, str) or what not in INCLUDES:
-            raise ValueError(f"include must be 'actors', 'characters' or 'all', not {what!r}")
+        what = "actors"
+        if len(options) > 0:
+            # ``include`` is a keyword of Cython, so no parameter can have that name.
+            what = options.get("include", "actors")
+            if len(options) > (1 if "include" in options else 0):
+                raise TypeError(f"unexpected keyword argument {next(k for k in options if k != 'include')!r}")
+            if not isinstance(what, str) or what not in INCLUDES:
+                raise ValueError(f"include must be 'actors', 'characters' or 'all', not {what!r}")
         if what != "characters":
             snap = self.snapshot()
             v.fixed = &snap.fixed.data
@@ -750,10 +758,9 @@ cdef class Scene:
             v.keep = snap
         if what != "actors":
             owners = CharacterOwners.__new__(CharacterOwners)
-            part = _publish_characters(self, self.characters, self.crowds, owners)
+            part = _publish_characters(self, self.characters, self.crowds, owners, v)
             v.characters = &part.data
             v.character_owners = owners
-            v.keep = (v.keep, part)
         return v
 
     def edit(self):
@@ -1364,17 +1371,19 @@ cdef class Scene:
         return ask_raycast_all(self.view(options), origin, direction, distance, mask, filter)
 
     def raycast_many(self, origins, directions, distances, mask=0xFFFFFFFF, filter=None, *, threads=1, fields=None,
-                     out=None, exclude=None, **options):
+                     out=None, exclude=None, group=None, **options):
         """`raycast` for many rays, with one release of the GIL.
 
         Parameters
         ----------
         origins : (n, 3) array of floats
-        directions : (n, 3) array of floats, (3,) floats or (n, k, 3) array of floats
-            With (n, k, 3), each origin has k rays, and every column has shape (n, k).
-        distances : float or (n,) array of floats
-        mask : int or (n,) array of integers
-            As for `raycast`, for all rows or for each.
+        directions : (n, 3) array of floats, (3,) floats, (n, k, 3) or (k, 3) array of floats
+            With (n, k, 3) or (k, 3), each origin has k rays, and every column has shape (n, k). As
+            many directions as origins are one for each origin; ``origins[:, None]`` casts all of
+            them from each.
+        distances : float, or (n,) or (n, k) array of floats
+        mask : int, or (n,) or (n, k) array of integers
+            As for `raycast`, for all rows, for each origin or for each ray.
         filter, include
             As for `raycast`; a filter is called once for each actor and batch.
         threads : int
@@ -1386,7 +1395,12 @@ cdef class Scene:
             Arrays of the caller that receive the columns: float32 or float64 for lengths and
             vectors, otherwise of the column's own type. An earlier result serves as well.
         exclude : int or array of integers, optional
-            Id of an actor or character that each row passes over; -1 for none.
+            Id of an actor or character that each row passes over; -1 for none. One for all rows,
+            for each origin or for each ray.
+        group : int or array of integers, optional
+            Group of crowd members whose characters each row sees; those of other groups are passed
+            over. Single controllers belong to group 0. -1 and None see all. Actors belong to no
+            group.
 
         Returns
         -------
@@ -1399,7 +1413,7 @@ cdef class Scene:
             values.
         """
         return ask_raycast_many(self.view(options), origins, directions, distances, mask, filter,
-                                {"threads": threads, "fields": fields, "out": out, "exclude": exclude})
+                                {"threads": threads, "fields": fields, "out": out, "exclude": exclude, "group": group})
 
     def visible(self, a, b, mask=0xFFFFFFFF, filter=None, *, exclude=None, **options):
         """Return whether nothing is on the line between two points.
@@ -1422,7 +1436,8 @@ cdef class Scene:
         """
         return ask_visible(self.view(options), a, b, mask, filter, exclude)
 
-    def visible_many(self, a, b, mask=0xFFFFFFFF, filter=None, *, threads=1, out=None, exclude=None, **options):
+    def visible_many(self, a, b, mask=0xFFFFFFFF, filter=None, *, threads=1, out=None, exclude=None, group=None,
+                     **options):
         """`visible` for many lines, with one release of the GIL.
 
         Parameters
@@ -1430,7 +1445,7 @@ cdef class Scene:
         a : (n, 3) array of floats or (3,) floats
         b : (n, 3) array of floats, (3,) floats or (n, k, 3) array of floats
             With (n, k, 3), each point of ``a`` has k lines.
-        mask, filter, threads, include
+        mask, filter, threads, group, include
             As for `raycast_many`.
         out : array of bool, optional
             The caller's array for the result.
@@ -1447,7 +1462,7 @@ cdef class Scene:
         TypeError, ValueError
             As for `raycast_many`.
         """
-        return ask_visible_many(self.view(options), a, b, mask, filter, threads, out, exclude)
+        return ask_visible_many(self.view(options), a, b, mask, filter, threads, out, exclude, group)
 
     def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
               **options):
@@ -1480,7 +1495,7 @@ cdef class Scene:
         return ask_sweep(self.view(options), shape, position, direction, distance, rotation, mask, filter)
 
     def sweep_many(self, shape, positions, directions, distances, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF,
-                   filter=None, *, threads=1, fields=None, out=None, exclude=None, **options):
+                   filter=None, *, threads=1, fields=None, out=None, exclude=None, group=None, **options):
         """`sweep` for many motions of one shape, with one release of the GIL.
 
         Parameters
@@ -1491,7 +1506,7 @@ cdef class Scene:
         directions : (n, 3) array of floats or (3,) floats
         distances : float or (n,) array of floats
         rotations : (n, 4) array of floats or (4,) floats
-        mask, filter, threads, fields, out, exclude, include
+        mask, filter, threads, fields, out, exclude, group, include
             As for `raycast_many`.
 
         Returns
@@ -1499,7 +1514,7 @@ cdef class Scene:
         HitArrays
         """
         return ask_sweep_many(self.view(options), shape, positions, directions, distances, rotations, mask, filter,
-                              {"threads": threads, "fields": fields, "out": out, "exclude": exclude})
+                              {"threads": threads, "fields": fields, "out": out, "exclude": exclude, "group": group})
 
     def overlap(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
         """Return the actors that a shape touches; triangles count from both sides (RULES 7.6).
@@ -1521,7 +1536,7 @@ cdef class Scene:
         return ask_touching(self.view(options), shape, position, rotation, mask, filter, False)
 
     def overlap_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, *,
-                     threads=1, exclude=None, **options):
+                     threads=1, fields=None, out=None, exclude=None, group=None, **options):
         """`overlap` for many poses of one shape, with one release of the GIL.
 
         Parameters
@@ -1530,15 +1545,18 @@ cdef class Scene:
             As for `sweep`.
         positions : (n, 3) array of floats
         rotations : (n, 4) array of floats or (4,) floats
-        mask, filter, threads, exclude, include
+        mask, filter, threads, fields, exclude, group, include
             As for `raycast_many`.
+        out : mapping of names to arrays, optional
+            As for `raycast_many`. Columns with a row for each touch need as many rows as there are
+            touches, or more; the result contains views of the rows that were written.
 
         Returns
         -------
         TouchArrays
         """
         return ask_touching_many(self.view(options), shape, positions, rotations, mask, filter, False,
-                                 {"threads": threads, "exclude": exclude})
+                                 {"threads": threads, "fields": fields, "out": out, "exclude": exclude, "group": group})
 
     def penetration(self, shape, position, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, **options):
         """Return the actors that a shape penetrates, with the shortest exit from each.
@@ -1564,7 +1582,7 @@ cdef class Scene:
         return ask_touching(self.view(options), shape, position, rotation, mask, filter, True)
 
     def penetration_many(self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, *,
-                         threads=1, exclude=None, **options):
+                         threads=1, fields=None, out=None, exclude=None, group=None, **options):
         """`penetration` for many poses of one shape, with one release of the GIL.
 
         Parameters
@@ -1573,15 +1591,18 @@ cdef class Scene:
             As for `sweep`.
         positions : (n, 3) array of floats
         rotations : (n, 4) array of floats or (4,) floats
-        mask, filter, threads, exclude, include
+        mask, filter, threads, fields, exclude, group, include
             As for `raycast_many`.
+        out : mapping of names to arrays, optional
+            As for `raycast_many`. Columns with a row for each touch need as many rows as there are
+            touches, or more; the result contains views of the rows that were written.
 
         Returns
         -------
         TouchArrays
         """
         return ask_touching_many(self.view(options), shape, positions, rotations, mask, filter, True,
-                                 {"threads": threads, "exclude": exclude})
+                                 {"threads": threads, "fields": fields, "out": out, "exclude": exclude, "group": group})
 
     def closest_points(self, shape, position, max_distance=float("inf"), rotation=(0.0, 0.0, 0.0, 1.0),
                        mask=0xFFFFFFFF, filter=None, **options):
@@ -1608,7 +1629,7 @@ cdef class Scene:
 
     def closest_points_many(self, shape, positions, max_distance=float("inf"), rotations=(0.0, 0.0, 0.0, 1.0),
                             mask=0xFFFFFFFF, filter=None, *, threads=1, fields=None, out=None, exclude=None,
-                            **options):
+                            group=None, **options):
         """`closest_points` for many poses of one shape, with one release of the GIL.
 
         Parameters
@@ -1618,7 +1639,7 @@ cdef class Scene:
         positions : (n, 3) array of floats
         max_distance : float or (n,) array of floats
         rotations : (n, 4) array of floats or (4,) floats
-        mask, filter, threads, fields, out, exclude, include
+        mask, filter, threads, fields, out, exclude, group, include
             As for `raycast_many`.
 
         Returns
@@ -1626,7 +1647,7 @@ cdef class Scene:
         ClosestArrays
         """
         return ask_closest_many(self.view(options), shape, positions, max_distance, rotations, mask, filter,
-                                {"threads": threads, "fields": fields, "out": out, "exclude": exclude})
+                                {"threads": threads, "fields": fields, "out": out, "exclude": exclude, "group": group})
 
 
 cdef object _as_id(object value):

@@ -1,5 +1,5 @@
-from collections.abc import Iterable
-from typing import SupportsIndex, final
+from collections.abc import Iterable, Mapping
+from typing import Any, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,10 +25,15 @@ class Worlds:
         origins: ArrayLike,
         directions: ArrayLike,
         distances: ArrayLike,
-        mask: int = 0xFFFFFFFF,
+        mask: ArrayLike = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
         world: ArrayLike,
+        threads: int = 1,
+        fields: Iterable[str] | None = None,
+        out: HitArrays | Mapping[str, NDArray[Any]] | None = None,
+        exclude: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> HitArrays: ...
     def sweep_many(
@@ -38,10 +43,15 @@ class Worlds:
         directions: ArrayLike,
         distances: ArrayLike,
         rotations: ArrayLike = (0.0, 0.0, 0.0, 1.0),
-        mask: int = 0xFFFFFFFF,
+        mask: ArrayLike = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
         world: ArrayLike,
+        threads: int = 1,
+        fields: Iterable[str] | None = None,
+        out: HitArrays | Mapping[str, NDArray[Any]] | None = None,
+        exclude: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> HitArrays: ...
     def closest_points_many(
@@ -50,10 +60,15 @@ class Worlds:
         positions: ArrayLike,
         max_distance: ArrayLike = ...,
         rotations: ArrayLike = (0.0, 0.0, 0.0, 1.0),
-        mask: int = 0xFFFFFFFF,
+        mask: ArrayLike = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
         world: ArrayLike,
+        threads: int = 1,
+        fields: Iterable[str] | None = None,
+        out: ClosestArrays | Mapping[str, NDArray[Any]] | None = None,
+        exclude: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> ClosestArrays: ...
     def overlap_many(
@@ -61,10 +76,15 @@ class Worlds:
         shape: Shape,
         positions: ArrayLike,
         rotations: ArrayLike = (0.0, 0.0, 0.0, 1.0),
-        mask: int = 0xFFFFFFFF,
+        mask: ArrayLike = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
         world: ArrayLike,
+        threads: int = 1,
+        fields: Iterable[str] | None = None,
+        out: TouchArrays | Mapping[str, NDArray[Any]] | None = None,
+        exclude: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> TouchArrays: ...
     def penetration_many(
@@ -72,10 +92,15 @@ class Worlds:
         shape: Shape,
         positions: ArrayLike,
         rotations: ArrayLike = (0.0, 0.0, 0.0, 1.0),
-        mask: int = 0xFFFFFFFF,
+        mask: ArrayLike = 0xFFFFFFFF,
         filter: _Filter | None = None,
         *,
         world: ArrayLike,
+        threads: int = 1,
+        fields: Iterable[str] | None = None,
+        out: TouchArrays | Mapping[str, NDArray[Any]] | None = None,
+        exclude: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         include: _Include = "actors",
     ) -> TouchArrays: ...
     def ray_distances(

@@ -27,7 +27,7 @@ from pycct.queries.query_kernels cimport (
 from pycct.runtime.thread_pool cimport pool_run, pool_threads
 from pycct.scene.scene cimport Scene, Snapshot
 
-from pycct.queries.scene_queries import TouchArrays
+from pycct.queries.scene_queries import TouchArrays, fields_of, put_answers
 
 
 cdef enum:
@@ -45,8 +45,12 @@ cdef dict ROWS = {
 }
 
 
-cdef object _touches(list answers, object order):
-    """Join TouchArrays of groups of rows; ``order`` contains the rows of the groups."""
+# Batches that return TouchArrays.
+cdef tuple TOUCHES = ("overlap_many", "penetration_many")
+
+
+cdef object _touches(list answers, object order, tuple wanted):
+    """Join the wanted columns of TouchArrays of groups of rows; ``order`` contains their rows."""
     counts = np.concatenate([np.diff(answer.first) for answer in answers])
     ends = np.cumsum(counts)
     n_of_row, start_of_row = np.empty_like(counts), np.empty_like(counts)
@@ -56,7 +60,22 @@ cdef object _touches(list answers, object order):
     source = np.repeat(start_of_row - first[:len(counts)], n_of_row) + np.arange(total)
     columns = [None if answers[0][k] is None else np.concatenate([answer[k] for answer in answers])[source]
                for k in range(2, len(answers[0]))]
-    return TouchArrays(n_of_row > 0, first.astype(np.int64), *columns)
+    return TouchArrays(n_of_row > 0 if "hit" in wanted else None, first.astype(np.int64) if "first" in wanted else None,
+                       *columns)
+
+
+cdef object _joined(list answers, object order):
+    """Join HitArrays or ClosestArrays of groups of rows; ``order`` contains their rows."""
+    found = []
+    for columns in zip(*answers):
+        if columns[0] is None:
+            found.append(None)
+            continue
+        joined = np.concatenate(columns)
+        column = np.empty_like(joined)
+        column[order] = joined
+        found.append(column)
+    return type(answers[0])(*found)
 
 
 # Rays of a batch: from each origin in each direction.
@@ -323,38 +342,50 @@ cdef class Worlds:
     def _ask(self, method, values, world, mask, filter, options):
         """A batch of queries: the scene of each world answers its rows, in the order of worlds."""
         for name in options:
-            if name not in ("include", "threads"):
+            if name not in ("include", "threads", "fields", "out", "exclude", "group"):
                 raise TypeError(f"unexpected keyword argument {name!r}")
+        out, fields = options.pop("out", None), options.get("fields")
+        wanted = fields_of(method, fields, out)
+        # The numbers of touches of the rows are needed to join the answers.
+        options["fields"] = {*wanted, "first"} if method in TOUCHES else wanted
         given = [value if dimensions == 0 else np.asarray(value)
                  for value, (name, dimensions) in zip(values, ROWS[method])]
         places = given[0 if method == "raycast_many" else 1]
-        n = places.shape[0] if places.ndim == 2 else 0
+        n = places.shape[0] if places.ndim in (2, 3) else 0
         homes = self.indices(world, n)
         by_row = []
         for value, (name, dimensions) in zip(given, ROWS[method]):
             # One value for all has one dimension less than one value a row.
-            sliced = dimensions > 0 and n > 0 and value.ndim == dimensions
+            sliced = dimensions > 0 and n > 0 and value.ndim >= dimensions
+            if name == "directions" and value.ndim >= 2 and value.shape[0] != n:
+                # All places have these directions, in worlds with as many places too.
+                sliced = False
+                if value.ndim == 2:
+                    given[1 if method == "raycast_many" else 2] = value[None]
             by_row.append(sliced)
             if sliced and value.shape[0] != n:
                 raise ValueError(f"{name} must have one row, or one for each of {n}, got shape {value.shape}")
         order = np.argsort(homes, kind="stable")
         starts = np.flatnonzero(np.diff(homes[order], prepend=-1)).tolist()
+        each = {name: np.asarray(value) for name, value in (("mask", mask), ("exclude", options.get("exclude")),
+                                                            ("group", options.get("group"))) if np.ndim(value) > 0}
+        for name, value in each.items():
+            if value.shape[0] != n:
+                raise ValueError(f"{name} must be one number or have one for each of {n} rows, got shape "
+                                 f"{value.shape}")
         answers = []
         # Without rows the first scene checks the arguments.
         for first, last in zip(starts or [0], [*starts[1:], n]):
             rows = order[first:last]
             scene = self.scenes[homes[rows[0]] if n > 0 else 0]
             some = [value[rows] if sliced else value for value, sliced in zip(given, by_row)]
-            answers.append(getattr(scene, method)(*some, mask, filter, **options))
-        if isinstance(answers[0], TouchArrays):
-            return _touches(answers, order)
-        found = []
-        for columns in zip(*answers):
-            joined = np.concatenate(columns)
-            column = np.empty_like(joined)
-            column[order] = joined
-            found.append(column)
-        return type(answers[0])(*found)
+            chosen = {name: value[rows] for name, value in each.items()}
+            answers.append(getattr(scene, method)(*some, chosen.pop("mask", mask), filter, **{**options, **chosen}))
+        joined = _touches(answers, order, wanted) if method in TOUCHES else _joined(answers, order)
+        if out is None:
+            return joined
+        arrays = [(name, value) for value, (name, dimensions) in zip(given, ROWS[method]) if dimensions > 0]
+        return put_answers(method, joined, fields, out, arrays)
 
     def ray_distances(self, origins, directions, reach, *, world, mask=0xFFFFFFFF, threads=1):
         """Return the distances to the first actor along rays: from each origin in each direction.
@@ -419,7 +450,7 @@ cdef class Worlds:
                 b.views[i].parts[0] = &snap.fixed.data
                 b.views[i].parts[1] = &snap.moving.data
                 b.views[i].mask = bits
-                b.views[i].exclude = b.views[i].exclude_too = -1
+                b.views[i].exclude = b.views[i].exclude_too = b.views[i].group = -1
             for k in range(many):
                 query_init(&b.scratch[k])
             with nogil:

@@ -544,6 +544,8 @@ cdef void sensors_look(void* context, int worker, int64_t first, int64_t last) n
     v.allowed[0] = v.allowed[1] = v.allowed[2] = NULL
     v.first_only = False
     v.obstacles = True
+    v.groups = NULL
+    v.group = -1
     for i in range(first, last):
         m = &j.members[i]
         f = _frame_of(m)

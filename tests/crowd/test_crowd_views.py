@@ -701,3 +701,49 @@ def test_a_proxy_that_the_scene_removed_is_gone():
     del hero
     gc.collect()
     assert scene.character(number) is None
+
+
+@pytest.mark.parametrize("module", [pycct, reference])
+def test_get_fills_arrays_of_the_caller(module):
+    scene = module.Scene()
+    scene.add(module.Plane((0, 0, 1)))
+    places = np.column_stack([np.arange(5.0) * 3, np.zeros(5), np.full(5, 0.91)]) + 1 / 3
+    crowd = module.Crowd(scene, places, radius=[0.2, 0.3, 0.1, 0.25, 0.7], group=[0, 1, 2, 300, 4], mask=0xFFFFFFFF)
+    crowd.move(np.full((5, 3), -0.01), 1 / 60)
+    names = ("positions", "foot_positions", "velocities", "ground_normals", "grounded", "standing_on", "flags", "ids")
+    for name in names:
+        x = crowd.get(name)
+        assert np.array_equal(x, getattr(crowd, name)) and x.flags.writeable
+        assert not np.shares_memory(x, getattr(crowd, name))
+    for name in ("positions", "radius", "up", "velocities"):
+        x = crowd.get(name)
+        single = crowd.get(name, "float32")
+        assert single.dtype == np.float32 and np.array_equal(single, x.astype(np.float32))
+        table = np.zeros((10, *x.shape[1:]), np.float32)
+        assert crowd.get(name, out=table[::2]) is not None
+        assert np.array_equal(table[::2], single) and not table[1::2].any()
+    for kind in (np.int32, np.int64, np.uint16, np.float32, np.float64):
+        assert crowd.get("group", kind).tolist() == [0, 1, 2, 300, 4]
+    assert crowd.get("mask", np.uint32).tolist() == [0xFFFFFFFF] * 5
+    assert crowd.get("collide", np.uint8).tolist() == [0] * 5
+    out = np.full(5, 7.0)
+    frozen = np.full(5, 7.0)
+    frozen.flags.writeable = False
+    for options, kind, word in (
+        ({"dtype": np.int32}, TypeError, "dtype"), ({"dtype": "nothing"}, TypeError, "dtype"),
+        ({"out": np.zeros(5, np.int64)}, TypeError, "out"), ({"out": [1.0] * 5}, TypeError, "out"),
+        ({"out": np.zeros(4)}, ValueError, "out"), ({"out": frozen}, ValueError, "out"),
+        ({"out": out, "dtype": np.float32}, TypeError, "out"), ({"out": np.broadcast_to(1.0, 5)}, ValueError, "out"),
+    ):  # fmt: skip
+        with pytest.raises(kind, match=word):
+            crowd.get("radius", **options)
+    for name, kind in (("group", np.uint8), ("group", bool), ("mask", np.int32), ("mask", np.float32), ("ids", object)):
+        if kind is object:
+            assert crowd.get(name, kind).tolist() == crowd.ids.tolist()
+            continue
+        with pytest.raises(TypeError, match="dtype"):
+            crowd.get(name, kind)
+    assert out.tolist() == [7.0] * 5 and frozen.tolist() == [7.0] * 5
+    for bad in ("nobody", None, "_places", 3):
+        with pytest.raises(ValueError, match="name"):
+            crowd.get(bad)

@@ -346,7 +346,7 @@ def test_queries_of_many_worlds():
     assert len(worlds.raycast_many(np.zeros((0, 3)), np.zeros((0, 3)), 3.0, world=[]).hit) == 0
     Crowd(worlds, [(0, 0, 50)], world=3)
     with pytest.raises(ValueError, match="directions"):
-        worlds.raycast_many(places, directions[:3], 3.0, world=home)
+        worlds.raycast_many(places, directions[:, :2], 3.0, world=home)
     with pytest.raises(ValueError, match="distances"):
         worlds.raycast_many(places, directions, reach[:3], world=home)
     with pytest.raises(ValueError, match="origins"):

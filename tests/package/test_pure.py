@@ -63,7 +63,7 @@ def test_without_compiled_modules(tmp_path):
 
 # Arrays of questions, questions of other kinds, contact manifolds, tables of hulls, cooked files.
 COMPILED_ONLY = {
-    *("raycast", "raycast_all", "closest_points", "contacts", "tables", "load", "save", "mapped"),
+    *("raycast", "closest_points", "contacts", "tables", "load", "save", "mapped"),
     *(name + "_many" for name in ("raycast", "sweep", "overlap", "penetration", "closest_points")),
 }
 

@@ -824,3 +824,27 @@ def test_no_shape_is_larger_than_a_scene():
         for x in (3e12, 1e150, 1e300):
             with pytest.raises(ValueError, match=name):
                 make(x)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_arrays_of_three_are_read_as_tuples_are(module):
+    hero = module.CharacterController(module.Scene())
+    wide = np.zeros((3, 4))
+    wide[:, 1] = (1.5, -2.5, 3.25)
+    single = np.array([1.5, -2.5, 3.25], np.float32)
+    for array in (
+        wide[:, 1].copy(), wide[:, 1], wide[::-1, 1][::-1], single, single.astype(">f8"), single.astype(">f4"),
+        single.astype(object), single.astype(np.longdouble), single.astype(np.float16),
+        np.frombuffer(b"x" + single.astype(float).tobytes(), np.uint8)[1:].view(float),
+    ):  # fmt: skip
+        hero.position = (0, 0, 0)
+        hero.position = array
+        assert hero.position == (1.5, -2.5, 3.25)
+    hero.position = np.array([1, -2, 3])
+    assert hero.position == (1.0, -2.0, 3.0)
+    hero.position = np.array([True, False, True])
+    assert hero.position == (1.0, 0.0, 1.0)
+    for array in (np.array(["2020"] * 3, "M8[D]"), np.zeros(3, [("a", "f8")]), single.astype(complex)):
+        with pytest.raises(TypeError, match="position"):
+            hero.position = array
+    assert hero.position == (1.0, 0.0, 1.0)

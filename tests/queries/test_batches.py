@@ -165,7 +165,7 @@ def test_refused_calls_change_nothing(scene):
     for origins, directions, lengths, match in (
             (bad, d, 1.0, "origins"), (p, bad, 1.0, "directions"), (p, d * 0, 1.0, "directions"),
             (p * 1e13, d, 1.0, "origins"), (p, d, -1.0, "distances"), (p, d, [1.0, 2.0], "distances"),
-            (p, d[:3], 1.0, "directions"), (p, np.zeros((2, 5, 3)), 1.0, "directions"), (p, d, np.nan, "distances")):
+            (p, d[:, :2], 1.0, "directions"), (p, np.zeros((2, 5, 3)), 1.0, "directions"), (p, d, np.nan, "distances")):
         with pytest.raises(ValueError, match=match):
             scene.raycast_many(origins, directions, lengths, out=good)
     assert (good["distance"] == 5.0).all() and not good["hit"].any()
@@ -272,3 +272,165 @@ def test_touches_take_threads_masks_and_exclude(scene, ask):
     for bad in ({"mask": np.ones(3, int)}, {"exclude": np.zeros(n)}, {"threads": 0}, {"exclude": [-2] * n}):
         with pytest.raises((TypeError, ValueError), match=next(iter(bad))):
             call(pycct.Sphere(0.5), p, **bad)
+
+
+def test_values_of_each_origin_hold_for_its_rays(scene):
+    rng = np.random.default_rng(7)
+    p, d = rng.uniform(-9, 9, (30, 3)), rng.normal(size=(30, 6, 3))
+    masks, ids, reach = rng.integers(0, 8, 30), rng.integers(-1, 22, 30), rng.uniform(1, 25, 30)
+    fan = scene.raycast_many(p, d, reach, masks, exclude=ids)
+    each = scene.raycast_many(p, d, *(np.repeat(x[:, None], 6, axis=1) for x in (reach, masks)),
+                              exclude=np.repeat(ids[:, None], 6, axis=1))  # fmt: skip
+    assert fan.hit.any()
+    for x, y in zip(fan, each, strict=True):
+        assert x.tobytes() == y.tobytes()
+    with pytest.raises(ValueError, match=r"distances .*\(30, 6\) or \(30,\)"):
+        scene.raycast_many(p, d, reach[:6])
+
+
+def test_directions_that_all_origins_share(scene):
+    rng = np.random.default_rng(8)
+    p, d = rng.uniform(-9, 9, (30, 3)), rng.normal(size=(5, 3))
+    shared, full = scene.raycast_many(p, d, 20.0), scene.raycast_many(p, np.broadcast_to(d, (30, 5, 3)), 20.0)
+    pairs = scene.raycast_many(p[:5], d, 20.0)
+    assert shared.hit.shape == (30, 5) and pairs.hit.shape == (5,)
+    for x, y, z in zip(shared, full, pairs, strict=True):
+        assert x.tobytes() == y.tobytes()
+        assert np.array_equal(z, x[np.arange(5), np.arange(5)])
+    assert scene.raycast_many(p[:5, None], d, 20.0).hit.shape == (5, 5)
+    assert scene.sweep_many(pycct.Sphere(0.2), p, d, 20.0).hit.shape == (30, 5)
+
+
+def crowded():
+    """A scene with an actor, two controllers and a crowd of three groups; and all groups by id."""
+    rng = np.random.default_rng(9)
+    scene = pycct.Scene()
+    scene.add(pycct.Box((0.5, 0.5, 0.5)), (0, 0, 3))
+    heroes = [pycct.CharacterController(scene, position=tuple(x)) for x in rng.uniform(-4, 4, (2, 3))]
+    groups = np.arange(40) % 3
+    crowd = pycct.Crowd(scene, rng.uniform(-6, 6, (40, 3)), group=groups)
+    group_of = {hero.id: 0 for hero in heroes} | dict(zip(crowd.ids.tolist(), groups.tolist(), strict=True))
+    return scene, (heroes, crowd), group_of
+
+
+@pytest.mark.parametrize("what", [*ALL, "visible_many", "overlap_many", "penetration_many"])
+def test_rows_see_characters_of_their_group_only(what):
+    scene, _kept, group_of = crowded()
+    rng = np.random.default_rng(10)
+    n = 300
+    p, d, reach = rng.uniform(-6, 6, (n, 3)), rng.normal(size=(n, 3)), rng.uniform(0, 12, n)
+    ball = pycct.Sphere(0.6)
+    given = {
+        "raycast_many": (p, d, reach), "visible_many": (p, p + d), "sweep_many": (ball, p, d, reach),
+        "closest_points_many": (ball, p, reach), "overlap_many": (ball, p), "penetration_many": (ball, p),
+    }[what]  # fmt: skip
+    groups = rng.integers(-1, 4, n)
+    got = getattr(scene, what)(*given, include="all", group=groups, threads=2)
+    seen = 0
+    for i in range(n):
+        row = [x if isinstance(x, pycct.Shape) else x[i:i + 1] for x in given]
+
+        def allowed(who, i=i):
+            return groups[i] < 0 or isinstance(who, pycct.Actor) or group_of[who.id] == groups[i]
+
+        one = getattr(scene, what)(*row, include="all", filter=allowed)
+        if what == "visible_many":
+            assert got[i] == one[0]
+            continue
+        assert got.hit[i] == one.hit[0]
+        if what in ("overlap_many", "penetration_many"):
+            span = slice(got.first[i], got.first[i + 1])
+            assert got.actor[span].tolist() == one.actor.tolist()
+            assert got.controller[span].tolist() == one.controller.tolist()
+            seen += len(one.controller)
+        else:
+            assert all(x[i].tobytes() == y[0].tobytes() for x, y in zip(got, one, strict=True))
+            seen += got.controller[i] >= 0
+    assert seen > 10 or what == "visible_many"
+    for bad, kind in (("a", TypeError), (1.5, TypeError), (-2, ValueError), (2**31, ValueError), ([1, 2], ValueError)):
+        with pytest.raises(kind, match="group"):
+            getattr(scene, what)(*given, include="all", group=bad)
+
+
+@pytest.mark.parametrize("what", ["overlap_many", "penetration_many"])
+def test_touches_take_fields_and_arrays(scene, what):
+    p, _, _ = questions()
+    ball = pycct.Sphere(0.7)
+    ask = getattr(scene, what)
+    whole = ask(ball, p)
+    names = [name for name in whole._fields if getattr(whole, name) is not None]
+    for name in names:
+        some = ask(ball, p, fields=[name], threads=2)
+        assert [f for f in some._fields if getattr(some, f) is not None] == [name]
+        assert np.array_equal(getattr(some, name), getattr(whole, name))
+    k = len(whole.actor)
+    out = {name: np.empty((len(p) + (name == "first")) if name in ("hit", "first") else (k + 7, *x.shape[1:]),
+                          np.float32 if x.dtype == float else x.dtype)
+           for name in names for x in [getattr(whole, name)]}  # fmt: skip
+    got = ask(ball, p, out=out)
+    for name in names:
+        x = getattr(got, name)
+        assert np.shares_memory(x, out[name])
+        assert np.array_equal(x, getattr(whole, name).astype(x.dtype))
+    kept = out["actor"].copy()
+    for bad, kind in (
+        ({"actor": np.empty(k - 1, np.int64)}, ValueError), ({"actor": np.empty(k, np.int32)}, TypeError),
+        ({"hit": np.empty(3, bool)}, ValueError), ({"first": np.empty(len(p), np.int64)}, ValueError),
+        ({"nobody": np.empty(k)}, ValueError), ({"actor": out["actor"], "controller": out["actor"]}, ValueError),
+        ({"actor": np.broadcast_to(np.int64(0), k)}, ValueError), ({"actor": [1]}, TypeError),
+    ):  # fmt: skip
+        with pytest.raises(kind, match="out"):
+            ask(ball, p, out=bad)
+    with pytest.raises(ValueError, match="fields"):
+        ask(ball, p, fields=["hit"], out={"actor": out["actor"]})
+    with pytest.raises(ValueError, match="fields"):
+        ask(ball, p, fields=["nobody"])
+    assert np.array_equal(out["actor"], kept)
+
+
+@pytest.mark.parametrize("what", [*ALL, "overlap_many", "penetration_many"])
+def test_batches_over_worlds_take_the_same_options(what):
+    rng = np.random.default_rng(11)
+    scenes = [crowded() for _ in range(3)]
+    worlds = pycct.Worlds([scene for scene, _, _ in scenes])
+    n = 120
+    p, d, reach = rng.uniform(-6, 6, (n, 3)), rng.normal(size=(n, 3)), rng.uniform(0, 12, n)
+    ball = pycct.Sphere(0.6)
+    given = {
+        "raycast_many": (p, d, reach), "sweep_many": (ball, p, d, reach), "closest_points_many": (ball, p, reach),
+        "overlap_many": (ball, p), "penetration_many": (ball, p),
+    }[what]  # fmt: skip
+    homes, groups, ids = rng.integers(0, 3, n), rng.integers(-1, 4, n), rng.integers(-1, 20, n)
+    masks = rng.integers(0, 2, n)
+    chosen = {"mask": masks, "world": homes, "include": "all", "group": groups, "exclude": ids}
+    whole = getattr(worlds, what)(*given, **chosen, threads=2)
+    for i in range(n):
+        row = [x if isinstance(x, pycct.Shape) else x[i:i + 1] for x in given]
+        one = getattr(scenes[homes[i]][0], what)(
+            *row, mask=int(masks[i]), include="all", group=int(groups[i]), exclude=int(ids[i])
+        )
+        assert whole.hit[i] == one.hit[0]
+        if hasattr(whole, "first"):
+            assert whole.controller[whole.first[i]:whole.first[i + 1]].tolist() == one.controller.tolist()
+        else:
+            assert all(x[i].tobytes() == y[0].tobytes() for x, y in zip(whole, one, strict=True))
+    some = getattr(worlds, what)(*given, **chosen, fields=["hit"])
+    assert np.array_equal(some.hit, whole.hit) and some.actor is None
+    out = {"hit": np.zeros(n, bool), "controller": np.zeros_like(whole.controller)}
+    got = getattr(worlds, what)(*given, **chosen, out=out)
+    assert np.array_equal(out["hit"], whole.hit) and np.array_equal(out["controller"], whole.controller)
+    assert got.hit is out["hit"] or np.shares_memory(got.hit, out["hit"])
+    assert got.actor is None
+    with pytest.raises((ValueError, TypeError), match="out"):
+        getattr(worlds, what)(*given, mask=masks, world=homes, out={"hit": np.zeros(n, float)})
+
+
+def test_one_world_with_as_many_origins_as_directions():
+    scene = crowded()[0]
+    worlds = pycct.Worlds([scene, crowded()[0]])
+    rng = np.random.default_rng(12)
+    p, d = rng.uniform(-6, 6, (6, 3)), rng.normal(size=(4, 3))
+    got = worlds.raycast_many(p, d, 9.0, world=[0, 0, 0, 0, 1, 1], include="all")
+    whole = scene.raycast_many(p, d[None], 9.0, include="all")
+    assert got.hit.shape == (6, 4)
+    assert got.distance.tobytes() == whole.distance.tobytes()

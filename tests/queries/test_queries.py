@@ -501,7 +501,7 @@ def test_query_shapes_must_be_valid():
         (ValueError, "origins", lambda: scene.raycast_many((0, 0, 0), (0, 0, 1), 1)),
         (ValueError, "origins", lambda: scene.raycast_many([[0, 0, nan]], (0, 0, 1), 1)),
         (ValueError, "directions", lambda: scene.raycast_many([[0, 0, 0]], [[0, 0, 0]], 1)),
-        (ValueError, "directions", lambda: scene.raycast_many([[0, 0, 0]], [[0, 0, 1]] * 2, 1)),
+        (ValueError, "directions", lambda: scene.raycast_many([[0, 0, 0]], [[0, 1]] * 2, 1)),
         (ValueError, "distances", lambda: scene.raycast_many([[0, 0, 0]], (0, 0, 1), [1, 2])),
         (ValueError, "distances", lambda: scene.raycast_many([[0, 0, 0]], (0, 0, 1), -1)),
         (TypeError, "distances", lambda: scene.raycast_many([[0, 0, 0]], (0, 0, 1), "far")),

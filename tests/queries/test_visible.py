@@ -56,6 +56,9 @@ def test_the_plain_twin_agrees(seed):
             for name in ("distance", "position", "normal", "overlapping", "triangle", "mask"):
                 assert getattr(x, name) == getattr(y, name)
             assert x.actor.id == y.actor.id
+        xs, ys = ours.raycast_all(p, q - p, 9.0, 5), theirs.raycast_all(p, q - p, 9.0, 5)
+        for name in ("distance", "position", "normal", "overlapping", "triangle", "mask", "id"):
+            assert [getattr(x, name) for x in xs] == [getattr(y, name) for y in ys]
 
 
 def test_the_ends_may_be_left_out():
