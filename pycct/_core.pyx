@@ -516,9 +516,12 @@ cdef class CharacterController:
     contact_offset : float
         Gap, in metres, that the character keeps from every surface.
     slope_limit : float
-        Cosine of the steepest walkable angle, 0 to 1; 0 switches slopes off.
+        Cosine of the steepest walkable angle, 0 to 1; 0 switches slopes off. With 'physx' the limit
+        applies to triangles and planes only, and round shapes, obstacles and other characters are
+        walkable everywhere. With 'robust' it applies to them too, by the contact normal.
     climbing_mode : {'easy', 'constrained'} or ClimbingMode
-        'constrained' never climbs higher than the step offset.
+        'constrained' never climbs higher than the step offset. With 'physx' it still climbs round
+        shapes, obstacles and other characters.
     non_walkable_mode : {'prevent_climbing', 'force_sliding'} or NonWalkableMode
         On slopes that are too steep: stand without climbing, or slide down.
     rules : {'physx', 'document', 'robust'} or Rules

@@ -35,6 +35,8 @@ cdef void scratch_init(move_scratch* s) noexcept nogil
 cdef void scratch_free(move_scratch* s) noexcept nogil
 # Removes the proxy of the character from the groups after ``first``.
 cdef void drop_proxy(candidates* c, int32_t first, int64_t proxy) noexcept nogil
+# Adds other controllers in a box to the candidates.
+cdef int gather_others(move_job* m, candidates* c, aabb box) noexcept nogil
 # Adds kinematic and dynamic actors, obstacles and other controllers in a box to the candidates.
 cdef int gather_moving(move_job* m, candidates* c, aabb box, const wall_rule* walls) noexcept nogil
 

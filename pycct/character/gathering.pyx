@@ -44,7 +44,7 @@ cdef void drop_proxy(candidates* c, int32_t first, int64_t proxy) noexcept nogil
     c.n_groups = n
 
 
-cdef int _gather_others(move_job* m, candidates* c, aabb box) noexcept nogil:
+cdef int gather_others(move_job* m, candidates* c, aabb box) noexcept nogil:
     """Other controllers in the box, in the order of their ids (RULES 8)."""
     cdef move_scratch* k = m.scratch
     cdef int32_t n, i
@@ -76,4 +76,4 @@ cdef int gather_moving(move_job* m, candidates* c, aabb box, const wall_rule* wa
         return status
     if m.p.proxy >= 0:
         drop_proxy(c, first, m.p.proxy)
-    return _gather_others(m, c, box)
+    return gather_others(m, c, box)

@@ -32,6 +32,7 @@ from pycct.character.move_types cimport (
     FIX_ROUND_SLOPES,
     FIX_SHEET_EDGES,
     FIX_SLIDE_LENGTH,
+    FIX_STATIC_RECOVERY,
     FIX_STEEP_ASIDE,
     FIX_STEEP_CLIMB,
     FIX_STEP_IS_NO_JUMP,
@@ -85,10 +86,11 @@ from pycct.character.move_types cimport (
     trace_event,
     trace_log,
 )
-from pycct.character.recovery cimport recover, recover_kinematic, recovered_kinds
+from pycct.character.recovery cimport RECOVERS, gather_around, recover, recovered_kinds
 from pycct.character.response cimport collision_response
-from pycct.character.riding cimport keep_ride, ride
+from pycct.character.riding cimport keep_ride, ride, rise_from_below
 from pycct.geometry.closest cimport point_segment_parameter
+from pycct.geometry.overlap cimport push_out
 from pycct.geometry.sweep cimport (
     NO_HIT,
     PASSED_OVERLAP,
@@ -102,6 +104,7 @@ from pycct.runtime.growth cimport one_more
 from pycct.geometry.tolerances cimport ALMOST_ZERO, COORDINATE_ROUNDING, MOTION_SHARE, is_below_limit
 from pycct.geometry.types cimport (
     BODY_DYNAMIC,
+    BODY_KINEMATIC,
     BODY_STATIC,
     STATUS_NEED_ANSWER,
     STATUS_NOT_FINITE,
@@ -157,9 +160,13 @@ from pycct.world.candidates cimport (
     candidates_hint,
     candidates_hinted,
     candidates_keep,
+    candidates_deepest,
+    candidates_overlap,
     candidates_top,
+    capsule_bounds,
     collider,
     compact_free,
+    group_recovers,
     hinted,
     only_one_sided,
     only_triangles,
@@ -184,6 +191,10 @@ cdef double VOLUME_GROWTH_UP = 1.7
 # A smaller factor if candidates are expanded for each move (6 % less time for 10,000 characters).
 cdef double LAID_OUT_GROWTH = 1.9
 cdef double LAID_OUT_GROWTH_UP = 1.6
+# A box that would contain more triangles than this grows by the smaller factor. Such casts spend
+# most of their time with triangles that are far away.
+cdef double DENSE = 400.0
+cdef double DENSE_GROWTH = 1.5
 # Shift along the side motion, as a share of the growth (RULES 4).
 cdef double VOLUME_SHIFT = 0.9
 # A pass ends if its direction turns by a right angle or more from its start. The margin decides
@@ -204,6 +215,8 @@ cdef double ENDLESS = 1e100
 cdef double NEARLY_UPRIGHT = 0.05
 # A motion that sinks into a plane by a smaller share of its length follows it.
 cdef double INTO_PLANE = 1e-6
+# All kinds of bodies, obstacles and other characters, as recovered_kinds returns them.
+cdef int ANY_BODY = 0xF
 # Number of parts of the step offset in FIX_LOWER_STEP.
 cdef int STEP_PARTS = 8
 # Largest number of cached triangles and shapes of a short move.
@@ -244,16 +257,34 @@ cdef aabb temporal_box(const controller_params* p, vec3 centre, vec3 direction) 
     return box
 
 
-cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side, bint laid_out) noexcept nogil:
-    """The box of the candidate cache, which serves the next moves too (RULES 4)."""
+cdef aabb _volume(const controller_params* p, aabb temporal, vec3 side, double across, double up) noexcept nogil:
     cdef vec3 half = box_half(temporal)
-    cdef double across = (LAID_OUT_GROWTH if laid_out else VOLUME_GROWTH) - 1.0
-    cdef double up = (LAID_OUT_GROWTH_UP if laid_out else VOLUME_GROWTH_UP) - 1.0 - across
     cdef vec3 growth = v3(half.x * (across + up * fabs(p.up.x)), half.y * (across + up * fabs(p.up.y)),
                           half.z * (across + up * fabs(p.up.z)))
     cdef vec3 shift = v3_scale(side, VOLUME_SHIFT * fabs(v3_dot(side, growth)))
     cdef aabb box = box_of(v3_add(v3_sub(temporal.lo, growth), shift), v3_add(v3_add(temporal.hi, growth), shift))
     return box_union(box, temporal)
+
+
+cdef aabb cached_volume(const controller_params* p, aabb temporal, vec3 side, bint laid_out) noexcept nogil:
+    """The box of the candidate cache, which serves the next moves too (RULES 4)."""
+    cdef double across = (LAID_OUT_GROWTH if laid_out else VOLUME_GROWTH) - 1.0
+    return _volume(p, temporal, side, across,
+                   (LAID_OUT_GROWTH_UP if laid_out else VOLUME_GROWTH_UP) - 1.0 - across)
+
+
+cdef inline double _size(aabb box) noexcept nogil:
+    return (box.hi.x - box.lo.x) * (box.hi.y - box.lo.y) * (box.hi.z - box.lo.z)
+
+
+cdef aabb _next_volume(move_job* m, aabb temporal) noexcept nogil:
+    """The box of the candidate cache; a smaller one where the last box contained many triangles."""
+    cdef const candidate_cache* c = m.cache
+    cdef vec3 side = v3_unit(m.side)
+    cdef aabb box = cached_volume(m.p, temporal, side, m.scratch.expand_each_move)
+    if c.fixed_tris * _size(box) > DENSE * _size(c.bounds):
+        return _volume(m.p, temporal, side, DENSE_GROWTH - 1.0, 0.0)
+    return box
 
 
 cdef inline bint _too_steep(const controller_params* p, vec3 normal) noexcept nogil:
@@ -318,7 +349,9 @@ cdef void _count_steep_climb(move_job* m, double gained, bint jumps) noexcept no
 
 cdef inline vec3 _level(move_job* m, vec3 displacement) noexcept nogil:
     """FIX_ALMOST_LEVEL: remove a rise that is only rounding."""
-    return _without_rounding(m, displacement) if m.p.rules & FIX_ALMOST_LEVEL else displacement
+    if m.p.rules & FIX_ALMOST_LEVEL and v3_dot(displacement, m.p.up) > 0.0:
+        return _without_rounding(m, displacement)
+    return displacement
 
 
 cdef vec3 _without_rounding(move_job* m, vec3 displacement) noexcept nogil:
@@ -332,22 +365,35 @@ cdef vec3 _without_rounding(move_job* m, vec3 displacement) noexcept nogil:
 
 
 cdef bint _is_lintel(move_job* m, const capsule_cast* cast, const world_hit* hit) noexcept nogil:
-    """Whether a capsule without the lift of the UP pass would miss the hit of the SIDE pass."""
+    """Whether a capsule without the lift of the UP pass would miss the hit of the SIDE pass.
+
+    A triangle that stops it with and without the lift stops it with each lower one too: heights and
+    distances of contact form a convex set. May leave a question of the filter in the book.
+    """
     cdef candidates* near = &m.cache.near
     cdef candidates one
     cdef world_hit other
     cdef capsule_cast low = cast[0]
+    cdef int passed = 0
     low.p0 = v3_madd(cast.p0, m.p.up, -m.lifted)
     low.p1 = v3_madd(cast.p1, m.p.up, -m.lifted)
     low.limit = hit.base.distance + MOTION_SHARE * (hit.base.distance + m.p.radius)
-    if hit.base.tri >= 0:
-        return capsule_triangle_time(low.p0, low.p1, low.radius, low.dir, &near.tris[hit.base.tri],
-                                     low.limit) > low.limit
-    one = near[0]
-    one.groups = &near.groups[hit.group]
-    one.n_groups = 1
-    one.filter = NULL
-    return not candidates_cast(&one, &low, 0xF, &other)
+    if hit.base.tri < 0:
+        one = near[0]
+        one.groups = &near.groups[hit.group]
+        one.n_groups = 1
+        one.filter = NULL
+        return not candidates_cast(&one, &low, ANY_BODY, &other)
+    if capsule_triangle_time(low.p0, low.p1, low.radius, low.dir, &near.tris[hit.base.tri], low.limit) <= low.limit:
+        return False
+    if low.passed != NULL:
+        low.passed = &passed
+    near.turn = PASS_SENSOR
+    if not candidates_cast(near, &low, ANY_BODY, &other):
+        return True
+    return (other.base.overlapping or other.base.tri < 0
+            or capsule_triangle_time(cast.p0, cast.p1, cast.radius, cast.dir, &near.tris[other.base.tri],
+                                     low.limit) > low.limit)
 
 
 cdef inline bint _is_in(const aabb* room, vec3 p) noexcept nogil:
@@ -473,7 +519,7 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
     before = candidates_hinted(&c.near, m.world.fixed,
                                c.fixed_tris if c.valid and c.fixed_version == m.world.fixed.version else 0)
     c.valid = False
-    c.bounds = cached_volume(m.p, temporal, v3_unit(m.side), m.scratch.expand_each_move)
+    c.bounds = _next_volume(m, temporal)
     _measure_room(m, c)
     candidates_cut(&c.near, 0, 0)
     status = candidates_gather(&c.near, m.world.fixed, 0, c.bounds, m.world.mask, &m.walls)
@@ -622,6 +668,46 @@ cdef vec3 _along_crease(move_job* m, const vec3* planes, int n, vec3 normal, vec
     return target
 
 
+cdef inline double _above_floor(move_job* m, vec3 way, const world_hit* hit, double advance) noexcept nogil:
+    """FIX_CREASES: the advance of a motion that something overhead turned down onto a floor.
+
+    The contact offset along the motion is less than the contact offset above the floor.
+    """
+    cdef double sinks = -v3_dot(way, hit.base.normal), least
+    if v3_dot(way, m.p.up) >= 0.0 or v3_dot(hit.base.normal, m.p.up) <= 0.0 or sinks <= 0.0:
+        return advance
+    least = hit.base.distance - m.p.contact_offset / sinks
+    return f_max(0.0, least) if least < advance and has_fix(m, FIX_CREASES) else advance
+
+
+cdef bint _lowers_onto_floor(move_job* m, vec3 position, vec3 way, double* advance, vec3* normal) noexcept nogil:
+    """FIX_CREASES: whether a motion that leads down would end less than the contact offset above a floor.
+
+    Then the advance and the normal are those of the floor. May set m.status.
+    """
+    cdef candidates* near = &m.cache.near
+    cdef capsule_cast cast
+    cdef world_hit hit
+    cdef double sinks = -v3_dot(way, m.p.up), drop = sinks * advance[0]
+    cdef int passed = 0
+    capsule_cast_set(&cast, v3_sub(position, m.half_axis), v3_add(position, m.half_axis), m.p.radius,
+                     v3_scale(m.p.up, -1.0), drop + m.p.contact_offset, True, True)
+    if m.p.rules & FIX_BACK_FACES:
+        cast.passed = &passed
+        cast.passing = m.passing
+    near.turn = PASS_DOWN
+    if not candidates_cast(near, &cast, recovered_kinds(m.p), &hit):
+        if m.scratch.book.needs_answer:
+            m.status = STATUS_NEED_ANSWER
+        return False
+    if (hit.base.overlapping or hit.base.distance - m.p.contact_offset >= drop * (1.0 - MOTION_SHARE)
+            or not has_fix(m, FIX_CREASES)):
+        return False
+    advance[0] = f_max(0.0, hit.base.distance - m.p.contact_offset) / sinks
+    normal[0] = hit.base.normal
+    return True
+
+
 cdef inline void _stand_on(move_job* m, const world_hit* hit, const candidate_group* g, const collider* item,
                            const triangle* t, vec3 face) noexcept nogil:
     """Record the ground of the DOWN pass."""
@@ -701,7 +787,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     cdef vec3 position = s.position, target, way, normal, p0, p1, before
     cdef vec3[MAX_PLANES] planes            # normals of what stopped it without an advance
     cdef int n_planes = 0
-    cdef double length, asked
+    cdef double length, asked, advance
     cdef bint moved = False, upright, sliding, struck, faced, upright_face
     cdef bint on_steep = False, was_on_steep    # a too steep triangle deflected this motion
     cdef int passed
@@ -757,10 +843,26 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             m.passed = m.passed or m.passing or _came_from_behind(near, &cast)
             if passed & PASSED_OVERLAP:
                 has_fix(m, FIX_BACK_FACES)
-        if not struck:
-            if m.scratch.book.needs_answer:
-                m.status = STATUS_NEED_ANSWER
+        if not struck and m.scratch.book.needs_answer:
+            m.status = STATUS_NEED_ANSWER
+            return moved
+        if (sweep_pass == PASS_SIDE and m.p.rules & FIX_CREASES and v3_dot(way, m.p.up) < -INTO_PLANE
+                and not (struck and hit.base.overlapping)):
+            advance = f_min(length, hit.base.distance - m.p.contact_offset) if struck else length
+            if advance > 0.0 and _lowers_onto_floor(m, position, way, &advance, &normal):
+                position = v3_madd(position, way, advance)
+                before = v3_sub(target, position)
+                target = collision_response(target, position, way, normal, 0.0, 1.0,
+                                            (s.marks & NORMALIZE_RESPONSE) != 0)
+                if advance > 0.0:
+                    n_planes = 0
+                target = _along_crease(m, planes, n_planes, normal, position, before, target)
+                planes[n_planes] = normal
+                n_planes += 1
+                continue
+            if m.status != STATUS_OK:
                 return moved
+        if not struck:
             if m.world.trace != NULL:
                 _trace(m, TRACE_FREE, sweep_pass, position, v3_sub(target, position), NULL)
             if on_steep:
@@ -815,6 +917,9 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
                             and is_below_limit(h, m.p.slope_limit))
                 if m.p.rules & FIX_LOWER_STEP and m.lifted > 0.0 and not m.lintel:
                     m.lintel = _is_lintel(m, &cast, &hit)
+                    if m.scratch.book.needs_answer:
+                        m.status = STATUS_NEED_ANSWER
+                        return moved
         if not m.world.silent or m.world.trace != NULL:
             m.status = _note_hit(m, &hit, item, sweep_pass, position, way, length)
             if m.status != STATUS_OK:
@@ -823,10 +928,13 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             max_iterations += SLIDE_ITERATIONS
         collisions[0] += 1
         s.contact_height = v3_dot(hit.base.point, m.p.up)
-        if hit.base.distance > m.p.contact_offset:
-            position = v3_madd(position, way, hit.base.distance - m.p.contact_offset)
+        advance = hit.base.distance - m.p.contact_offset
+        if sweep_pass == PASS_SIDE and m.p.rules & FIX_CREASES and advance > 0.0:
+            advance = _above_floor(m, way, &hit, advance)
+        if advance > 0.0:
+            position = v3_madd(position, way, advance)
             if was_on_steep:
-                m.raised += f_max(0.0, v3_dot(way, m.p.up) * (hit.base.distance - m.p.contact_offset))
+                m.raised += f_max(0.0, v3_dot(way, m.p.up) * advance)
         if max_iterations == 0 and m.world.trace == NULL:
             break
         normal = hit.base.normal
@@ -835,7 +943,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         before = v3_sub(target, position)
         target = collision_response(target, position, way, normal, 0.0, 1.0, (s.marks & NORMALIZE_RESPONSE) != 0)
         if sweep_pass == PASS_SIDE and m.p.rules & FIX_CREASES:
-            if hit.base.distance > m.p.contact_offset:
+            if advance > 0.0:
                 n_planes = 0
             target = _along_crease(m, planes, n_planes, normal, position, before, target)
             planes[n_planes] = normal
@@ -1068,12 +1176,132 @@ cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_dist
     return True
 
 
+cdef int _find_overlap(move_job* m, int kinds, push_out* push, int32_t* group) noexcept nogil:
+    """Find the deepest overlap of the capsule with some kinds of bodies; a touch is none."""
+    cdef candidate_cache* c = m.cache
+    cdef double radius = m.p.radius * (1.0 - MOTION_SHARE)
+    cdef vec3 p0 = v3_sub(m.s.position, m.half_axis), p1 = v3_add(m.s.position, m.half_axis)
+    cdef int status
+    push.overlapping = False
+    # The cache only excludes an overlap, because its depth depends on the triangles beside. The
+    # larger radius allows for rounding.
+    if (c.valid and m.walls.height <= 0.0 and box_inside(capsule_bounds(p0, p1, m.p.radius), c.bounds)
+            and not candidates_overlap(&c.near, m.world.fixed, m.world.moving, p0, p1,
+                                       m.p.radius * (1.0 - 0.5 * MOTION_SHARE))):
+        return STATUS_OK
+    status = gather_around(m, m.s.position, m.p.radius)
+    if status != STATUS_OK:
+        return status
+    push[0] = candidates_deepest(&m.scratch.around, p0, p1, radius, kinds, group)
+    return STATUS_NEED_ANSWER if m.scratch.book.needs_answer else STATUS_OK
+
+
+cdef int _is_still_inside(move_job* m) noexcept nogil:
+    """FIX_BACK_FACES: whether it ends inside one-sided triangles that none of its passes looked at."""
+    cdef const candidate_group* g
+    cdef push_out push
+    cdef int32_t group
+    cdef int status = _find_overlap(m, RECOVERS, &push, &group)
+    if status == STATUS_OK and push.overlapping:
+        g = &m.scratch.around.groups[group]
+        m.passed = g.kind == GROUP_TRIANGLES and not g.closed and not g.two_sided
+    return status
+
+
+cdef int _leave_overlaps(move_job* m) noexcept nogil:
+    """FIX_KINEMATIC_RECOVERY and FIX_STATIC_RECOVERY: out of bodies in which the move ends.
+
+    The depth that remains in anything is stored.
+    """
+    cdef push_out push
+    cdef vec3 before
+    cdef int32_t group
+    cdef int kinds = 0, status
+    # A character that comes through triangles from behind stays inside until it is through.
+    cdef bint reports = m.p.rules & FIX_STATIC_RECOVERY != 0 and not m.passed
+    if m.p.overlap_recovery:
+        if m.p.rules & FIX_KINEMATIC_RECOVERY:
+            kinds |= 1 << BODY_KINEMATIC
+        if reports:
+            kinds |= 1 << BODY_STATIC
+    status = _find_overlap(m, ANY_BODY if reports else kinds, &push, &group)
+    if status != STATUS_OK or not push.overlapping:
+        return status
+    if m.p.rules & FIX_KINEMATIC_RECOVERY and m.world.others != NULL:
+        status = rise_from_below(m)
+        if status != STATUS_OK:
+            return status
+    if kinds != 0:
+        status = _find_overlap(m, kinds, &push, &group)
+        if status != STATUS_OK:
+            return status
+        if push.overlapping:
+            has_fix(m, FIX_STATIC_RECOVERY if m.scratch.around.groups[group].body == BODY_STATIC
+                    else FIX_KINEMATIC_RECOVERY)
+            before = m.s.position
+            status = recover(m, &m.s.position)
+            _set_back(m)
+            if status != STATUS_OK:
+                return status
+            m.recovered = v3_add(m.recovered, v3_sub(m.s.position, before))
+    if reports:
+        status = _find_overlap(m, ANY_BODY, &push, &group)
+        push.depth += m.p.radius * MOTION_SHARE
+        if status == STATUS_OK and push.overlapping and push.depth > m.s.overlap and has_fix(m, FIX_STATIC_RECOVERY):
+            m.s.overlap = push.depth
+    return status
+
+
+cdef double _straight_way(move_job* m, vec3 start, vec3 side, double longest, triangle* blocker,
+                          bint* blocked) noexcept nogil:
+    """FIX_LOWER_STEP: the way aside from a place to the first hit, at most ``longest``.
+
+    Copies the triangle that was hit.
+    """
+    cdef candidates* near = &m.cache.near
+    cdef capsule_cast cast
+    cdef world_hit hit
+    cdef int passed = 0
+    capsule_cast_set(&cast, v3_sub(start, m.half_axis), v3_add(start, m.half_axis), m.p.radius, side,
+                     longest + m.p.contact_offset, True, True)
+    if m.p.rules & FIX_BACK_FACES:
+        cast.passed = &passed
+        cast.passing = m.passing
+    near.turn = PASS_SENSOR
+    blocked[0] = False
+    if candidates_cast(near, &cast, recovered_kinds(m.p), &hit):
+        if (not hit.base.overlapping and hit.base.tri >= 0
+                and group_recovers(&near.groups[hit.group], recovered_kinds(m.p))):
+            blocker[0] = near.tris[hit.base.tri]
+            blocked[0] = True
+        return f_min(longest, f_max(0.0, hit.base.distance - m.p.contact_offset))
+    if m.scratch.book.needs_answer:
+        m.status = STATUS_NEED_ANSWER
+    return longest
+
+
+cdef inline bint _blocks(const move_job* m, const triangle* t, vec3 start, vec3 side, double way) noexcept nogil:
+    """Whether a triangle ends a straight way aside at once or earlier than the contact offset after it."""
+    # Of a triangle that the centre is behind, overlaps may be passed over.
+    if v3_dot(t.n, v3_sub(start, t.a)) * v3_dot(t.n, side) >= 0.0:
+        return False
+    way += m.p.contact_offset
+    return capsule_triangle_time(v3_sub(start, m.half_axis), v3_add(start, m.half_axis), m.p.radius, side, t,
+                                 way) <= way
+
+
 cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacement, double min_distance,
                      int flags) noexcept nogil:
     """FIX_LOWER_STEP: moveCharacter again with eighths of the step offset, after a lintel.
 
-    The farthest way aside wins; among equal ones the highest step. Returns collision flags.
+    Only where the straight way is longer than the way so far. The farthest way aside wins; among
+    equal ones the highest step. Returns collision flags.
     """
+    cdef double lifted = m.lifted, way
+    cdef triangle blocker
+    cdef bint blocked = False
+    cdef vec3 start
+    cdef aabb low, high
     cdef hit_log* log = m.scratch.log
     cdef vec3 side = v3_unit(v3_reject(displacement, m.p.up))
     cdef double asked = v3_dot(displacement, side)
@@ -1082,18 +1310,43 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
     cdef vec3 recovered = m.recovered
     cdef int32_t n = log.n
     cdef int part, again
+    cdef push_out push
+    cdef int32_t group
+    low = temporal_box(m.p, before.position, v3_scale(side, asked))
+    high = temporal_box(m.p, v3_madd(before.position, m.p.up, lifted), v3_scale(side, asked))
     for part in range(STEP_PARTS - 1, -1, -1):
         if best >= asked * (1.0 - MOTION_SHARE):
             break
+        m.step = m.p.step_offset * part / STEP_PARTS
+        start = v3_madd(before.position, m.p.up, f_min(lifted, m.step))
+        # Half of the least improvement allows for rounding.
+        way = best + 0.5 * asked * MOTION_SHARE
+        if blocked and _blocks(m, &blocker, start, side, way):
+            continue
+        _set_back(m)
+        m.status = _fetch(m, box_union(low, high))
+        if m.status == STATUS_OK:
+            now = _straight_way(m, start, side, asked, &blocker, &blocked)
+        if m.status != STATUS_OK:
+            return 0
+        if now <= best + asked * MOTION_SHARE:
+            # What stops it at two heights stops it between them, see _is_lintel.
+            if blocked and _blocks(m, &blocker, before.position, side, way):
+                break
+            continue
         m.s[0] = before[0]
         m.recovered = v3(0.0, 0.0, 0.0)
-        _set_back(m)
-        m.step = m.p.step_offset * part / STEP_PARTS
         again = _move_character(m, displacement, min_distance)
         if m.status != STATUS_OK:
             return 0
         now = v3_dot(v3_sub(m.s.position, before.position), side)
-        if not m.s.marks & HIT_NON_WALKABLE and now > best + asked * MOTION_SHARE and has_fix(m, FIX_LOWER_STEP):
+        if m.s.marks & HIT_NON_WALKABLE or now <= best + asked * MOTION_SHARE:
+            log.n = n
+            continue
+        m.status = _find_overlap(m, ANY_BODY, &push, &group)
+        if m.status != STATUS_OK:
+            return 0
+        if not push.overlapping and has_fix(m, FIX_LOWER_STEP):
             best = now
             kept = m.s[0]
             recovered = m.recovered
@@ -1119,6 +1372,10 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
     cdef controller_state before
     displacement = _level(m, displacement)
     rise = v3_dot(displacement, p.up)
+    if m.s.touched_controller >= 0 and world.others != NULL and p.rules & FIX_KINEMATIC_RECOVERY:
+        m.status = rise_from_below(m)
+        if m.status != STATUS_OK:
+            return 0
     displacement = ride(m, displacement)
     if m.status != STATUS_OK:
         return 0
@@ -1155,11 +1412,15 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
     if p.rules & FIX_STEEP_CLIMB:
         _count_steep_climb(m, v3_dot(v3_sub(m.s.position, carried), p.up), rise > 0.0)
     if p.rules & FIX_BACK_FACES:
+        if m.passing and not m.passed and m.status == STATUS_OK:
+            m.status = _is_still_inside(m)
         m.s.marks = m.s.marks | PASSES_BACK_FACE if m.passed else m.s.marks & ~<uint32_t>PASSES_BACK_FACE
+    if m.status == STATUS_OK and (p.rules & FIX_STATIC_RECOVERY
+                                  or (p.rules & FIX_KINEMATIC_RECOVERY
+                                      and (world.moving.n > 0 or world.others != NULL))):
+        m.status = _leave_overlaps(m)
     if m.status == STATUS_OK and world.moving.n > 0:
-        if p.rules & FIX_KINEMATIC_RECOVERY and p.overlap_recovery:
-            m.status = recover_kinematic(m)
-        if (m.status == STATUS_OK and p.rules & FIX_KEEP_RIDE and rise <= 0.0 and not m.s.ground.touching
+        if (p.rules & FIX_KEEP_RIDE and rise <= 0.0 and not m.s.ground.touching
                 and m.s.touched_actor < 0 and m.s.touched_obstacle < 0 and m.s.touched_controller < 0
                 and (m.carried or m.stats.iterations == 0 or m.stats.recoveries > 0)):
             m.status = keep_ride(m)

@@ -85,6 +85,7 @@ cdef enum fix_bit:
     FIX_ROUND_SLOPES = 1 << 27             # no slope of a shape without triangles is too steep
     FIX_SLIDE_LENGTH = 1 << 28             # forced sliding exceeds the displacement
     FIX_CREASES = 1 << 29                  # stops where it could follow the crease of two planes
+    FIX_STATIC_RECOVERY = 1 << 30          # ends inside static bodies without a report
 
 
 cdef struct controller_params:

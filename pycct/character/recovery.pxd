@@ -30,8 +30,6 @@ cdef inline int recovered_kinds(const controller_params* p) noexcept nogil:
 cdef int gather_around(move_job* m, vec3 position, double radius) noexcept nogil
 # Overlap recovery (RULES 7.5, MOVE 9); changes the position.
 cdef int recover(move_job* m, vec3* position) noexcept nogil
-# FIX_KINEMATIC_RECOVERY: moves out of kinematic bodies in which the move ends.
-cdef int recover_kinematic(move_job* m) noexcept nogil
 # Overlap recovery with a radius grown by ``margin`` (RULES 7.5), on request.
 cdef int unstick(const controller_params* p, controller_state* state, const move_world* world, move_scratch* scratch,
                  double margin, move_stats* stats) noexcept nogil

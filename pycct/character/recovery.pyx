@@ -2,9 +2,8 @@
 """See the header."""
 from libc.stdint cimport int32_t, uint32_t
 
-from pycct.character.gathering cimport begin_job, gather_moving, has_fix
+from pycct.character.gathering cimport begin_job, gather_moving
 from pycct.character.move_types cimport (
-    FIX_KINEMATIC_RECOVERY,
     RULE_RECOVERY_SUM,
     STATUS_CACHE_MISS,
     controller_params,
@@ -15,8 +14,8 @@ from pycct.character.move_types cimport (
     move_world,
 )
 from pycct.geometry.overlap cimport push_out
-from pycct.geometry.tolerances cimport EPSILON_DISTANCE, MOTION_SHARE
-from pycct.geometry.types cimport BODY_KINEMATIC, STATUS_NEED_ANSWER, STATUS_NOT_FINITE, STATUS_OK
+from pycct.geometry.tolerances cimport EPSILON_DISTANCE
+from pycct.geometry.types cimport STATUS_NEED_ANSWER, STATUS_NOT_FINITE, STATUS_OK
 from pycct.geometry.vec cimport aabb, box_grow, v3, v3_add, v3_finite, v3_len, v3_madd, v3_sub, vec3
 from pycct.world.candidates cimport (
     ASK_FILTER,
@@ -136,27 +135,6 @@ cdef int recover(move_job* m, vec3* position) noexcept nogil:
     if push.overlapping:
         m.s.overlap = push.depth
     return STATUS_OK
-
-
-cdef int recover_kinematic(move_job* m) noexcept nogil:
-    """FIX_KINEMATIC_RECOVERY: out of kinematic bodies in which the move ends."""
-    cdef candidates* c = &m.scratch.around
-    cdef int32_t group
-    cdef push_out push
-    cdef vec3 p0 = v3_sub(m.s.position, m.half_axis), p1 = v3_add(m.s.position, m.half_axis), before
-    cdef int status
-    candidates_cut(c, 0, 0)
-    status = gather_moving(m, c, _surroundings(m, m.s.position, m.p.radius), NULL)
-    if status != STATUS_OK or c.n_groups == 0:
-        return status
-    push = candidates_deepest(c, p0, p1, m.p.radius * (1.0 - MOTION_SHARE), 1 << BODY_KINEMATIC, &group)
-    if m.scratch.book.needs_answer:
-        return STATUS_NEED_ANSWER
-    if push.overlapping and has_fix(m, FIX_KINEMATIC_RECOVERY):
-        before = m.s.position
-        status = recover(m, &m.s.position)
-        m.recovered = v3_add(m.recovered, v3_sub(m.s.position, before))
-    return status
 
 
 cdef int unstick(const controller_params* p, controller_state* state, const move_world* world, move_scratch* scratch,

@@ -9,3 +9,5 @@ from pycct.geometry.vec cimport vec3
 cdef vec3 ride(move_job* m, vec3 displacement) noexcept nogil
 # FIX_KEEP_RIDE: keeps a moving platform that the DOWN pass just missed.
 cdef int keep_ride(move_job* m) noexcept nogil
+# FIX_KINEMATIC_RECOVERY: moves up from the characters below that it overlaps.
+cdef int rise_from_below(move_job* m) noexcept nogil

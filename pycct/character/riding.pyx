@@ -2,19 +2,23 @@
 """See the header."""
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from pycct.character.gathering cimport drop_proxy, face_met, has_fix, set_ground
+from pycct.character.gathering cimport drop_proxy, face_met, gather_others, has_fix, set_ground
 from pycct.character.move_types cimport (
     CAN_RIDE,
     FIX_KEEP_RIDE,
+    FIX_KINEMATIC_RECOVERY,
     FIX_SHEET_EDGES,
     RULE_RIDE_WHOLE,
+    STATUS_CACHE_MISS,
     TOUCH_OBSTACLE,
     USER_DEFINED_RIDE,
     controller_state,
     move_job,
 )
+from pycct.character.recovery cimport RECOVERS
+from pycct.geometry.overlap cimport push_out
 from pycct.geometry.sweep cimport capsule_cast, capsule_cast_of
-from pycct.geometry.tolerances cimport ALMOST_ZERO
+from pycct.geometry.tolerances cimport ALMOST_ZERO, MOTION_SHARE
 from pycct.geometry.types cimport BODY_STATIC, STATUS_NEED_ANSWER, STATUS_OK
 from pycct.geometry.vec cimport (
     f_max,
@@ -46,6 +50,7 @@ from pycct.world.candidates cimport (
     collider,
     group_order,
     group_overlaps,
+    group_push,
     place_point,
     unplace_point,
     world_hit,
@@ -56,6 +61,8 @@ from pycct.world.candidates cimport (
 # share of the radius.
 cdef double STANDING_GAP = 2.0
 cdef double STANDING_SHARE = 1e-3
+# An exit that rises more than this, as a cosine, leads up from a character below.
+cdef double FROM_BELOW = 0.5
 
 
 cdef const collider* _find(const broadphase_layer* part, int64_t id) noexcept nogil:
@@ -284,4 +291,52 @@ cdef int keep_ride(move_job* m) noexcept nogil:
         s.touched_actor = item.id
     set_ground(&s.ground, c, &hit, g, item, face_met(c, &hit, g, down))
     s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
+    return STATUS_OK
+
+
+cdef int rise_from_below(move_job* m) noexcept nogil:
+    """FIX_KINEMATIC_RECOVERY: move up from characters that rose into this one, up to what is above."""
+    cdef candidates* c = &m.scratch.around
+    cdef vec3 p0 = v3_sub(m.s.position, m.half_axis), p1 = v3_add(m.s.position, m.half_axis)
+    cdef double radius = m.p.radius * (1.0 - MOTION_SHARE), rise = 0.0, steep
+    cdef push_out push
+    cdef capsule_cast cast
+    cdef world_hit hit
+    cdef uint32_t value
+    cdef int32_t i
+    cdef int status
+    candidates_cut(c, 0, 0)
+    status = gather_others(m, c, capsule_bounds(p0, p1, radius))
+    if status != STATUS_OK:
+        return status
+    for i in range(c.n_groups):
+        push = group_push(c, &c.groups[i], p0, p1, radius)
+        steep = v3_dot(push.dir, m.p.up)
+        # A character beside this one is left to the separation.
+        if not push.overlapping or steep < FROM_BELOW:
+            continue
+        if m.world.filters:
+            if not book_answer(&m.scratch.book, ASK_FILTER, c.groups[i].owner, c.groups[i].id, &value):
+                return STATUS_NEED_ANSWER
+            if value == 0:
+                continue
+        # The distance grows at least as fast as at the start of the way.
+        rise = f_max(rise, push.depth / steep)
+    if rise <= 0.0 or not has_fix(m, FIX_KINEMATIC_RECOVERY):
+        return STATUS_OK
+    if m.world.cache_only:
+        return STATUS_CACHE_MISS
+    candidates_cut(c, 0, 0)
+    status = candidates_gather(
+        c, m.world.fixed, 0, capsule_bounds(p0, v3_madd(p1, m.p.up, rise + m.p.contact_offset), m.p.radius),
+        m.world.mask, NULL)
+    if status != STATUS_OK:
+        return status
+    cast = capsule_cast_of(p0, p1, m.p.radius, m.p.up, rise + m.p.contact_offset, True, True)
+    if candidates_cast(c, &cast, RECOVERS, &hit):
+        rise = f_min(rise, f_max(0.0, hit.base.distance - m.p.contact_offset))
+    elif m.scratch.book.needs_answer:
+        return STATUS_NEED_ANSWER
+    m.s.position = v3_madd(m.s.position, m.p.up, rise)
+    m.cache.roomy = False
     return STATUS_OK

@@ -177,6 +177,9 @@ cdef bint is_unique_hit(const capsule_cast* q, const triangle* tris, triangle_ai
 cdef bint cast_sphere(const capsule_cast* q, vec3 centre, double radius, sweep_hit* hit) noexcept nogil
 cdef bint cast_capsule(const capsule_cast* q, vec3 q0, vec3 q1, double radius, sweep_hit* hit) noexcept nogil
 cdef bint cast_plane(const capsule_cast* q, vec3 normal, double offset, sweep_hit* hit) noexcept nogil
+# Whether the capsule overlaps the triangle at its start. ``low``: lowest height of its axis above
+# the plane.
+cdef bint overlaps_at_start(const capsule_cast* q, const triangle* t, double low, triangle_aid* aid) noexcept nogil
 # Add one-sided triangles to the distances, and return whether the capsule is behind the nearest
 # triangle that it overlaps. Outside of a closed solid it is not.
 cdef bint is_behind_nearest(const capsule_cast* q, const triangle* tris, int32_t n, facing_distances* d) noexcept nogil

@@ -723,6 +723,11 @@ cdef bint _overlaps(const capsule_cast* q, const triangle* t, double low, triang
     return near.dist2 < inside * inside
 
 
+cdef bint overlaps_at_start(const capsule_cast* q, const triangle* t, double low, triangle_aid* aid) noexcept nogil:
+    cdef closest_pair near
+    return _overlaps(q, t, low, aid, &near)
+
+
 cdef inline bint _is_behind(const capsule_cast* q, const triangle* t) noexcept nogil:
     """Whether the centre of the capsule is behind the triangle; in the arithmetic of _planes_in_reach."""
     cdef double h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
@@ -882,7 +887,9 @@ cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris
         # mispredict.
         m += f_max(nd, f_max(low - reach + nd * limit, -reach - high)) <= 0.0
         if watches:
-            behind[0] |= (nd > 0.0) & (f_max(low, -high) <= reach) & (q.passing | (low + high < 0.0))
+            # It faces away, is in reach, and the centre is behind it: all three terms are negative.
+            behind[0] |= f_max(-nd, f_max(low, -high) - reach) < 0.0 if q.passing else (
+                f_max(f_max(-nd, low + high), -high - reach) < 0.0)
     return m
 
 

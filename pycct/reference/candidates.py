@@ -492,8 +492,8 @@ def group_overlaps(g, p0, p1, radius):
     return group_push(g, p0, p1, radius).overlapping
 
 
-def deepest(groups, p0, p1, radius, recovers, may_meet=anything):
-    """The exit from the deepest overlap (RULES 7.5)."""
+def deepest_group(groups, p0, p1, radius, recovers, may_meet=anything):
+    """The group of the deepest overlap and the exit from it (RULES 7.5), or None and no overlap."""
     pushes = [(g, group_push(g, p0, p1, radius)) for g in groups if g.item.recovered_as in recovers]
     pushes = [(g, push) for g, push in pushes if push.overlapping]
     depth = 0.0
@@ -501,10 +501,15 @@ def deepest(groups, p0, p1, radius, recovers, may_meet=anything):
         if push.depth > depth and may_meet(g.item):
             depth = push.depth
     if depth <= 0.0:
-        return APART
+        return None, APART
     best = None
     for g, push in pushes:
         if push.depth >= depth - TIE and may_meet(g.item):
             if best is None or group_order(g, push.face, best[0], best[1].face) < 0:
                 best = (g, push)
-    return best[1]
+    return best
+
+
+def deepest(groups, p0, p1, radius, recovers, may_meet=anything):
+    """The exit from the deepest overlap (RULES 7.5)."""
+    return deepest_group(groups, p0, p1, radius, recovers, may_meet)[1]

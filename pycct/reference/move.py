@@ -15,6 +15,7 @@ from pycct.reference.candidates import (
     capsule_bounds,
     cast,
     deepest,
+    deepest_group,
     gather,
     group_order,
     group_overlaps,
@@ -82,6 +83,8 @@ STEP_PARTS = 8
 # share of the radius.
 STANDING_GAP = 2.0
 STANDING_SHARE = 1e-3
+# An exit that rises more than this, as a cosine, leads up from a character below.
+FROM_BELOW = 0.5
 # A face whose normal rises or falls by less is upright: it lifts nobody.
 NEARLY_UPRIGHT = 0.05
 # A motion that sinks into a plane by a smaller share of its length follows it.
@@ -503,6 +506,21 @@ class Move:
                 self.passed = self.passed or self.passing or self.came_from_behind(q)
                 if "overlap" in q.passed:
                     self.fix(Rules.FIX_BACK_FACES)
+            sinks = sweep_pass is Pass.SIDE and Rules.FIX_CREASES in p.rules and dot(way, p.up) < -INTO_PLANE
+            if sinks and not (hit is not None and hit.base.overlapping):
+                advance = left if hit is None else f_min(left, hit.base.distance - p.contact_offset)
+                floor = self.lowers_onto_floor(position, way, advance) if advance > 0.0 else None
+                if floor is not None:
+                    advance, normal = floor
+                    position = madd(position, way, advance)
+                    before = sub(target, position)
+                    normalized = self.s.normalize_response
+                    target = collision_response(target, position, way, normal, 0.0, 1.0, normalized)
+                    if advance > 0.0:
+                        planes = []
+                    target = self.along_crease(planes, normal, position, before, target)
+                    planes.append(normal)
+                    continue
             if hit is None:
                 self.tell("free", sweep_pass, position, sub(target, position))
                 if on_steep:
@@ -531,10 +549,13 @@ class Move:
             collisions += 1
             self.set(contact_height=dot(hit.base.point, p.up))
             # RULES 5: never backwards.
-            if hit.base.distance > p.contact_offset:
-                position = madd(position, way, hit.base.distance - p.contact_offset)
+            advance = hit.base.distance - p.contact_offset
+            if sweep_pass is Pass.SIDE and Rules.FIX_CREASES in p.rules and advance > 0.0:
+                advance = self.above_floor(way, hit, advance)
+            if advance > 0.0:
+                position = madd(position, way, advance)
                 if was_on_steep:
-                    self.raised += f_max(0.0, dot(way, p.up) * (hit.base.distance - p.contact_offset))
+                    self.raised += f_max(0.0, dot(way, p.up) * advance)
             # RULES 5: ceilings of prevent_vertical_sliding, and the walk experiment without
             # force-sliding, respond with the horizontal part of the normal only.
             normal = hit.base.normal
@@ -544,7 +565,7 @@ class Move:
             before = sub(target, position)
             target = collision_response(target, position, way, normal, 0.0, 1.0, self.s.normalize_response)
             if sweep_pass is Pass.SIDE and Rules.FIX_CREASES in p.rules:
-                if p.contact_offset < hit.base.distance:
+                if advance > 0.0:
                     planes = []
                 target = self.along_crease(planes, normal, position, before, target)
                 planes.append(normal)
@@ -651,16 +672,30 @@ class Move:
         return abs(rise) > NEARLY_UPRIGHT and below_limit(rise, self.p.slope_limit)
 
     def is_lintel(self, q, hit):
-        """Whether a capsule without the lift of the UP pass would miss the hit of the SIDE pass."""
+        """Whether a capsule without the lift of the UP pass would miss the hit of the SIDE pass.
+
+        A triangle that stops it with and without the lift stops it with each lower one too: heights
+        and distances of contact form a convex set.
+        """
         drop = -self.lifted
         low = q._replace(
             p0=madd(q.p0, self.p.up, drop),
             p1=madd(q.p1, self.p.up, drop),
             limit=hit.base.distance + SHARE * (hit.base.distance + self.p.radius),
+            passed=None if q.passed is None else set(),
         )
-        if hit.base.face is not None:
-            return capsule_triangle_time(low.p0, low.p1, low.radius, low.dir, hit.base.face, low.limit) > low.limit
-        return cast([hit.group], low, EVERYTHING) is None
+        if hit.base.face is None:
+            return cast([hit.group], low, EVERYTHING) is None
+
+        def stops(c, face):
+            return capsule_triangle_time(c.p0, c.p1, c.radius, c.dir, face, low.limit) <= low.limit
+
+        if stops(low, hit.base.face):
+            return False
+        other = cast(self.candidates, low, EVERYTHING, self.may_meet)
+        if other is None or other.base.overlapping or other.base.face is None:
+            return True
+        return not stops(q, other.base.face)
 
     def steep_aside(self):
         """Whether a triangle aside is too steep to climb."""
@@ -880,11 +915,25 @@ class Move:
 
     # --- fixes: what they do --------------------------------------------------
 
+    def straight_way(self, start, side, longest):
+        """FIX_LOWER_STEP: the way aside from a place to the first hit, at most ``longest``."""
+        p = self.p
+        self.update_candidates(temporal_box(p, start, scale(side, longest)))
+        q = capsule_cast(*self.ends(start), p.radius, side, longest + p.contact_offset, True, True)
+        if Rules.FIX_BACK_FACES in p.rules:
+            q = q._replace(passed=set(), passing=self.passing)
+        hit = cast(self.candidates, q, self.recovers(), self.may_meet)
+        if hit is None:
+            return longest
+        return f_min(longest, f_max(0.0, hit.base.distance - p.contact_offset))
+
     def lower_step(self, before, displacement, min_distance, flags):
         """FIX_LOWER_STEP: moveCharacter again with eighths of the step offset, after a lintel.
 
-        The farthest way aside wins; among equal ones the highest step. Returns collision flags.
+        Only where the straight way is longer than the way so far. The farthest way aside wins;
+        among equal ones the highest step. Returns collision flags.
         """
+        lifted = self.lifted
         side = unit(reject(displacement, self.p.up))
         asked = dot(displacement, side)
         best = dot(sub(self.s.position, before.position), side)
@@ -892,27 +941,115 @@ class Move:
         for part in range(STEP_PARTS - 1, -1, -1):
             if best >= asked * (1.0 - SHARE):
                 break
-            self.s, self.hits, self.recovered = before, [], ZERO
             self.step = self.p.step_offset * part / STEP_PARTS
+            way = self.straight_way(madd(before.position, self.p.up, f_min(lifted, self.step)), side, asked)
+            if way <= best + asked * SHARE:
+                continue
+            self.s, self.hits, self.recovered = before, [], ZERO
             again = self.move_character(displacement, min_distance)
             now = dot(sub(self.s.position, before.position), side)
-            farther = not self.s.hit_non_walkable and now > best + asked * SHARE
-            if farther and self.fix(Rules.FIX_LOWER_STEP):
+            if self.s.hit_non_walkable or now <= best + asked * SHARE:
+                continue
+            if not self.find_overlap(EVERYTHING)[1].overlapping and self.fix(Rules.FIX_LOWER_STEP):
                 best, flags = now, again
                 kept, hits, recovered = self.s, self.hits, self.recovered
         self.s, self.hits, self.recovered = kept, hits, recovered
         self.step = self.p.step_offset
         return flags
 
-    def recover_kinematic(self):
-        """FIX_KINEMATIC_RECOVERY: out of kinematic bodies in which the move ends."""
+    def find_overlap(self, kinds):
+        """The group of the deepest overlap with some kinds of bodies, and the exit from it.
+
+        A touch is no overlap.
+        """
         around = self.around(self.s.position, self.p.radius)
         radius = self.p.radius * (1.0 - SHARE)
-        push = deepest(around, *self.ends(self.s.position), radius, ("kinematic",), self.may_meet)
-        if push.overlapping and self.fix(Rules.FIX_KINEMATIC_RECOVERY):
+        return deepest_group(around, *self.ends(self.s.position), radius, kinds, self.may_meet)
+
+    def leave_overlaps(self):
+        """FIX_KINEMATIC_RECOVERY and FIX_STATIC_RECOVERY: out of bodies in which the move ends.
+
+        The depth that remains in anything is stored.
+        """
+        rules = self.p.rules
+        # A character that comes through triangles from behind stays inside until it is through.
+        reports = Rules.FIX_STATIC_RECOVERY in rules and not self.passed
+        kinds = ()
+        if self.p.overlap_recovery:
+            kinds += ("kinematic",) if Rules.FIX_KINEMATIC_RECOVERY in rules else ()
+            kinds += ("static",) if reports else ()
+        if not self.find_overlap(EVERYTHING if reports else kinds)[1].overlapping:
+            return
+        if Rules.FIX_KINEMATIC_RECOVERY in rules:
+            self.rise_from_below()
+        group, push = self.find_overlap(kinds)
+        if push.overlapping:
+            static = group.item.body == "static"
+            self.fix(Rules.FIX_STATIC_RECOVERY if static else Rules.FIX_KINEMATIC_RECOVERY)
             position = self.recover(self.s.position)
             self.recovered = add(self.recovered, sub(position, self.s.position))
             self.set(position=position)
+        if reports:
+            _, push = self.find_overlap(EVERYTHING)
+            depth = push.depth + self.p.radius * SHARE
+            if push.overlapping and depth > self.s.overlap and self.fix(Rules.FIX_STATIC_RECOVERY):
+                self.set(overlap=depth)
+
+    def rise_from_below(self):
+        """FIX_KINEMATIC_RECOVERY: move up from characters below, at most to what is above."""
+        p = self.p
+        p0, p1 = self.ends(self.s.position)
+        radius = p.radius * (1.0 - SHARE)
+        box = capsule_bounds(p0, p1, radius)
+        rise = 0.0
+        for other in self.others:
+            if not box_overlap(other.bounds, box):
+                continue
+            push = group_push(Group(other, []), p0, p1, radius)
+            steep = dot(push.dir, p.up)
+            # A character beside this one is left to the separation.
+            if push.overlapping and steep >= FROM_BELOW and self.may_meet(other):
+                # The distance grows at least as fast as at the start of the way.
+                rise = f_max(rise, push.depth / steep)
+        if rise <= 0.0 or not self.fix(Rules.FIX_KINEMATIC_RECOVERY):
+            return
+        reach = rise + p.contact_offset
+        fixed = [i for i in self.items if i.body == "static"]
+        groups = gather(fixed, capsule_bounds(p0, madd(p1, p.up, reach), p.radius), self.mask)
+        hit = cast(groups, capsule_cast(p0, p1, p.radius, p.up, reach, True, True), RECOVERS, self.may_meet)
+        if hit is not None:
+            rise = f_min(rise, f_max(0.0, hit.base.distance - p.contact_offset))
+        self.set(position=madd(self.s.position, p.up, rise))
+
+    def above_floor(self, way, hit, advance):
+        """FIX_CREASES: the advance of a motion that something overhead turned down onto a floor.
+
+        The contact offset along the motion is less than the contact offset above the floor.
+        """
+        sinks = -dot(way, hit.base.normal)
+        if dot(way, self.p.up) >= 0.0 or dot(hit.base.normal, self.p.up) <= 0.0 or sinks <= 0.0:
+            return advance
+        least = hit.base.distance - self.p.contact_offset / sinks
+        return f_max(0.0, least) if least < advance and self.fix(Rules.FIX_CREASES) else advance
+
+    def lowers_onto_floor(self, position, way, advance):
+        """FIX_CREASES: the floor that a motion down would end less than the contact offset above.
+
+        Returns the advance and the normal, or None.
+        """
+        p = self.p
+        sinks = -dot(way, p.up)
+        drop = sinks * advance
+        down = scale(p.up, -1.0)
+        q = capsule_cast(*self.ends(position), p.radius, down, drop + p.contact_offset, True, True)
+        if Rules.FIX_BACK_FACES in p.rules:
+            q = q._replace(passed=set(), passing=self.passing)
+        hit = cast(self.candidates, q, self.recovers(), self.may_meet)
+        if hit is None or hit.base.overlapping:
+            return None
+        if hit.base.distance - p.contact_offset >= drop * (1.0 - SHARE) or not self.fix(Rules.FIX_CREASES):
+            return None
+        return f_max(0.0, hit.base.distance - p.contact_offset) / sinks, hit.base.normal
 
     def keep_ride(self):
         """FIX_KEEP_RIDE: keep a moving platform that the DOWN pass just missed."""
@@ -1078,6 +1215,8 @@ class Move:
         self.set(overlap=0.0, separation=ZERO)
         displacement = self.level(displacement)
         rise = dot(displacement, p.up)
+        if self.s.touched_controller >= 0 and self.others and Rules.FIX_KINEMATIC_RECOVERY in p.rules:
+            self.rise_from_below()
         displacement = self.level(self.ride(displacement))
         carried = self.s.position
         whole = displacement
@@ -1109,11 +1248,18 @@ class Move:
         if Rules.FIX_STEEP_CLIMB in p.rules:
             self.count_steep_climb(dot(sub(self.s.position, carried), p.up), rise > 0.0)
         if Rules.FIX_BACK_FACES in p.rules:
+            if self.passing and not self.passed:
+                # Still inside one-sided triangles that none of its passes looked at.
+                group, push = self.find_overlap(RECOVERS)
+                if push.overlapping:
+                    item = group.item
+                    self.passed = item.kind == TRIANGLES and not item.closed and not item.two_sided
             self.set(passes_back_face=self.passed)
-        if any(i.body != "static" for i in self.items):
-            idle = self.stats.iterations == 0
-            if Rules.FIX_KINEMATIC_RECOVERY in p.rules and p.overlap_recovery:
-                self.recover_kinematic()
+        moves = any(i.body != "static" for i in self.items)
+        idle = self.stats.iterations == 0
+        if Rules.FIX_STATIC_RECOVERY in p.rules or (Rules.FIX_KINEMATIC_RECOVERY in p.rules and (moves or self.others)):
+            self.leave_overlaps()
+        if moves:
             touches = max(self.s.touched_actor, self.s.touched_obstacle, self.s.touched_controller) >= 0
             lost = self.s.ground is None and not touches
             looks = self.carried or idle or self.stats.recoveries > 0

@@ -51,7 +51,8 @@ class Rules(IntFlag):
         motion, while the gap is at most twice the contact offset.
     FIX_KINEMATIC_RECOVERY
         R38. With the fix, recovery also moves a character out of kinematic bodies in which no pass
-        started. ``state.overlap`` then reports a crush.
+        started. ``state.overlap`` then reports a crush. It moves up from characters that rise into
+        it.
     FIX_ALMOST_LEVEL
         R20, R32. With an oblique up direction, rounding can turn a level displacement into a jump.
         With the fix, a rise of less than a millionth of the displacement is no jump.
@@ -70,6 +71,9 @@ class Rules(IntFlag):
     FIX_CREASES
         R70. Between a floor and a wall that leans over it, single responses turn a motion back and
         forth, and the character stops. With the fix, it continues along the crease.
+    FIX_STATIC_RECOVERY
+        R83. A move that meets nothing can end inside a static body. With the fix, recovery runs
+        then too, and ``state.overlap`` reports the depth that remains in any object.
     """
 
     PHYSX = 0
@@ -101,7 +105,8 @@ class Rules(IntFlag):
     FIX_ROUND_SLOPES = 1 << 27
     FIX_SLIDE_LENGTH = 1 << 28
     FIX_CREASES = 1 << 29
-    ROBUST = ((1 << 14) - 1) << 16
+    FIX_STATIC_RECOVERY = 1 << 30
+    ROBUST = ((1 << 15) - 1) << 16
 
 
 class ClimbingMode(Enum):

@@ -220,6 +220,10 @@ cdef bint candidates_cast_again(candidates* c, const capsule_cast* q, world_hit*
 # first.
 cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tri, const candidate_group* h,
                      int32_t h_tri) noexcept nogil
+# Whether the capsule may overlap any of the candidates: false only if it overlaps none. One-sided
+# triangles count from their front.
+cdef bint candidates_overlap(candidates* c, const broadphase_layer* fixed, const broadphase_layer* moving, vec3 p0,
+                             vec3 p1, double radius) noexcept nogil
 # The deepest overlap among the bodies in ``recovers``; group -1: none.
 cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius, int recovers,
                                  int32_t* group) noexcept nogil

@@ -27,6 +27,7 @@ from pycct.geometry.overlap cimport (
 )
 from pycct.geometry.sweep cimport (
     capsule_box,
+    capsule_cast_set,
     cast_capsule,
     cast_plane,
     cast_sphere,
@@ -36,6 +37,7 @@ from pycct.geometry.sweep cimport (
     aabb4_in_reach,
     aabb4_path,
     latest_candidate,
+    overlaps_at_start,
     triangle_aid,
     triangle_aid_of,
     triangle_order,
@@ -82,6 +84,9 @@ from pycct.geometry.vec cimport (
     v3_scale,
     v3_sub,
 )
+
+# A centre this share of the radius behind a triangle is behind it, whatever the rounding.
+cdef double SURELY_BEHIND = 1e-6
 
 # With more candidates than this, a prefetch of all of them does not pay.
 cdef enum:
@@ -1065,6 +1070,48 @@ cdef bint group_overlaps(candidates* c, const candidate_group* g, vec3 p0, vec3 
     if g.kind == GROUP_TRIANGLES and not g.closed:
         return overlaps_triangles(p0, p1, radius, c.tris + g.first, g.count)
     return group_push(c, g, p0, p1, radius).overlapping
+
+
+cdef bint candidates_overlap(candidates* c, const broadphase_layer* fixed, const broadphase_layer* moving, vec3 p0,
+                             vec3 p1, double radius) noexcept nogil:
+    cdef aabb box = capsule_bounds(p0, p1, radius)
+    cdef capsule_cast q
+    cdef aabb4_box here
+    cdef uint64_t bits
+    cdef const candidate_group* g
+    cdef const triangle* t
+    cdef double h0, h1
+    cdef int32_t i, first = 0
+    if c.n_tris > 0:
+        capsule_cast_set(&q, p0, p1, radius, v3(0.0, 0.0, 0.0), 0.0, False, False)
+        here = aabb4_path(&q, 0.0)
+    while first < c.n_tris:
+        bits = aabb4_overlap_mask(c.boxes, first, c.n_tris, &here)
+        while bits != 0:
+            i = first + lowest_bit(bits)
+            bits &= bits - 1
+            t = &c.tris[i]
+            h0 = v3_dot(t.n, v3_sub(p0, t.a))
+            h1 = h0 + v3_dot(t.n, q.axis)
+            if f_min(h0, h1) >= radius or f_max(h0, h1) <= -radius:
+                continue
+            g = &c.groups[_group_of(c, i)]
+            if g.closed or (h0 + h1 < -SURELY_BEHIND * radius and not g.two_sided):
+                continue
+            if overlaps_at_start(&q, t, f_min(h0, h1), &c.aids[i]):
+                return True
+        first += 64
+    for i in range(c.n_groups):
+        g = &c.groups[i]
+        if g.kind == GROUP_TRIANGLES and not g.closed:
+            continue
+        if g.part == 0 and not box_overlap(fixed.items[g.item].bounds, box):
+            continue
+        if g.part == 1 and not box_overlap(moving.items[g.item].bounds, box):
+            continue
+        if group_overlaps(c, g, p0, p1, radius):
+            return True
+    return False
 
 
 cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius, int recovers,

@@ -1,5 +1,6 @@
 """The fixes of 'robust': each corrects one fault of PhysX and changes nothing else."""
 
+import itertools
 import math
 
 import goldens
@@ -12,6 +13,11 @@ from pycct import Box, Capsule, CharacterController, ConvexHull, Crowd, Mesh, Pl
 
 CO = C0["co"]
 FIXES = [b for b in Rules if b & Rules.ROBUST and b & (b - 1) == 0]
+
+
+def deepest(hero):
+    """Depth of a character in anything, by a query."""
+    return max((p.depth for p in hero.scene.penetration(hero.shape, *hero.pose)), default=0.0)
 
 
 # --- A scene for each fix, in which PhysX shows the fault and the fix alone corrects it
@@ -114,6 +120,14 @@ def freezes_below_a_wall_that_leans_over(lab):
     return got.end[1] < 3.1, got.fixes
 
 
+def rests_inside_a_plate(lab):
+    scene = lab.scene(floor())
+    scene.add(Box((0.5, 2, 0.02)), position=(0.68, 0, 1.1))
+    w = lab.walker(scene, (0, 0, CO))
+    got = w.walk([(0, 0, -0.01)] * 8)
+    return deepest(w.hero) > 0.1 and w.hero.state.overlap == 0, got.fixes
+
+
 FAULTS = {
     Rules.FIX_BACK_FACES: held_from_behind,
     Rules.FIX_OVERHANGS: climbs_what_leans_over,
@@ -129,6 +143,7 @@ FAULTS = {
     Rules.FIX_ROUND_SLOPES: climbs_a_ball,
     Rules.FIX_SLIDE_LENGTH: slides_farther_than_asked,
     Rules.FIX_CREASES: freezes_below_a_wall_that_leans_over,
+    Rules.FIX_STATIC_RECOVERY: rests_inside_a_plate,
 }
 
 
@@ -287,7 +302,8 @@ def test_a_crush_from_above_is_reported():
     # The DOWN pass ignores triangles behind the leading sphere; only the fix tests the end of the
     # move.
     told = {}
-    for rules in ("physx", "robust", Rules.ROBUST & ~Rules.FIX_KINEMATIC_RECOVERY):
+    without = Rules.ROBUST & ~(Rules.FIX_KINEMATIC_RECOVERY | Rules.FIX_STATIC_RECOVERY)
+    for rules in ("physx", "robust", without):
         scene = Scene()
         scene.add(Plane((0, 0, 1)))
         press = scene.add(Box((3, 3, 1)), position=(0, 0, 4), body="kinematic")
@@ -298,7 +314,7 @@ def test_a_crush_from_above_is_reported():
         told[rules] = hero.state.overlap
         assert abs(hero.position[0]) < 1e-9 and hero.position[2] < 1
     assert told["robust"] > 0.5
-    assert told["physx"] == told[Rules.ROBUST & ~Rules.FIX_KINEMATIC_RECOVERY] == 0.0
+    assert told["physx"] == told[without] == 0.0
 
 
 @pytest.mark.parametrize("climbing", ["easy", "constrained"])
@@ -422,3 +438,138 @@ def test_who_comes_from_behind_still_turns_back_halfway():
     for speed in [0.04] * 17 + [-0.04] * 17:
         hero.move((0, speed, 0), 1 / 60)
     assert hero.position[1] == pytest.approx(-0.5, abs=1e-9)
+
+
+# --- FIX_STATIC_RECOVERY: where a move ends
+
+
+@pytest.mark.parametrize("displacement", [(0, 0, 0), (0, 0, -0.01), (0, 0, 0.003)])
+@pytest.mark.parametrize("solid", ["box", "hull", "mesh", "two-sided mesh", "ball", "obstacle"])
+def test_no_move_ends_inside_without_a_report(solid, displacement):
+    half = np.array((0.6, 2, 0.05))
+    corners = half * [(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
+    faces = [(0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1)]
+    faces += [(2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3)]
+    shape = {
+        "hull": lambda: ConvexHull(corners),
+        "mesh": lambda: Mesh(corners, faces),
+        "two-sided mesh": lambda: Mesh(corners, faces, two_sided=True),
+        "ball": lambda: Sphere(0.6),
+    }.get(solid, lambda: Box(half))()
+    for depth in (0.01, 0.1, 0.25):
+        scene = Scene()
+        scene.add(Plane((0, 0, 1)))
+        add = scene.add_obstacle if solid == "obstacle" else scene.add
+        add(shape, position=(0.9 - depth, 0, 1.0))
+        hero = CharacterController(scene, radius=0.3, height=1.2, contact_offset=0.02, rules="robust")
+        hero.teleport((0, 0, 0.92))
+        for _ in range(3):
+            hero.move(displacement, 1 / 60)
+        met = scene.penetration(hero.shape, *hero.pose, include="all")
+        inside = max((p.depth for p in met if p.controller != hero), default=0.0)
+        assert inside < 1e-3 or hero.state.overlap == pytest.approx(inside, rel=1e-3)
+        # Recovery moves out of bodies; obstacles are left to the game, as in PhysX.
+        assert inside < 1e-3 or solid == "obstacle"
+
+
+def test_dynamic_bodies_are_reported_and_not_left():
+    scene = Scene()
+    scene.add(Box((0.6, 2, 0.05)), position=(0.7, 0, 1.0), body="dynamic")
+    hero = CharacterController(scene, radius=0.3, height=1.2, contact_offset=0.02, rules="robust", step_offset=0)
+    hero.teleport((0, 0, 1.0))
+    hero.move((0, 0, 0), 1 / 60)
+    assert hero.position == (0, 0, 1.0) and hero.state.overlap == pytest.approx(0.2)
+
+
+# --- FIX_KINEMATIC_RECOVERY: characters on characters
+
+
+def space_between(a, b):
+    """Distance of two upright capsules of radius 0.3 and height 1.0; below zero they overlap."""
+    x, y, z = np.abs(np.subtract(a, b))
+    return math.hypot(x, y, max(0.0, z - 1.0)) - 0.6
+
+
+@pytest.mark.parametrize("speed", [0.01, 0.05, 0.15])
+@pytest.mark.parametrize("below_first", [True, False])
+def test_characters_on_characters_stay_apart_on_a_lift(speed, below_first):
+    scene = Scene()
+    lift = scene.add(Box((2, 2, 0.1)), position=(0, 0, -0.1), body="kinematic", behavior=1)
+    more = {"radius": 0.3, "height": 1.0, "contact_offset": 0.02, "collide": True, "rules": "robust"}
+    heroes = [CharacterController(scene, **more) for _ in range(3)]
+    for k, hero in enumerate(heroes):
+        hero.foot_position = (0.04 * k, 0, 1.66 * k)
+    for t in range(1, 121):
+        lift.move_to((0, 0, -0.1 + speed * t))
+        for hero in heroes if below_first else heroes[::-1]:
+            hero.move((0, 0, -0.02), 1 / 60)
+        assert heroes[0].position[2] > speed * t + 0.8 - 1e-6
+        for low, high in itertools.pairwise(heroes):
+            # If the upper one moves first, the lower one rises into it, and reports that.
+            depth = -space_between(low.position, high.position)
+            assert depth < 1e-6 or (not below_first and depth < speed + 0.02 and low.state.overlap > 0.9 * depth)
+
+
+def test_a_sequential_crowd_stays_apart_on_a_lift():
+    scene = Scene()
+    lift = scene.add(Box((2, 2, 0.1)), position=(0, 0, -0.1), body="kinematic", behavior=1)
+    more = {"radius": 0.3, "height": 1.0, "contact_offset": 0.02, "collide": True, "rules": "robust"}
+    crowd = Crowd(scene, [(0, 0, 0.82), (0.03, 0, 2.48)], order="sequential", **more)
+    for t in range(1, 121):
+        lift.move_to((0, 0, -0.1 + 0.04 * t))
+        crowd.move([(0, 0, -0.02)] * 2, 1 / 60)
+        assert space_between(*crowd.positions) > -1e-6
+
+
+def test_a_character_that_is_lifted_by_another_stays_below_the_ceiling():
+    scene = Scene()
+    scene.add(Box((3, 3, 0.5)), position=(0, 0, 4.5))
+    lift = scene.add(Box((2, 2, 0.1)), position=(0, 0, -0.1), body="kinematic", behavior=1)
+    more = {"radius": 0.3, "height": 1.0, "contact_offset": 0.02, "collide": True, "rules": "robust"}
+    low, high = (CharacterController(scene, (0, 0, z), **more) for z in (0.82, 2.46))
+    for t in range(1, 61):
+        lift.move_to((0, 0, -0.1 + 0.02 * t))
+        low.move((0, 0, -0.02), 1 / 60)
+        high.move((0, 0, -0.02), 1 / 60)
+        assert high.position[2] + 0.8 < 4.0 + 1e-6
+    assert max(low.state.overlap, high.state.overlap) > 0.1
+
+
+# --- FIX_LOWER_STEP and FIX_CREASES
+
+
+@pytest.mark.parametrize("step", [0.0, 0.2])
+@pytest.mark.parametrize("co", [0.02, 0.1])
+@pytest.mark.parametrize("slope", [8, 20, 35])
+def test_a_sloping_ceiling_presses_nobody_into_the_floor(slope, co, step):
+    low = 1.75 - 2 * math.tan(math.radians(slope))
+    ceiling = [(0.5, -9, 1.95), (2.5, -9, low + 0.2), (2.5, 30, low + 0.2), (0.5, 30, 1.95)]
+    scene = Scene()
+    scene.add(Plane((0, 0, 1)))
+    scene.add(Mesh(ceiling, [(0, 2, 1), (0, 3, 2)], two_sided=True))
+    for heading in (0, 30, 70):
+        hero = CharacterController(scene, radius=0.3, height=1.2, contact_offset=co, step_offset=step, rules="robust")
+        hero.foot_position = (-0.5, 0, 0)
+        a = math.radians(heading)
+        path = []
+        for _ in range(260):
+            hero.move((0.04 * math.cos(a), 0.04 * math.sin(a), -0.02), 1 / 60)
+            path.append(hero.foot_position)
+        path = np.array(path)
+        assert path[:, 2].min() > -0.01 and deepest(hero) < 1e-6
+        assert np.ptp(path[-30:, 0]) < 1e-3 and np.ptp(path[-30:, 2]) < 1e-3
+
+
+def test_no_attempt_with_a_lower_step_ends_inside():
+    rng = np.random.default_rng(19)
+    for _ in range(1500):
+        v = rng.uniform((-0.6, -0.6, 0), (0.6, 0.6, 2.2), (3, 3, 3)) * (1, 1, 1) + rng.uniform(-0.4, 0.4, (3, 1, 3))
+        scene = Scene()
+        scene.add(Mesh(v.reshape(-1, 3), np.arange(9).reshape(3, 3), two_sided=True))
+        hero = CharacterController(scene, (0, 0, 0.95), radius=0.3, height=1.2, contact_offset=0.02, rules="robust")
+        if deepest(hero) > 0:
+            continue
+        for _ in range(3):
+            hero.move((*rng.uniform(-0.08, 0.08, 2), -0.004), 1 / 60)
+            if hero.stats.fixes & Rules.FIX_LOWER_STEP and not hero.stats.recoveries:
+                assert deepest(hero) < 1e-4

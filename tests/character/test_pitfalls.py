@@ -83,7 +83,7 @@ def test_the_contact_offset_is_kept(monkeypatch):
         assert hero.position == pytest.approx((0.3, 0, REST), abs=1e-9)
 
     both_right_and_wrong_noticed(
-        monkeypatch, check, "move", ("way, hit.base.distance - p.contact_offset)", "way, hit.base.distance)")
+        monkeypatch, check, "move", ("advance = hit.base.distance - p.contact_offset", "advance = hit.base.distance")
     )
 
 
@@ -95,7 +95,10 @@ def test_nearer_than_the_contact_offset_it_never_goes_backwards(monkeypatch):
         assert hero.position[2] == REST - 0.5 * OFFSET
 
     both_right_and_wrong_noticed(
-        monkeypatch, check, "move", ("if hit.base.distance > p.contact_offset:", "if hit.base.distance > 0.0:")
+        monkeypatch,
+        check,
+        "move",
+        ("if advance > 0.0:\n                position", "if hit.base.distance > 0.0:\n                position"),
     )
 
 

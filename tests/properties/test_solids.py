@@ -174,7 +174,7 @@ def entries(rules, seed, n_moves, kinds=KINDS):
 
 
 @pytest.mark.parametrize("kinds", [KINDS, ("one-sided",)], ids=["all", "one-sided"])
-@pytest.mark.parametrize("rules", ["robust", "physx"])
+@pytest.mark.parametrize("rules", ["robust", "physx", "document"])
 def test_no_centre_enters_a_solid(rules, kinds):
     assert entries(rules, 5, 15000, kinds) == []
 
