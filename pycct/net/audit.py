@@ -975,10 +975,10 @@ class Audit:
         measured = c.high / (c.n * self._dt)
         air = np.flatnonzero(~c.before & ~c.supported & ~c.landed & (c.verdict == Reason.NONE))
         if len(air):
-            depth = self._fall_depth(c.rows[air], measured[air], c.n[air])
-            for place in (c.start[air], c.claim[air]):
-                _, flags = self._ghosts.go(c.rows[air], place, -c.up[air] * depth[:, None])
-                c.landed[air] |= (flags & DOWN) != 0
+            down = -c.up[air] * self._fall_depth(c.rows[air], measured[air], c.n[air])[:, None]
+            places = np.stack([c.start[air], c.claim[air]])
+            _, flags = self._ghosts.go_each(c.rows[air], places, np.stack([down, down]), math.inf)
+            c.landed[air] = ((flags & DOWN) != 0).any(axis=0)
 
         v, ok = s["rise"][c.rows], c.verdict == Reason.NONE
         # A ceiling that comes down pushes a character, which then falls more slowly than it was
@@ -1010,13 +1010,12 @@ class Audit:
         limit = np.minimum(self._speed * self._dt * n, far)
         ahead = flat / np.where(far > 0.0, far, 1.0)[:, None]
         side = _cross(up, ahead)
-        extra = np.zeros(len(rows))
-        for share in (1.0, 2.0):
-            drop = np.minimum(self._falling(v, n), -SKIN) * share
-            for aside in BESIDE:
-                place = start + side * aside
-                there, _ = self._ghosts.go(rows, place, ahead * limit[:, None] + up * drop[:, None])
-                extra = np.maximum(extra, dot(there - place, ahead) - limit)
+        drop = np.minimum(self._falling(v, n), -SKIN)
+        way = ahead * limit[:, None]
+        ways = np.stack([way + up * (drop * share)[:, None] for share in (1.0, 2.0) for _ in BESIDE])
+        places = np.stack([start + side * x for x in BESIDE] * 2)
+        there, _ = self._ghosts.go_each(rows, places, ways)
+        extra = np.maximum((((there - places) * ahead).sum(axis=2) - limit).max(axis=0), 0.0)
         # A fall may have ended on a platform that carries.
         fallen = np.where(self._state["supported"][rows], 0.0, np.maximum(-self._falling(v, n), 0.0))
         return np.maximum(extra, self._shoved(rows, start, claim, tick, fallen))
