@@ -141,7 +141,7 @@ def test_plain_ticks_are_written_as_all_others(tmp_path, monkeypatch, n):
                     lift.move_to((-3, 0, 0.1 + 0.01 * tick))
                 crowd.move(rows, DT if tick % 11 else DT / 2, active=np.arange(n) % 2 == 0 if tick % 13 == 5 else None)
         files.append((tmp_path / "r").read_bytes())
-        assert taken.count(True) > 15 if plain else not taken
+        assert taken.count(True) > (15 if n else -1) if plain else not taken
         assert replay(tmp_path / "r").verify() is None
     assert files[0] == files[1]
 
