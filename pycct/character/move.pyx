@@ -410,6 +410,19 @@ cdef void _measure_room(const move_job* m, candidate_cache* c) noexcept nogil:
     c.roomy = m.p.max_jump_height <= 0.0
 
 
+cdef double _top_of(const candidates* c, vec3 up) noexcept nogil:
+    """Largest height along up of the triangles: of their boxes, if these have a side along up."""
+    cdef double top = -NO_HIT
+    cdef const triangle* t
+    cdef int32_t i
+    if v3_max_abs(up) == 1.0:
+        return candidates_top(c, up, top)
+    for i in range(c.n_tris):
+        t = &c.tris[i]
+        top = f_max(top, f_max(v3_dot(t.a, up), f_max(v3_dot(t.b, up), v3_dot(t.c, up))))
+    return top
+
+
 cdef void _look_around(const move_job* m, candidate_cache* c) noexcept nogil:
     """Compute the height of the candidates, and whether a motion straight up could hit any."""
     cdef int32_t i
@@ -418,7 +431,7 @@ cdef void _look_around(const move_job* m, candidate_cache* c) noexcept nogil:
     c.open_above = False
     if not only_triangles(&c.near):
         return
-    c.top = candidates_top(&c.near, m.p.up, -NO_HIT)
+    c.top = _top_of(&c.near, m.p.up)
     if not only_one_sided(&c.near):
         return
     for i in range(c.near.n_tris):

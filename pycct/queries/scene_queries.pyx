@@ -1150,7 +1150,8 @@ cdef object _row_numbers(object values, str name, tuple shape, object dtype, obj
     given = _by_row(given, name, shape)
     if given.size and not (least <= int(given.min()) and int(given.max()) <= most):
         raise ValueError(f"{name} must hold numbers from {least} to {most}, got {given.min()} to {given.max()}")
-    return np.ascontiguousarray(given, dtype).reshape(-1)
+    # A copy: the caller's arrays for the answers may share memory with it.
+    return np.array(given, dtype, order="C").reshape(-1)
 
 
 cdef class Batch:

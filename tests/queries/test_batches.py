@@ -434,3 +434,12 @@ def test_one_world_with_as_many_origins_as_directions():
     whole = scene.raycast_many(p, d[None], 9.0, include="all")
     assert got.hit.shape == (6, 4)
     assert got.distance.tobytes() == whole.distance.tobytes()
+
+
+def test_answers_may_overwrite_ids_and_masks(scene):
+    p, d, reach = questions()
+    ids, masks = np.random.default_rng(13).integers(-1, 22, N + 1), np.full(N + 1, 7, np.uint32)
+    want = scene.raycast_many(p, d, reach, masks[:N], exclude=ids[:N])
+    out = {"actor": ids[1:], "mask": masks[1:]}
+    got = scene.raycast_many(p, d, reach, masks[:N], exclude=ids[:N], out=out)
+    assert np.array_equal(got.actor, want.actor) and np.array_equal(got.mask, want.mask)
