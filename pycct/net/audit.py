@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pycct import Actor, ClimbingMode, CollisionFlags, Crowd, Scene
 from pycct.net.checks import as_number, as_rows, as_tick, as_whole
-from pycct.net.ghosts import STRIDE, STRIDES, Ghosts, dot
+from pycct.net.ghosts import STRIDE, STRIDES, Ghosts, dot, kinds_of
 
 __all__ = ["Audit", "Reason", "Verdicts"]
 
@@ -386,9 +386,7 @@ class Audit:
             self._forget_batches()
         if self._pair is None or any(not np.array_equal(crowd.get(k), v) for k, v in self._sizes.items()):
             parameters: dict[str, Any] = {name: crowd.get(name) for name in PARAMETERS}
-            columns = [np.unique([str(v) for v in c.tolist()], return_inverse=True)[1].reshape(-1)
-                       for c in parameters.values()] if len(ids) else [self._ids]
-            kind = np.unique(np.stack(columns, 1), axis=0, return_inverse=True)[1].reshape(-1)
+            kind = kinds_of(list(parameters.values()), len(ids))
             still, posed = (Ghosts(world, self._state["position"].copy(), parameters, kind, self._dt)
                             for world in (self._still, self._world))
             self._pair, self._ghosts = (still, posed), posed

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pycct import Crowd, Scene
 
-__all__ = ["STRIDE", "STRIDES", "Ghosts", "dot"]
+__all__ = ["STRIDE", "STRIDES", "Ghosts", "dot", "kinds_of"]
 
 Doubles = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,6 +29,19 @@ def dot(a: Doubles, b: Doubles) -> Doubles:
     """Return the scalar product of the rows."""
     out: Doubles = a[:, 0] * b[:, 0] + a[:, 1] * b[:, 1] + a[:, 2] * b[:, 2]
     return out
+
+
+def kinds_of(parameters: list[NDArray[Any]], n: int) -> Ints:
+    """Return a number for each of n members; members with equal numbers have equal parameters."""
+    kind = np.zeros(n, np.int64)
+    for values in parameters:
+        for column in values.reshape(n, -1).T if n else ():
+            # Names of rules and modes are objects that exist once.
+            codes = np.fromiter(map(id, column.tolist()), np.int64, n) if column.dtype == object else column
+            if (codes != codes[0]).any():
+                distinct, number = np.unique(codes, return_inverse=True)
+                kind = np.unique(kind * len(distinct) + number.reshape(-1), return_inverse=True)[1].reshape(-1)
+    return kind
 
 
 class Ghosts:

@@ -427,6 +427,26 @@ def test_the_world_may_change():
     assert audit.check([b], 5, [(4.67, 0, REST)]).ok.all()
 
 
+def test_each_member_is_judged_by_its_own_parameters():
+    """Both clients climb a kerb that is too high for the first member of the server."""
+    crowd, _, ids = small()
+    crowd.scene.add(Box((0.5, 9, 0.15)), (1.5, 0, 0.15))
+    crowd.scene.add(Box((0.5, 9, 0.15)), (6.5, 0, 0.15))
+    clients = Crowd(crowd.scene, crowd.positions, climbing_mode="constrained", step_offset=0.5, layer=0)
+    crowd.set([0, 1], climbing_mode="constrained", step_offset=[0.1, 0.5])
+    # A jump would lead onto the kerb.
+    audit = Audit(crowd, SPEED, 0.0)
+    refused = set()
+    for tick in range(1, 19):
+        clients.move([(0.08, 0, -0.02)] * 2, DT)
+        audit.store(tick)
+        if tick % 3 == 0:
+            verdicts = audit.check(ids, tick, clients.positions)
+            refused |= set(np.flatnonzero(~verdicts.ok).tolist())
+            audit.accept(ids)
+    assert clients.positions[0, 2] > REST + 0.2 and refused == {0}
+
+
 @pytest.mark.parametrize(("call", "error", "match"), [
     (lambda a, i: a.check([99], 1, [(0, 0, 0)]), KeyError, "99"),
     (lambda a, i: a.check([i, i], 1, [(0, 0, 0)] * 2), ValueError, "ids must be different"),
