@@ -167,6 +167,11 @@ class ShardedCrowd:
             return ray.get(refs, timeout=seconds)
         except ray.exceptions.GetTimeoutError:
             raise TimeoutError(f"the shards did not answer within {seconds:g} s") from None
+        except ray.exceptions.RayTaskError as problem:
+            # What the shard raised, without the trace of its process.
+            if isinstance(problem.cause, Exception):
+                raise problem.cause from None
+            raise
 
     @property
     def ids(self) -> NDArray[np.int64]:
