@@ -1,6 +1,7 @@
 """The scene: actors and queries."""
 
 import operator
+from collections import namedtuple
 from contextlib import contextmanager
 from threading import RLock
 from weakref import WeakSet, WeakValueDictionary
@@ -40,6 +41,11 @@ from pycct.reference.vec import add, box_union, length, madd, max_abs, neg, q_ro
 from pycct.runtime.enums import Behavior
 
 BODIES = ("static", "kinematic", "dynamic")
+
+HitArrays = namedtuple(
+    "HitArrays", "hit distance time position normal actor controller triangle data mask overlapping"
+)
+TouchArrays = namedtuple("TouchArrays", "hit first actor controller direction depth")
 
 
 class Actor:
@@ -230,8 +236,8 @@ def _round_shape(shape, position, rotation):
     centre = as_place(position, "position")
     q = as_quat(rotation, "rotation")
     height = shape.height if isinstance(shape, Capsule) else 0.0
-    half = scale(q_rotate(q, (0.0, 0.0, 1.0)), 0.5 * height)
-    return sub(centre, half), add(centre, half), shape.radius
+    low, high = q_rotate(q, (0.0, 0.0, -0.5 * height)), q_rotate(q, (0.0, 0.0, 0.5 * height))
+    return add(low, centre), add(high, centre), shape.radius
 
 
 def _true_contact(hit, p0, p1):
@@ -249,6 +255,69 @@ def _true_contact(hit, p0, p1):
     # A capsule too thin for a direction: the face's own normal stays.
     normal = scale(n, 1.0 / m) if m > 0.0 else hit.base.normal
     return WorldHit(hit.base._replace(point=best.on_b, normal=normal), hit.group)
+
+
+def _pairs(places, directions):
+    """Rows of places and directions, and the shape of the answers: (n,) or (n, k)."""
+    p, d = np.asarray(places, np.float64), np.asarray(directions, np.float64)
+    shape = p.shape[:1]
+    if p.ndim == 3 or d.ndim == 3 or (d.ndim == 2 and d.shape != p.shape):
+        shape = np.broadcast_shapes(p.shape if p.ndim == 3 else (len(p), 1, 3), d.shape)[:2]
+        p = p if p.ndim == 3 else p[:, None]
+    return *(np.broadcast_to(x, (*shape, 3)).reshape(-1, 3).tolist() for x in (p, d)), shape
+
+
+def _each_row(values, shape, kind):
+    """One number for each row, from one for all, for each origin or for each row."""
+    given = np.asarray(values)
+    if len(shape) == 2 and given.shape == shape[:1]:
+        given = given[:, None]
+    return [kind(x) for x in np.broadcast_to(given, shape).reshape(-1)]
+
+
+def _without(id, filter):
+    """A filter that also passes over an actor."""
+    if id < 0:
+        return filter
+    return lambda actor: actor.id != id and (filter is None or filter(actor))
+
+
+def _hit_arrays(hits, lengths, shape, fields):
+    """Hits of rows as columns."""
+
+    def column(value, none, kind, *size):
+        rows = [none if hit is None else value(hit) for hit in hits]
+        return np.array(rows, kind).reshape(*shape, *size)
+
+    nowhere = (0.0, 0.0, 0.0)
+    reach = np.array(lengths, np.float64).reshape(shape)
+    met = column(lambda h: True, False, bool)
+    columns = {
+        "hit": met,
+        "distance": np.where(met, column(lambda h: h.distance, 0.0, np.float64), reach),
+        "time": column(lambda h: h.time, 1.0, np.float64),
+        "position": column(lambda h: h.position, nowhere, np.float64, 3),
+        "normal": column(lambda h: h.normal, nowhere, np.float64, 3),
+        "actor": column(lambda h: h.id, -1, np.int64),
+        "controller": np.full(shape, -1, np.int64),
+        "triangle": column(lambda h: -1 if h.triangle is None else h.triangle, -1, np.int32),
+        "data": column(lambda h: 0 if h.data is None else h.data, 0, np.int64),
+        "mask": column(lambda h: 0xFFFFFFFF if h.mask is None else h.mask, 0xFFFFFFFF, np.uint32),
+        "overlapping": column(lambda h: h.overlapping, False, bool),
+    }
+    wanted = columns if fields is None else fields
+    return HitArrays(*[columns[name] if name in wanted else None for name in HitArrays._fields])
+
+
+def _spans(found):
+    """Whether each row has touches, and where those of each row begin and end."""
+    counts = np.array([len(row) for row in found], np.int64)
+    return counts > 0, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _owners(actors):
+    """Ids of actors, and of controllers: none."""
+    return np.array([a.id for a in actors], np.int64), np.full(len(actors), -1, np.int64)
 
 
 class Scene:
@@ -742,6 +811,112 @@ class Scene:
         p, q = (x.reshape(-1, 3).tolist() for x in pairs)
         seen = [self.visible(x, y, mask, filter, exclude=exclude) for x, y in zip(p, q, strict=True)]
         return np.array(seen, bool).reshape(pairs[0].shape[:-1])
+
+    def raycast_many(self, origins, directions, distances, mask=0xFFFFFFFF, filter=None, *, exclude=None, fields=None):
+        """`raycast` for many rays, one after another.
+
+        Parameters
+        ----------
+        origins : (n, 3) array of floats
+        directions : (n, 3), (3,), (n, k, 3) or (k, 3) array of floats
+        distances, mask, exclude
+            One value, or one for each origin or row; ids of actors to pass over, -1 for none.
+        filter
+            As for `raycast`.
+        fields : sequence of str, optional
+            Columns to return; the others are None.
+
+        Returns
+        -------
+        HitArrays
+        """
+        o, d, shape = _pairs(origins, directions)
+        hits, lengths = [], _each_row(distances, shape, float)
+        for p, v, reach, bits, gone in zip(
+            o, d, lengths, _each_row(mask, shape, int), _each_row(-1 if exclude is None else exclude, shape, int),
+            strict=True,
+        ):  # fmt: skip
+            hits.append(self.raycast(p, v, reach, bits, _without(gone, filter)))
+        return _hit_arrays(hits, lengths, shape, fields)
+
+    def sweep_many(
+        self, shape, positions, directions, distances, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None,
+        *, exclude=None, fields=None,
+    ):  # fmt: skip
+        """`sweep` for many motions of one shape, one after another.
+
+        Parameters
+        ----------
+        shape : Sphere or Capsule
+        positions, directions, distances, mask, filter, exclude, fields
+            As for `raycast_many`.
+        rotations : (n, 4) or (4,) floats
+            Unit quaternions.
+
+        Returns
+        -------
+        HitArrays
+        """
+        o, d, rows = _pairs(positions, directions)
+        hits, lengths = [], _each_row(distances, rows, float)
+        turns = np.broadcast_to(np.asarray(rotations, np.float64), (len(o), 4)).tolist()
+        for p, v, reach, turn, bits, gone in zip(
+            o, d, lengths, turns, _each_row(mask, rows, int), _each_row(-1 if exclude is None else exclude, rows, int),
+            strict=True,
+        ):  # fmt: skip
+            hits.append(self.sweep(shape, p, v, reach, turn, bits, _without(gone, filter)))
+        return _hit_arrays(hits, lengths, rows, fields)
+
+    def overlap_many(
+        self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, *, exclude=None
+    ):
+        """`overlap` for many poses of one shape, one after another.
+
+        Parameters
+        ----------
+        shape, positions, rotations, mask, filter, exclude
+            As for `sweep_many`.
+
+        Returns
+        -------
+        TouchArrays
+        """
+        found = self._touching(self.overlap, shape, positions, rotations, mask, filter, exclude)
+        return TouchArrays(*_spans(found), *_owners([a for row in found for a in row]), None, None)
+
+    def penetration_many(
+        self, shape, positions, rotations=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None, *, exclude=None
+    ):
+        """`penetration` for many poses of one shape, one after another.
+
+        Parameters
+        ----------
+        shape, positions, rotations, mask, filter, exclude
+            As for `sweep_many`.
+
+        Returns
+        -------
+        TouchArrays
+        """
+        found = self._touching(self.penetration, shape, positions, rotations, mask, filter, exclude)
+        ways = [one for row in found for one in row]
+        return TouchArrays(
+            *_spans(found), *_owners([one.actor for one in ways]),
+            np.array([one.direction for one in ways], np.float64).reshape(-1, 3),
+            np.array([one.depth for one in ways], np.float64),
+        )  # fmt: skip
+
+    def _touching(self, ask, shape, positions, rotations, mask, filter, exclude):
+        places = np.asarray(positions, np.float64)
+        rows = places.shape[:1]
+        turns = np.broadcast_to(np.asarray(rotations, np.float64), (len(places), 4)).tolist()
+        return [
+            ask(shape, p, turn, bits, _without(gone, filter))
+            for p, turn, bits, gone in zip(
+                places.tolist(), turns, _each_row(mask, rows, int),
+                _each_row(-1 if exclude is None else exclude, rows, int), strict=True,
+            )
+        ]  # fmt: skip
 
     def sweep(self, shape, position, direction, distance, rotation=(0.0, 0.0, 0.0, 1.0), mask=0xFFFFFFFF, filter=None):
         """Return the first hit of a shape that moves along a straight line.

@@ -44,6 +44,38 @@ def test_visible_is_a_raycast_without_a_hit(seed, mask):
     assert scene.visible_many(a, b, mask, out=out) is out and (out == seen).all()
 
 
+def same_columns(ours, theirs):
+    assert ours._fields == theirs._fields
+    for x, y in zip(ours, theirs, strict=True):
+        assert (x is None) == (y is None)
+        if x is not None:
+            assert x.dtype == y.dtype and x.tobytes() == y.tobytes()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_batches_of_the_plain_twin_have_the_same_bits(seed):
+    ours, theirs = scene_of(pycct, seed), scene_of(reference, seed)
+    rng = np.random.default_rng(seed + 20)
+    n = 40
+    p, q = points(seed + 21, n)
+    reach, masks, ids = rng.uniform(0, 9, n), rng.integers(1, 8, n), rng.integers(-1, 9, n)
+    turns = rng.normal(size=(n, 4))
+    turns /= np.linalg.norm(turns, axis=1)[:, None]
+    given = {"exclude": ids}
+    rows = reach, masks
+    same_columns(ours.raycast_many(p, q - p, *rows, **given), theirs.raycast_many(p, q - p, *rows, **given))
+    same_columns(ours.raycast_many(p, q[:3], reach, 5), theirs.raycast_many(p, q[:3], reach, 5))
+    # Points of contact with boxes and hulls are found otherwise.
+    along = ["hit", "distance", "time", "overlapping"]
+    for x, y in ((pycct.Sphere(0.4), reference.Sphere(0.4)), (pycct.Capsule(0.3, 0.8), reference.Capsule(0.3, 0.8))):
+        same_columns(ours.sweep_many(x, p, q - p, reach, turns, masks, fields=along, **given),
+                     theirs.sweep_many(y, p, q - p, reach, turns, masks, fields=along, **given))
+        same_columns(ours.overlap_many(x, p, turns, masks, **given), theirs.overlap_many(y, p, turns, masks, **given))
+        same_columns(ours.penetration_many(x, p, turns, 7, **given), theirs.penetration_many(y, p, turns, 7, **given))
+    some = theirs.raycast_many(p, q - p, 5.0, fields=["normal"])
+    same_columns(ours.raycast_many(p, q - p, 5.0, fields=["normal"]), some)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_plain_twin_agrees(seed):
     ours, theirs = scene_of(pycct, seed), scene_of(reference, seed)
