@@ -422,3 +422,39 @@ def test_the_timeline_in_the_browser_moves_the_characters(browser, recorded):
         until(lambda: shown.shown == 30)
         assert not problems
         page.close()
+
+
+def test_the_timeline_of_a_running_program_in_the_browser(browser):
+    """Its buttons stop the picture and bring it back to the present, while the program goes on."""
+    pytest.importorskip("viser")
+    scene = room()
+    crowd = Crowd(scene, [(0, 0, 0.91), (0, 2, 0.91)])
+    stopped = threading.Event()
+    with view(scene, crowd, open_browser=False) as shown:
+
+        def run():
+            while not stopped.wait(1 / 60):
+                crowd.move([(0.005, 0, -0.01), (0, 0.005, -0.01)], DT)
+                shown.update()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            problems = []
+            page = opened(browser, shown.address, problems)
+            until(lambda: colours(page) > 10)
+            page.get_by_role("button", name="Pause").dispatch_event("click")
+            until(lambda: shown.shown is not None)
+            before = shown.shown
+            updates = shown.updates
+            until(lambda: shown.updates > updates + 30 and shown.slider.value >= 30)
+            assert shown.shown == before
+            page.get_by_role("button", name="Back").dispatch_event("click")
+            until(lambda: shown.shown == before - 1)
+            page.get_by_role("button", name="Now").dispatch_event("click")
+            until(lambda: shown.shown is None and shown.slider.value == 0)
+            assert not problems
+            page.close()
+        finally:
+            stopped.set()
+            thread.join()
