@@ -321,5 +321,6 @@ cdef struct move_job:
     double round_max
     double longest              # length of the way that forced sliding may take
     vec3 aside_normal
+    bint pushed_out             # overlap recovery has moved the character in this move
     bint carried                # it stood on a moving platform at the start of the move
     vec3 recovered              # motion by overlap recovery

@@ -1,6 +1,6 @@
 # cython: language_level=3
 """See the header."""
-from libc.stdint cimport int32_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pycct.character.gathering cimport begin_job, gather_moving
 from pycct.character.move_types cimport (
@@ -13,22 +13,27 @@ from pycct.character.move_types cimport (
     move_stats,
     move_world,
 )
+from pycct.geometry.exits cimport NO_PUSH, REACH
 from pycct.geometry.overlap cimport push_out
-from pycct.geometry.tolerances cimport EPSILON_DISTANCE
+from pycct.geometry.tolerances cimport DEPTH_TIE, EPSILON_DISTANCE
 from pycct.geometry.types cimport STATUS_NEED_ANSWER, STATUS_NOT_FINITE, STATUS_OK
 from pycct.geometry.vec cimport aabb, box_grow, v3, v3_add, v3_finite, v3_len, v3_madd, v3_sub, vec3
 from pycct.world.candidates cimport (
     ASK_FILTER,
     book_answer,
+    candidate_group,
     candidates,
     candidates_cut,
     candidates_deepest,
     candidates_gather,
     capsule_bounds,
+    collider,
+    group_may_be_met,
     group_order,
     group_push,
     group_recovers,
 )
+from pycct.world.exits cimport is_crossed, is_near, place_order, recovery_push
 
 
 # Corrections of one recovery (RULES 7.5).
@@ -96,45 +101,172 @@ cdef int _recover_at_once(move_job* m, vec3* position) noexcept nogil:
     return STATUS_OK
 
 
-cdef int recover(move_job* m, vec3* position) noexcept nogil:
-    """Recovery: out of the deepest overlap, up to four times (RULES 7.5)."""
+# A shape that has pushed in the current round.
+cdef struct pushed_shape:
+    int32_t owner
+    int64_t id
+
+
+# One step of a round: the shape with the shortest way out, if any overlaps.
+cdef struct round_step:
+    push_out push
+    int32_t group           # -1: none
+    bint free               # some shape of the step is near and does not overlap
+
+
+cdef inline const collider* _collider_of(const move_job* m, const candidate_group* g) noexcept nogil:
+    if g.part >= 2:
+        return NULL
+    return &m.world.fixed.items[g.item] if g.part == 0 else &m.world.moving.items[g.item]
+
+
+cdef inline bint _waits(const candidate_group* g, bint moving, int recovers, const pushed_shape* done,
+                        int n_done) noexcept nogil:
+    """Whether a shape is still to come in this half of the round."""
+    cdef int i
+    if moving == (g.part == 0) or not group_recovers(g, recovers):
+        return False
+    for i in range(n_done):
+        if done[i].owner == g.owner and done[i].id == g.id:
+            return False
+    return True
+
+
+cdef int _next_push(move_job* m, vec3 position, bint moving, bint by_depth, const pushed_shape* done, int n_done,
+                    round_step* step) noexcept nogil:
+    """The shortest way out among the shapes that wait. Ways equal within 1e-9 go by geometry."""
+    cdef candidates* c = &m.scratch.around
+    cdef const candidate_group* g
+    cdef vec3 p0 = v3_sub(position, m.half_axis), p1 = v3_add(position, m.half_axis)
+    cdef double radius = m.p.radius + m.p.contact_offset, least = 0.0
+    cdef push_out push
+    cdef int32_t i, n = 0
+    cdef int recovers = recovered_kinds(m.p)
+    step.group = -1
+    step.free = False
+    for i in range(c.n_groups):
+        g = &c.groups[i]
+        if not _waits(g, moving, recovers, done, n_done) or not is_near(c, g, p0, p1, REACH * radius):
+            continue
+        push = recovery_push(c, g, _collider_of(m, g), p0, p1, radius, not m.pushed_out, by_depth)
+        if not push.depth > 0.0:
+            step.free = True
+        elif group_may_be_met(c, g):
+            n += 1
+            if n == 1 or push.depth < least:
+                least = push.depth
+                step.push = push
+                step.group = i
+        if m.scratch.book.needs_answer:
+            return STATUS_NEED_ANSWER
+    if n < 2:
+        return STATUS_OK
+    step.group = -1
+    for i in range(c.n_groups):
+        g = &c.groups[i]
+        if not _waits(g, moving, recovers, done, n_done) or not is_near(c, g, p0, p1, REACH * radius):
+            continue
+        push = recovery_push(c, g, _collider_of(m, g), p0, p1, radius, not m.pushed_out, by_depth)
+        if not push.depth > 0.0 or push.depth > least + DEPTH_TIE or not group_may_be_met(c, g):
+            continue
+        if step.group < 0 or place_order(c, g, _collider_of(m, g), &c.groups[step.group],
+                                         _collider_of(m, &c.groups[step.group]), p0, p1, REACH * radius) < 0:
+            step.push = push
+            step.group = i
+    return STATUS_OK
+
+
+cdef int _recover_in_rounds(move_job* m, vec3* position, bint by_depth) noexcept nogil:
+    """Rounds over all near shapes, static ones first; each overlapped one pushes at once (RULES_2 10)."""
     cdef candidates* c = &m.scratch.around
     cdef double radius = m.p.radius + m.p.contact_offset
-    cdef vec3 p0, p1
+    cdef pushed_shape[4] done               # MAX_RECOVERIES
+    cdef round_step step
+    cdef int n_pushes = 0, n_done, half
+    cdef bint overlapped = True             # the last shape of the round
+    cdef int status = gather_around(m, position[0], radius)
+    while status == STATUS_OK and overlapped and n_pushes < MAX_RECOVERIES:
+        overlapped = False
+        for half in range(2):
+            n_done = 0
+            while n_pushes < MAX_RECOVERIES:
+                status = _next_push(m, position[0], half == 1, by_depth, done, n_done, &step)
+                if status != STATUS_OK:
+                    return status
+                if step.group < 0:
+                    overlapped = overlapped and not step.free
+                    break
+                overlapped = True
+                done[n_done].owner = c.groups[step.group].owner
+                done[n_done].id = c.groups[step.group].id
+                n_done += 1
+                n_pushes += 1
+                position[0] = v3_madd(position[0], step.push.dir, step.push.depth)
+                m.stats.recoveries += 1
+                m.pushed_out = True
+                status = gather_around(m, position[0], radius)
+                if status != STATUS_OK:
+                    return status
+    return status
+
+
+cdef bint _is_held(move_job* m, vec3 position) noexcept nogil:
+    """Whether the axis crosses the inside of a face that recovery moves out of."""
+    cdef candidates* c = &m.scratch.around
+    cdef vec3 p0 = v3_sub(position, m.half_axis), p1 = v3_add(position, m.half_axis)
+    cdef int32_t i
+    cdef int recovers = recovered_kinds(m.p)
+    for i in range(c.n_groups):
+        if (group_recovers(&c.groups[i], recovers) and is_crossed(c, &c.groups[i], p0, p1)
+                and group_may_be_met(c, &c.groups[i])):
+            return True
+    return False
+
+
+cdef int recover(move_job* m, vec3* position) noexcept nogil:
+    """Recovery: rounds of up to four pushes (RULES_2 10), or one sum (RULES 9 row 5)."""
+    cdef candidates* c = &m.scratch.around
     cdef push_out push
     cdef int32_t group
-    cdef int status, recovers = recovered_kinds(m.p)
-    cdef int _turn
+    cdef vec3 start = position[0]
+    cdef int64_t before = m.stats.recoveries
+    cdef bint first = not m.pushed_out
+    cdef int status, left, recovers = recovered_kinds(m.p)
     m.s.overlap = 0.0
     if m.p.rules & RULE_RECOVERY_SUM:
         status = _recover_at_once(m, position)
-        if status != STATUS_OK:
-            return status
+        if status == STATUS_OK:
+            status = gather_around(m, position[0], m.p.radius + m.p.contact_offset)
     else:
-        for _turn in range(MAX_RECOVERIES):
-            status = gather_around(m, position[0], radius)
-            if status != STATUS_OK:
-                return status
-            p0 = v3_sub(position[0], m.half_axis)
-            p1 = v3_add(position[0], m.half_axis)
-            push = candidates_deepest(c, p0, p1, radius, recovers, &group)
-            if m.scratch.book.needs_answer:
-                return STATUS_NEED_ANSWER
-            if not push.overlapping:
-                return STATUS_OK
-            position[0] = v3_madd(position[0], push.dir, push.depth)
-            m.stats.recoveries += 1
-    # Any remaining depth means that the character is crushed.
-    status = gather_around(m, position[0], radius)
+        status = _recover_in_rounds(m, position, False)
+        if status == STATUS_OK and first and m.pushed_out and _is_held(m, position[0]):
+            # The ways of PhysX lead along the surface (RULES_2 3).
+            m.pushed_out = False
+            m.stats.recoveries = before
+            position[0] = start
+            status = _recover_in_rounds(m, position, True)
     if status != STATUS_OK:
         return status
-    push = candidates_deepest(c, v3_sub(position[0], m.half_axis), v3_add(position[0], m.half_axis), m.p.radius,
-                              recovers, &group)
-    if m.scratch.book.needs_answer:
-        return STATUS_NEED_ANSWER
-    if push.overlapping:
-        m.s.overlap = push.depth
-    return STATUS_OK
+    left = MAX_RECOVERIES if m.stats.recoveries == before else 0
+    while True:
+        push = candidates_deepest(c, v3_sub(position[0], m.half_axis), v3_add(position[0], m.half_axis), m.p.radius,
+                                  recovers, &group)
+        if m.scratch.book.needs_answer:
+            return STATUS_NEED_ANSWER
+        if not push.overlapping:
+            return STATUS_OK
+        if left == 0 or push.depth > NO_PUSH:
+            # Any remaining depth means that the character is crushed.
+            m.s.overlap = push.depth
+            return STATUS_OK
+        # PhysX takes this for no overlap, but sweeps begin inside.
+        left -= 1
+        m.pushed_out = True
+        m.stats.recoveries += 1
+        position[0] = v3_madd(position[0], push.dir, push.depth)
+        status = gather_around(m, position[0], m.p.radius + m.p.contact_offset)
+        if status != STATUS_OK:
+            return status
 
 
 cdef int unstick(const controller_params* p, controller_state* state, const move_world* world, move_scratch* scratch,

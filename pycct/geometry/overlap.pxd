@@ -27,6 +27,8 @@ cdef push_out push_from_polytope(vec3 p0, vec3 p1, double radius, const triangle
 cdef push_out push_from_triangles(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n,
                                   bint two_sided, double* depths) noexcept nogil
 
+# Largest extent of triangles along u.
+cdef double support_of(const triangle* tris, int32_t n, vec3 u) noexcept nogil
 # True when closer than the radius; triangles from both sides (RULES 7.6).
 cdef bint overlaps_triangles(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n) noexcept nogil
 # Largest distance by which a face or an edge of a closed convex surface separates the

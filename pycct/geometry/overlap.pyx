@@ -89,7 +89,7 @@ cdef push_out push_from_plane(vec3 p0, vec3 p1, double radius, vec3 normal, doub
     return _push(normal, radius - low)
 
 
-cdef double _support(const triangle* tris, int32_t n, vec3 u) noexcept nogil:
+cdef double support_of(const triangle* tris, int32_t n, vec3 u) noexcept nogil:
     cdef double best = v3_dot(tris[0].a, u), x
     cdef int32_t i
     for i in range(n):
@@ -110,12 +110,12 @@ cdef inline void _try_edge(const triangle* tris, int32_t n, vec3 p0, vec3 p1, ve
     # The lower end counts: if edge and axis are nearly parallel, u is not exactly perpendicular to
     # them.
     u = v3_scale(u, 1.0 / sqrt(m2))
-    x = f_min(v3_dot(u, p0), v3_dot(u, p1)) - _support(tris, n, u)
+    x = f_min(v3_dot(u, p0), v3_dot(u, p1)) - support_of(tris, n, u)
     if x > best[0]:
         best[0] = x
         dir[0] = u
     u = v3_neg(u)
-    x = f_min(v3_dot(u, p0), v3_dot(u, p1)) - _support(tris, n, u)
+    x = f_min(v3_dot(u, p0), v3_dot(u, p1)) - support_of(tris, n, u)
     if x > best[0]:
         best[0] = x
         dir[0] = u

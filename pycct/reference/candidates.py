@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pycct.reference.character_grid import Character
-from pycct.reference.closest import point_segment, segment_segment, triangle_normal
+from pycct.reference.closest import point_segment, segment_segment, segment_triangle, triangle_normal
 from pycct.reference.edges import ALL_CONVEX
-from pycct.reference.exits import push_from_hull, push_from_surface
+from pycct.reference.exits import crosses_face, push_from_hull, push_from_surface
 from pycct.reference.overlap import (
     APART,
     overlaps_triangles,
@@ -41,6 +41,7 @@ from pycct.reference.vec import (
     box_union,
     dist2,
     dot,
+    f_min,
     is_zero,
     lex,
     m3_mul,
@@ -63,8 +64,9 @@ SURFACES = (Mesh, Heightfield)
 TIE = 1e-9
 # A cosine below the slope limit by no more is at the limit, which is walkable (RULES_2 8).
 SLOPE_ROUNDING = 1e-6
-# Corners of a box's faces, counter-clockwise from outside; bit 0 is +x, bit 1 +y, bit 2 +z.
-BOX_FACES = ((0, 4, 6, 2), (1, 3, 7, 5), (0, 1, 5, 4), (2, 6, 7, 3), (0, 2, 3, 1), (4, 5, 7, 6))
+# Corners of a box's faces, counter-clockwise from outside; bit 0 is +x, bit 1 +y, bit 2 +z. The
+# diagonal leads from the first to the third one (RULES_2 9).
+BOX_FACES = ((0, 4, 6, 2), (3, 7, 5, 1), (1, 5, 4, 0), (2, 6, 7, 3), (0, 2, 3, 1), (5, 7, 6, 4))
 
 
 def below_limit(c, slope_limit):
@@ -389,24 +391,24 @@ def group_order(g, g_face, h, h_face):
     return k or (a.id > b.id) - (a.id < b.id)
 
 
-def _smallest(faces):
-    """The smallest triangle by its corners."""
-    best = faces[0]
-    for t in faces:
-        if triangle_order(t, best) < 0:
+def _smallest(g, p0, p1, reach):
+    """The smallest triangle by its corners among those within reach of the axis, or None."""
+    best = None
+    for t in g.faces:
+        if best is not None and triangle_order(t, best) >= 0:
+            continue
+        if g.item.closed or segment_triangle(p0, p1, t.a, t.b, t.c, t.n).dist2 < reach * reach:
             best = t
     return best
 
 
-def place_order(g, h):
-    """Order of two groups by geometry, whatever the order of their triangles."""
+def place_order(g, h, p0, p1, reach):
+    """Order of two groups by their geometry near the axis."""
     a, b = g.item, h.item
-    if a.kind != b.kind or a.kind != TRIANGLES:
+    if a.kind != TRIANGLES or b.kind != TRIANGLES:
         return group_order(g, None, h, None)
     k = lex(a.bounds[0], b.bounds[0]) or lex(a.bounds[1], b.bounds[1])
-    if k:
-        return k
-    return triangle_order(_smallest(g.faces), _smallest(h.faces)) or (a.id > b.id) - (a.id < b.id)
+    return k or group_order(g, _smallest(g, p0, p1, reach), h, _smallest(h, p0, p1, reach))
 
 
 def anything(item):
@@ -466,14 +468,53 @@ def group_push(g, p0, p1, radius):
     return push_from_triangles(p0, p1, radius, g.faces, item.two_sided)
 
 
-def recovery_push(g, p0, p1, radius, first):
-    """The way out of one shape as PhysX takes it (RULES_2 3 and 4)."""
+def recovery_push(g, p0, p1, radius, first, by_depth=False):
+    """The way out of one shape as PhysX takes it (RULES_2 3 and 4).
+
+    ``first``: see push_from_surface. ``by_depth``: out of surfaces by RULES 7.5.
+    """
     item = g.item
     if item.kind != TRIANGLES or isinstance(item.shape, Box) or item.flat:
         return group_push(g, p0, p1, radius)
     if item.closed:
         return push_from_hull(p0, p1, radius, g.faces, item.inverse_edges())
+    if by_depth:
+        return push_from_triangles(p0, p1, radius, g.faces, item.two_sided)
     return push_from_surface(p0, p1, radius, g.faces, [item.convex_bits(t) for t in g.faces], item.two_sided, first)
+
+
+def is_crossed(g, p0, p1):
+    """Whether the axis crosses the inside of a face of a surface."""
+    open_faces = g.item.kind == TRIANGLES and not g.item.closed
+    return open_faces and any(crosses_face(p0, p1, t, g.item.two_sided) for t in g.faces)
+
+
+def is_near(g, p0, p1, reach):
+    """Whether a shape counts in a round of recovery: within reach of the axis (RULES_2 10)."""
+    item = g.item
+    if item.kind == SPHERE:
+        return point_segment(item.q0, p0, p1).dist2 < (reach + item.radius) * (reach + item.radius)
+    if item.kind == CAPSULE:
+        return segment_segment(p0, p1, item.q0, item.q1).dist2 < (reach + item.radius) * (reach + item.radius)
+    if item.kind == PLANE:
+        return f_min(dot(item.normal, p0), dot(item.normal, p1)) - item.offset < reach
+    if item.kind == BOX or item.closed:
+        faces = item.solid_faces() if item.kind == BOX else g.faces
+        return all(f_min(dot(t.n, p0), dot(t.n, p1)) - t.d < reach for t in faces)
+    return overlaps_triangles(p0, p1, reach, g.faces)
+
+
+def shortest(pushes, p0, p1, reach):
+    """The shortest of some (group, push), or None (RULES_2 10).
+
+    Ways out equal within 1e-9 go by geometry.
+    """
+    least = min((push.depth for _, push in pushes), default=0.0)
+    best = None
+    for g, push in pushes:
+        if push.depth <= least + TIE and (best is None or place_order(g, best[0], p0, p1, reach) < 0):
+            best = (g, push)
+    return best
 
 
 def group_overlaps(g, p0, p1, radius):

@@ -27,8 +27,10 @@ LONGER = 0.01
 BARYCENTRIC_SLACK = 1e-3
 # Slack of the ends of an edge, square metres.
 EDGE_SLACK = 1e-3
-# A push with a shorter squared length is no overlap, square metres.
-NO_PUSH2 = 1e-10
+# Triangles and shapes within this many radii of the axis count in a recovery.
+REACH = 2.0
+# A shorter push is no overlap, metres.
+NO_PUSH = 1e-5
 # Barycentric distance from an edge within which a closest point is on it.
 ON_EDGE = 1e-7
 # ... and from the edge opposite of the first corner.
@@ -191,10 +193,23 @@ def _passes(x, push, t, two_sided):
     return segment_triangle(x, y, t.a, t.b, t.c, t.n).dist2 <= 0.0
 
 
-def carries_through(p0, p1, push, faces, two_sided):
-    """Whether a push carries an end or the centre of the axis through a triangle."""
+def carries_through(p0, p1, reach, push, faces, two_sided):
+    """Whether a push carries an end or the centre of the axis through a triangle within reach."""
     points = (p0, p1, scale(add(p0, p1), 0.5))
-    return any(_passes(x, push, t, two_sided) for t in faces for x in points)
+    for t in faces:
+        if any(_passes(x, push, t, two_sided) for x in points):
+            # Which farther triangles a look-up returns depends on its box.
+            if segment_triangle(p0, p1, t.a, t.b, t.c, t.n).dist2 < reach * reach:
+                return True
+    return False
+
+
+def crosses_face(p0, p1, t, two_sided):
+    """Whether the axis crosses the inside of a face, with the centre in front of it."""
+    if not two_sided and dot(sub(scale(add(p0, p1), 0.5), t.a), t.n) <= 0.0:
+        return False
+    near = segment_triangle(p0, p1, t.a, t.b, t.c, t.n)
+    return near.dist2 <= 0.0 and _edges_at(near.on_b, t) == 0
 
 
 def push_from_surface(p0, p1, radius, faces, flags, two_sided, first):
@@ -204,14 +219,16 @@ def push_from_surface(p0, p1, radius, faces, flags, two_sided, first):
     """
     push = surface_push(p0, p1, radius, faces, flags, two_sided)
     m2 = len2(push)
-    if m2 < NO_PUSH2:
+    if m2 < NO_PUSH * NO_PUSH:
         if first:
             # PhysX leaves a capsule whose axis crosses a triangle there; it falls through later.
             old = push_from_triangles(p0, p1, radius, faces, two_sided)
             if old.overlapping and old.depth >= radius:
                 return old
         return APART
-    if carries_through(p0, p1, push, faces, two_sided):
+    # A push that leads farther than the search looked is not taken either.
+    reach = REACH * radius
+    if m2 > reach * reach or carries_through(p0, p1, reach, push, faces, two_sided):
         return push_from_triangles(p0, p1, radius, faces, two_sided)
     m = sqrt(m2)
     return _push(scale(push, 1.0 / m), m)

@@ -20,8 +20,13 @@ from pycct.reference.candidates import (
     group_order,
     group_overlaps,
     group_push,
+    is_crossed,
+    is_near,
+    recovery_push,
+    shortest,
 )
 from pycct.reference.closest import point_segment_parameter
+from pycct.reference.exits import NO_PUSH, REACH
 from pycct.reference.response import collision_response
 from pycct.reference.sweep import capsule_cast, capsule_triangle_time, is_behind_nearest
 from pycct.reference.types import ACTOR, BOX, OBSTACLE, PLANE, TRIANGLES, USER_GEOMETRY
@@ -328,6 +333,7 @@ class Move:
     round_below: tuple | None = None  # (contact normal, top) of what has no faces, below
     round_aside: tuple | None = None  # its contact normal, aside
     longest: float = 0.0  # length of the way that forced sliding may take
+    pushed_out: bool = False  # overlap recovery has moved the character in this move
     carried: bool = False  # it stood on a moving platform at the start of the move
     recovered: tuple = ZERO  # motion by overlap recovery
     candidates: list = field(default_factory=list)
@@ -428,26 +434,91 @@ class Move:
                 self.stats.recoveries += 1
         return add(position, total) if length(total) > EPSILON_DISTANCE else position
 
+    def next_push(self, position, static, done, by_depth):
+        """The shortest way out among the shapes that still come in a half of a round (RULES_2 10).
+
+        Returns ((group, push), free): None without an overlap, and whether a shape is near and
+        does not overlap.
+        """
+        radius = self.p.radius + self.p.contact_offset
+        p0, p1 = self.ends(position)
+        pushes = []
+        free = False
+        for g in self.around(position, radius):
+            item = g.item
+            if (item.owner == ACTOR and item.body == "static") is not static or (item.owner, item.id) in done:
+                continue
+            if item.recovered_as in self.recovers() and is_near(g, p0, p1, REACH * radius):
+                push = recovery_push(g, p0, p1, radius, not self.pushed_out, by_depth)
+                overlaps = push.depth > 0.0
+                free = free or not overlaps
+                if overlaps and self.may_meet(item):
+                    pushes.append((g, push))
+        return shortest(pushes, p0, p1, REACH * radius), free
+
+    def is_held(self, position):
+        """Whether the axis crosses the inside of a face that recovery moves out of."""
+        around = self.around(position, self.p.radius + self.p.contact_offset)
+        around = [g for g in around if g.item.recovered_as in self.recovers()]
+        return any(is_crossed(g, *self.ends(position)) and self.may_meet(g.item) for g in around)
+
+    def recover_in_rounds(self, position, by_depth):
+        """Rounds over all near shapes (RULES_2 10): the new position.
+
+        Static ones come first, and each overlapped one pushes at once.
+        """
+        left = MAX_RECOVERIES
+        overlapped = True  # the last shape of the round
+        while overlapped and left > 0:
+            overlapped = False
+            for static in (True, False):
+                done = set()
+                while left > 0:
+                    found, free = self.next_push(position, static, done, by_depth)
+                    if found is None:
+                        overlapped = overlapped and not free
+                        break
+                    group, push = found
+                    overlapped = True
+                    done.add((group.item.owner, group.item.id))
+                    position = madd(position, push.dir, push.depth)
+                    left -= 1
+                    self.pushed_out = True
+                    self.stats.recoveries += 1
+        return position
+
     def recover(self, position):
-        """Out of the deepest overlap, up to four times (RULES 7.5): the new position."""
+        """Out of overlaps: the new position.
+
+        By up to four pushes (RULES_2 10), or by one sum (RULES 9 row 5).
+        """
         radius = self.p.radius + self.p.contact_offset
         self.set(overlap=0.0)
+        start, before, first = position, self.stats.recoveries, not self.pushed_out
         if Rules.RECOVERY_SUM in self.p.rules:
             position = self.recover_at_once(position)
         else:
-            for _ in range(MAX_RECOVERIES):
-                around = self.around(position, radius)
-                push = deepest(around, *self.ends(position), radius, self.recovers(), self.may_meet)
-                if not push.overlapping:
-                    return position
-                position = madd(position, push.dir, push.depth)
-                self.stats.recoveries += 1
-        # Any remaining depth means that the character is crushed.
-        around = self.around(position, radius)
-        push = deepest(around, *self.ends(position), self.p.radius, self.recovers(), self.may_meet)
-        if push.overlapping:
-            self.set(overlap=push.depth)
-        return position
+            position = self.recover_in_rounds(start, False)
+            if first and self.pushed_out and self.is_held(position):
+                # The ways of PhysX lead along the surface (RULES_2 3).
+                self.pushed_out = False
+                self.stats.recoveries = before
+                position = self.recover_in_rounds(start, True)
+        left = MAX_RECOVERIES if self.stats.recoveries == before else 0
+        while True:
+            around = self.around(position, radius)
+            push = deepest(around, *self.ends(position), self.p.radius, self.recovers(), self.may_meet)
+            if not push.overlapping:
+                return position
+            if left == 0 or push.depth > NO_PUSH:
+                # Any remaining depth means that the character is crushed.
+                self.set(overlap=push.depth)
+                return position
+            # PhysX takes this for no overlap, but sweeps begin inside.
+            left -= 1
+            self.pushed_out = True
+            self.stats.recoveries += 1
+            position = madd(position, push.dir, push.depth)
 
     # --- doSweepTest ----------------------------------------------------------
 

@@ -228,6 +228,10 @@ cdef bint candidates_overlap(candidates* c, const broadphase_layer* fixed, const
 cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius, int recovers,
                                  int32_t* group) noexcept nogil
 cdef push_out group_push(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil
+# The twelve triangles of the box of an obstacle.
+cdef void box_triangles(const candidate_group* g, triangle* tris) noexcept nogil
+# Whether the user's filter allows the group; also False if the filter must run first.
+cdef bint group_may_be_met(candidates* c, const candidate_group* g) noexcept nogil
 # Prefetches the data of a move.
 cdef void candidates_prefetch(const candidates* c) noexcept nogil
 # True if the capsule touches the shape; solids are solid, triangles count from both sides.

@@ -809,6 +809,10 @@ cdef inline bint _may_meet(candidates* c, const candidate_group* g) noexcept nog
     return book_answer(c.filter, ASK_FILTER, g.owner, g.id, &value) and value != 0
 
 
+cdef bint group_may_be_met(candidates* c, const candidate_group* g) noexcept nogil:
+    return _may_meet(c, g)
+
+
 cdef int candidates_gather(candidates* c, const broadphase_layer* part, int32_t part_index, aabb box, uint32_t mask,
                            const wall_rule* walls) noexcept nogil:
     cdef box32 query
@@ -1026,9 +1030,7 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
     return found
 
 
-cdef push_out _push_from_box(const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil:
-    """The box of an obstacle, as the polytope of its twelve triangles."""
-    cdef triangle[12] tris
+cdef void box_triangles(const candidate_group* g, triangle* tris) noexcept nogil:
     cdef vec3[8] corner
     cdef int i, k
     for i in range(8):
@@ -1041,6 +1043,11 @@ cdef push_out _push_from_box(const candidate_group* g, vec3 p0, vec3 p1, double 
             tris[2 * i + k].c = corner[BOX_FACES[i][2 + k]]
             tris[2 * i + k].n = triangle_normal(tris[2 * i + k].a, tris[2 * i + k].b, tris[2 * i + k].c)
             tris[2 * i + k].d = v3_dot(tris[2 * i + k].n, tris[2 * i + k].a)
+
+
+cdef push_out _push_from_box(const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil:
+    cdef triangle[12] tris
+    box_triangles(g, tris)
     return push_from_polytope(p0, p1, radius, tris, 12, False)
 
 

@@ -1,9 +1,11 @@
-"""Ways out of meshes and hulls by RULES_2 3 and 4, in the reference."""
+"""Ways out of meshes and hulls by RULES_2 3 and 4, and their order by RULES_2 10."""
 
 import math
+import random
 
 import pytest
 
+import pycct
 from pycct import reference
 from pycct.reference.candidates import Group, Placed, recovery_push
 
@@ -39,3 +41,112 @@ def test_the_flags_of_convex_edges():
         flags = roof.convex_edges()
         assert bool(flags[0] >> shared[0] & 1) is convex
         assert bin(flags[0]).count("1") == 2 + convex
+
+
+RADIUS, OFFSET, HEIGHT = 0.4, 0.02, 1.0
+
+
+def recovered(module, shapes, position, **more):
+    """The position after a short move down that begins inside of something."""
+    scene = module.Scene()
+    for name, arguments, pose in shapes:
+        scene.add(getattr(module, name)(*arguments), **pose)
+    hero = module.CharacterController(scene, position, RADIUS, HEIGHT, contact_offset=OFFSET, step_offset=0, **more)
+    hero.move((0, 0, -0.001), 0.01)
+    return hero
+
+
+@pytest.mark.parametrize("module", [pycct, reference], ids=["core", "reference"])
+def test_moves_leave_hulls_and_surfaces_in_that_way(module):
+    half = 0.3
+    cube = [(x, y, z) for x in (-half, half) for y in (-half, half) for z in (-half, half)]
+    hero = recovered(module, [("ConvexHull", (cube,), {})], (0.5, 0.5, 1.0))
+    assert hero.position == pytest.approx((0.5, 0.5, 1.22), abs=1e-9)
+    c, s = math.cos(math.radians(20)), math.sin(math.radians(20))
+    corners = [(0.3, -3.0, -3.0), (0.3, -3.0, 3.0), (0.3, 3.0, 0.0)]
+    corners += [(0.3 * c - y * s, 0.3 * s + y * c, z) for _, y, z in corners]
+    hero = recovered(module, [("Mesh", (corners, [(0, 1, 2), (3, 4, 5)]), {})], (0, 0, 0))
+    assert hero.position == pytest.approx((-0.12, -0.12 * s, 0.0), abs=1e-9)
+
+
+@pytest.mark.parametrize("module", [pycct, reference], ids=["core", "reference"])
+def test_a_round_ends_with_its_last_shape(module):
+    # Two walls that leave too little room push in turns, the less deep one first.
+    walls = [("Box", ((1, 5, 5),), {"position": (x, 0, 0)}) for x in (-1.3, 1.35)]
+    hero = recovered(module, walls, (0, 0, 0))
+    assert hero.stats.recoveries == 4 and hero.position[0] == pytest.approx(0.12, abs=1e-9)
+    # A kinematic body that is near and free comes last, and no second round follows.
+    hero = recovered(module, [*walls, ("Sphere", (0.3,), {"position": (0, 0, -1.5), "body": "kinematic"})], (0, 0, 0))
+    assert hero.stats.recoveries == 2 and hero.position[0] == pytest.approx(0.12, abs=1e-9)
+    # One that overlaps pushes after the walls, and again after them in the next round.
+    hero = recovered(module, [*walls, ("Sphere", (0.3,), {"position": (0, 0, -1.0), "body": "kinematic"})], (0, 0, 0))
+    assert hero.stats.recoveries == 4 and hero.position[2] > 0.1
+    # One that is far away does not count.
+    far = ("Sphere", (0.3,), {"position": (0, 0, -1.8), "body": "kinematic"})
+    assert recovered(module, [*walls, far], (0, 0, 0)).stats.recoveries == 4
+
+
+def odd_mesh(rng):
+    """Triangles over few corners: edges of one, two and many triangles, doubled and folded ones."""
+    corners = [tuple(rng.choice((-1.0, 0.0, 0.5, 1.0)) for _ in range(3)) for _ in range(8)]
+    triangles = [tuple(rng.sample(range(8), 3)) for _ in range(rng.randint(2, 14))]
+    triangles += [t[::-1] for t in triangles if rng.random() < 0.2]
+    if rng.random() < 0.1:
+        # More triangles at one edge than are looked at.
+        triangles += [(triangles[0][0], triangles[0][1], rng.randrange(8)) for _ in range(20)]
+    return ("Mesh", (corners, triangles, rng.random() < 0.3), odd_pose(rng))
+
+
+def odd_field(rng):
+    rows, columns = rng.randint(2, 5), rng.randint(2, 5)
+    heights = [[rng.choice((0.0, 0.3, rng.random())) for _ in range(columns)] for _ in range(rows)]
+    pose = odd_pose(rng)
+    pose["position"] = tuple(x - 1.0 for x in pose["position"])
+    return ("Heightfield", (heights, (0.7, 0.9)), pose)
+
+
+def odd_hull(rng):
+    points = [tuple(rng.uniform(-0.7, 0.7) for _ in range(3)) for _ in range(rng.randint(4, 9))]
+    return ("ConvexHull", (points,), odd_pose(rng))
+
+
+def odd_pose(rng):
+    pose = {"position": tuple(rng.uniform(-0.3, 0.3) for _ in range(3))}
+    if rng.random() < 0.5:
+        turn = [rng.gauss(0, 1) for _ in range(4)]
+        pose["rotation"] = tuple(x / math.hypot(*turn) for x in turn)
+    if rng.random() < 0.5:
+        pose["scale"] = tuple(rng.choice((-1, 1)) * rng.uniform(0.6, 1.5) for _ in range(3))
+    if rng.random() < 0.3:
+        pose["body"] = "kinematic"
+    return pose
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_core_and_reference_push_alike(seed):
+    rng = random.Random(seed)
+    pushed = 0
+    for _ in range(250):
+        shapes = [rng.choice((odd_mesh, odd_mesh, odd_field, odd_hull))(rng) for _ in range(rng.choice((1, 1, 2, 3)))]
+        position = tuple(rng.uniform(-0.6, 0.6) for _ in range(3))
+        core, ours = (recovered(module, shapes, position) for module in (pycct, reference))
+        found = [(h.position, h.state.overlap, h.stats.recoveries) for h in (core, ours)]
+        assert found[0] == found[1], (shapes, position)
+        pushed += core.stats.recoveries > 0
+    assert pushed > 120
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_order_of_shapes_and_triangles_does_not_matter(seed):
+    rng = random.Random(10 + seed)
+    for _ in range(150):
+        shapes = [rng.choice((odd_mesh, odd_field, odd_hull))(rng) for _ in range(3)]
+        position = tuple(rng.uniform(-0.6, 0.6) for _ in range(3))
+        before = recovered(pycct, shapes, position).position
+        turned = []
+        for name, arguments, pose in shapes:
+            if name == "Mesh":
+                corners, triangles, two_sided = arguments
+                arguments = (corners, [(b, c, a) for a, b, c in reversed(triangles)], two_sided)
+            turned.insert(0, (name, arguments, pose))
+        assert recovered(pycct, turned, position).position == before, (shapes, position)

@@ -281,3 +281,53 @@ def test_another_obstacle_that_is_nearest_after_an_update_is_remembered():
         ends.append(hero.position)
     assert ends[0] == ends[1]
     assert ends[0] == pytest.approx((0.01, 0, 1.32))
+
+
+# --- RULES_2 9
+
+# Outward normal and diagonal of each face of a box.
+BOX_DIAGONALS = {
+    "-x": ((-1, 0, 0), (0, 1, 1)),
+    "+x": ((1, 0, 0), (0, 1, -1)),
+    "-y": ((0, -1, 0), (1, 0, -1)),
+    "+y": ((0, 1, 0), (1, 0, 1)),
+    "-z": ((0, 0, -1), (1, 1, 0)),
+    "+z": ((0, 0, 1), (1, -1, 0)),
+}
+
+
+def turn_of(normal, diagonal, to_normal, to_diagonal):
+    """The quaternion that turns a face and its diagonal into others."""
+    def frame(n, d):
+        n, d = (np.array(v, float) / np.linalg.norm(v) for v in (n, d))
+        return np.stack([n, d, np.cross(n, d)], 1)
+
+    m = frame(to_normal, to_diagonal) @ frame(normal, diagonal).T
+    # The eigenvector of the rotation, by Bar-Itzhack.
+    k = np.array([[m[0, 0] - m[1, 1] - m[2, 2], m[1, 0] + m[0, 1], m[2, 0] + m[0, 2], m[2, 1] - m[1, 2]],
+                  [m[1, 0] + m[0, 1], m[1, 1] - m[0, 0] - m[2, 2], m[2, 1] + m[1, 2], m[0, 2] - m[2, 0]],
+                  [m[2, 0] + m[0, 2], m[2, 1] + m[1, 2], m[2, 2] - m[0, 0] - m[1, 1], m[1, 0] - m[0, 1]],
+                  [m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1], np.trace(m)]])
+    return tuple(np.linalg.eigh(k)[1][:, -1])
+
+
+@pytest.mark.parametrize("side", BOX_DIAGONALS)
+@pytest.mark.parametrize("api", [pycct, reference], ids=["core", "reference"])
+def test_the_diagonal_of_a_face_decides_whether_it_is_climbed(api, side):
+    # A face stands on one corner, tilted by 60 degrees. Cut across, its lower triangle ends below the step height and
+    # is climbed. Cut upwards, both of its triangles are too high.
+    half, slope = 0.35, math.radians(60)
+    normal, uphill = (-math.sin(slope), 0, math.cos(slope)), (math.cos(slope), 0, math.sin(slope))
+    heights = []
+    for diagonal in ((0, 1, 0), uphill):
+        scene = api.Scene()
+        scene.add(api.Plane((0, 0, 1)))
+        middle = half * math.sqrt(2) * np.array(uphill) - half * np.array(normal)
+        scene.add(api.Box((half, half, half)), position=tuple(middle),
+                  rotation=turn_of(*BOX_DIAGONALS[side], normal, diagonal))
+        hero = api.CharacterController(scene, (-0.5, 0.03, 0.72), 0.2, 1.0, contact_offset=0.02, step_offset=0.5,
+                                       slope_limit=math.cos(math.radians(45)))
+        for _ in range(30):
+            hero.move((0.02, 0, -0.02), DT)
+        heights.append(hero.position[2])
+    assert heights[0] > 0.9 and heights[1] < 0.75

@@ -475,7 +475,7 @@ def random_moves(seed, worlds, steps):
 
 
 def test_random_moves():
-    count = random_moves(1, 90, 10)
+    count = random_moves(2, 90, 10)
     # The worlds are such that much happens.
     assert count["moves"] > 400
     assert all(n >= 5 for n in count.values()), count

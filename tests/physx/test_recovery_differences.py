@@ -1,0 +1,45 @@
+"""How often recovery leaves PhysX's ways for the protection of surfaces (docs/rules/recovery.md)."""
+
+import goldens
+import pytest
+import stable_recordings
+
+from pycct import reference
+from pycct.reference import candidates, exits
+from pycct.reference.move import Move
+
+# Of the repository's part of each recording: pushes out of surfaces, pushes by RULES 7.5 instead, recoveries that
+# started again.
+COUNTS = {
+    "soup_deep": (365, 4, 0),
+    "terrain_overlap": (78, 0, 0),
+    "heightfield_overlap": (28, 0, 0),
+    "thin_walls": (477, 0, 0),
+    "overlap_many": (119, 7, 4),
+    "few_shapes_overlap": (50, 2, 1),
+    "teleports": (23, 1, 0),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_how_often_the_protection_decides(name, monkeypatch):
+    seen = [0, 0, 0]
+    push_from_surface = exits.push_from_surface
+    recover_in_rounds = Move.recover_in_rounds
+
+    def count_push(*arguments):
+        push = push_from_surface(*arguments)
+        seen[0] += push.overlapping
+        # Only RULES 7.5 names a triangle that decides.
+        seen[1] += push.face is not None
+        return push
+
+    def count_again(self, position, by_depth):
+        seen[2] += by_depth
+        return recover_in_rounds(self, position, by_depth)
+
+    monkeypatch.setattr(candidates, "push_from_surface", count_push)
+    monkeypatch.setattr(Move, "recover_in_rounds", count_again)
+    monkeypatch.setattr(goldens, "pycct", reference)
+    stable_recordings.play(goldens.load(stable_recordings.OWN / f"{name}.json.gz"))
+    assert tuple(seen) == COUNTS[name]
