@@ -314,8 +314,8 @@ def turn_of(normal, diagonal, to_normal, to_diagonal):
 @pytest.mark.parametrize("side", BOX_DIAGONALS)
 @pytest.mark.parametrize("api", [pycct, reference], ids=["core", "reference"])
 def test_the_diagonal_of_a_face_decides_whether_it_is_climbed(api, side):
-    # A face stands on one corner, tilted by 60 degrees. Cut across, its lower triangle ends below the step height and
-    # is climbed. Cut upwards, both of its triangles are too high.
+    # A face stands on one corner, tilted by 60 degrees. Cut across, its lower triangle ends below
+    # the step height and is climbed. Cut upwards, both of its triangles are too high.
     half, slope = 0.35, math.radians(60)
     normal, uphill = (-math.sin(slope), 0, math.cos(slope)), (math.cos(slope), 0, math.sin(slope))
     heights = []

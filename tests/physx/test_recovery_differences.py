@@ -1,4 +1,4 @@
-"""How often recovery leaves PhysX's ways for the protection of surfaces (docs/rules/recovery.md)."""
+"""How often the protection of surfaces replaces PhysX's way out (docs/rules/recovery.md)."""
 
 import goldens
 import pytest
@@ -8,8 +8,8 @@ from pycct import reference
 from pycct.reference import candidates, exits
 from pycct.reference.move import Move
 
-# Of the repository's part of each recording: pushes out of surfaces, pushes by RULES 7.5 instead, recoveries that
-# started again.
+# Of the repository's part of each recording: pushes out of surfaces, pushes by RULES 7.5 instead,
+# recoveries that started again.
 COUNTS = {
     "soup_deep": (365, 4, 0),
     "terrain_overlap": (78, 0, 0),
