@@ -28,6 +28,7 @@ _TRAILS = 10  # ticks between two drawings of it
 _EXPLAIN_SECONDS = 0.25
 _HISTORY = 1200  # ticks of a running program that its timeline holds
 _HISTORY_MOVES = 1_000_000  # ... and moves of all characters together: 24 MB
+_POSE = 16  # a pose of a moving actor takes as much memory as so many moves
 
 
 def _hits(crowds: list[Crowd], heroes: list[CharacterController], id: int) -> NDArray[np.float64]:
@@ -305,7 +306,10 @@ class SceneViewer(Viewer):
                   if np.array_equal(getattr(last, name), getattr(known, name))}
         known = known._replace(**shared)
         poses = [(a.id, a.position, a.rotation) for a in moving_of(self.scene)]
-        while len(self.history) > 1 and (len(self.history) + 1) * len(known.ids) > _HISTORY_MOVES:
+        if self.history and poses == self.history[-1].poses:
+            poses = self.history[-1].poses
+        each = len(known.ids) + _POSE * len(poses)
+        while len(self.history) > 1 and (len(self.history) + 1) * each > _HISTORY_MOVES:
             self.history.popleft()
         self.history.append(_Moment(known, poses, self.explained))
         self.updates += 1

@@ -209,7 +209,7 @@ class TestViews:
         """It goes back to each of the last ticks, and to the present; the program goes on."""
         from pycct.view import live
 
-        monkeypatch.setattr(live, "_HISTORY_MOVES", 100)
+        monkeypatch.setattr(live, "_HISTORY_MOVES", 50 * (2 + live._POSE))
         scene = room()
         lift = scene.add(Box((1, 1, 0.1)), (-3, 0, 0.1), body="kinematic")
         crowd = Crowd(scene, [(0, 0, 0.91), (0, 2, 0.91)])
