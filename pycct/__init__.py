@@ -66,7 +66,7 @@ if TYPE_CHECKING or not PURE:
         distance_between,
         distance_between_many,
     )
-    from pycct.scene.scene import Actor, Obstacle, Scene
+    from pycct.scene.scene import Actor, Obstacle, Scene, TriggerEvents
     from pycct.scene.worlds import Worlds
     from pycct.sensors.sensors import Sensors
     from pycct.shapes.primitives import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
@@ -154,6 +154,7 @@ __all__ = [
     "SweepSlideController",
     "TouchArrays",
     "Triangle",
+    "TriggerEvents",
     "Worlds",
     "__version__",
     "capsule_contacts",
@@ -193,6 +194,7 @@ _COMPILED = {
     "LevelReport",
     "SweepSlideController",
     "TouchArrays",
+    "TriggerEvents",
     "capsule_contacts",
     "contacts_between",
     "contacts_between_many",

@@ -1,6 +1,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias, TypedDict, final
 
+from numpy.typing import ArrayLike
 from typing_extensions import disjoint_base
 
 from pycct.character.parameters import Contacts
@@ -351,4 +352,6 @@ class CharacterController:
     @surface.setter
     def surface(self, value: int) -> None: ...
 
-def separate(controllers: Iterable[CharacterController], dt: _Number) -> None: ...
+def separate(
+    controllers: Iterable[CharacterController], dt: _Number, *, yielding: ArrayLike | None = None
+) -> None: ...

@@ -4,6 +4,8 @@ import copy
 import logging
 import weakref
 
+import numpy as np
+
 cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
@@ -45,6 +47,7 @@ from pycct.args.values cimport (
     from_vec3,
     raise_status,
 )
+from pycct.args.vector_rows cimport as_weights
 from pycct.runtime.fenv cimport fp_enter, fp_leave
 from pycct.character.frame cimport EPSILON_DISTANCE, WARNED_FAR, WARNED_STUCK, move_frame, frame_advance, mark_warned
 from pycct.character.gathering cimport scratch_free, scratch_init
@@ -78,7 +81,12 @@ from pycct.character.recovery cimport unstick
 from pycct.spatial.character_grid cimport (
     Neighbours,
     character,
+    push_limited,
     separation,
+    yielder,
+    yielder_of,
+    yielding_box,
+    yielding_push,
     shared_add,
     shared_collect,
     shared_remove,
@@ -87,7 +95,7 @@ from pycct.spatial.character_grid cimport (
 from pycct.scene.scene cimport Scene, Snapshot
 from pycct.shapes.primitives cimport Capsule
 from pycct.geometry.types cimport STATUS_NEED_ANSWER
-from pycct.geometry.vec cimport aabb, v3, v3_add, v3_len, v3_madd, v3_max_abs, v3_sub, vec3
+from pycct.geometry.vec cimport aabb, v3, v3_add, v3_is_zero, v3_len, v3_madd, v3_max_abs, v3_sub, vec3
 from pycct.world.candidates cimport (
     ASK_FILTER,
     OWNER_ACTOR,
@@ -1941,7 +1949,7 @@ cdef int _restore(controller_params* p, controller_state* st, object data) excep
     return 0
 
 
-def separate(controllers, dt):
+def separate(controllers, dt, *, yielding=None):
     """Separate overlapping characters: each moves by half the overlap in its next move (RULES 8).
 
     The separation is horizontal.
@@ -1953,6 +1961,9 @@ def separate(controllers, dt):
         the other one of a pair need not be among them. Call the function after all have moved.
     dt : float
         Duration of a step, seconds, >= 0; each of two parts by at most 2 m/s.
+    yielding : (n,) array of floats, optional
+        One weight per controller, >= 0, as for `Crowd.separate`: of two that come close, one gives
+        way and takes the whole separation, at most 4 m/s.
 
     Notes
     -----
@@ -1960,6 +1971,7 @@ def separate(controllers, dt):
     """
     cdef double limit = SEPARATION_SPEED * as_not_negative(dt, "dt")
     cdef list heroes = [], taken = [], pushes = []
+    cdef dict weight_of = {}
     cdef CharacterController hero
     cdef character me
     cdef character* others = NULL
@@ -1968,13 +1980,17 @@ def separate(controllers, dt):
     cdef aabb box
     cdef vec3 push
     named = set()
-    for other in _as_list(controllers, "controllers"):
+    given = _as_list(controllers, "controllers")
+    weights = as_weights(yielding, "yielding", len(given))
+    for k, other in enumerate(given):
         if not isinstance(other, CharacterController):
             raise TypeError(f"controllers must be CharacterControllers, not {type(other).__name__}")
         # A controller that is named twice is separated once.
         if id(other) not in named:
             named.add(id(other))
             heroes.append(other)
+            if weights is not None:
+                weight_of[(<CharacterController>other).scene, (<CharacterController>other).id] = weights[k], other
     try:
         # All controllers are acquired before the first change, so that the call works for all or
         # none.
@@ -1985,7 +2001,7 @@ def separate(controllers, dt):
             push = v3(0.0, 0.0, 0.0)
             if hero.params.collide:
                 me = hero.as_character()
-                box = capsule_bounds(me.p0, me.p1, me.radius)
+                box = capsule_bounds(me.p0, me.p1, me.radius) if weights is None else yielding_box(&me)
                 n = shared_collect(&hero.scene.neighbours.shared, box, &me, others, room)
                 while n > room:
                     grown = realloc(others, <size_t>(2 * <int64_t>n) * sizeof(character))
@@ -1994,16 +2010,40 @@ def separate(controllers, dt):
                     others = <character*>grown
                     room = 2 * n
                     n = shared_collect(&hero.scene.neighbours.shared, box, &me, others, room)
-                push = separation(&me, others, n, hero.params.up, limit)
+                if weights is None:
+                    push = separation(&me, others, n, hero.params.up, limit)
+                else:
+                    push = _yield(hero, weight_of, &me, others, n, limit)
             pushes.append(from_vec3(push))
-        tell_together("separate", heroes, {"dt": dt})
-        for hero, given in zip(heroes, pushes):
+        tell_together("separate", heroes, {"dt": dt} if weights is None else {"dt": dt, "yielding": weight_of})
+        for hero, way in zip(heroes, pushes):
             with cython.critical_section(hero):
-                hero.now.state.separation = v3_add(hero.now.state.separation, v3(given[0], given[1], given[2]))
+                hero.now.state.separation = v3_add(hero.now.state.separation, v3(way[0], way[1], way[2]))
     finally:
         free(others)
         for hero in taken:
             hero.leave()
+
+
+cdef vec3 _yield(CharacterController hero, dict weight_of, const character* me, const character* others, int32_t n,
+                 double limit):
+    """Return the separation of a controller by weights, as of a member of a crowd."""
+    cdef vec3 up = hero.params.up, half = v3(0.0, 0.0, 0.0), total = v3(0.0, 0.0, 0.0), push
+    cdef double weight = weight_of[hero.scene, hero.id][0]
+    cdef yielder mine = yielder_of(weight, hero.now.state.wanted, up), theirs
+    cdef CharacterController other
+    cdef int32_t k
+    for k in range(n):
+        found = weight_of.get((hero.scene, others[k].id))
+        if found is None or found[0] == weight:
+            push = separation(me, &others[k], 1, up, limit)
+            half = v3_add(half, push)
+            if found is None or not v3_is_zero(push):
+                continue
+        other = found[1]
+        theirs = yielder_of(found[0], other.now.state.wanted, up)
+        total = v3_add(total, yielding_push(me, &mine, &others[k], &theirs, up, limit))
+    return v3_add(half, push_limited(total, limit))
 
 
 cdef int tell_together(str name, list heroes, dict arguments) except -1:
@@ -2016,7 +2056,10 @@ cdef int tell_together(str name, list heroes, dict arguments) except -1:
     for scene, ones in by_scene.items():
         listener = (<Scene>scene).journal_
         if listener is not None:
-            listener(scene, name, {"controllers": ones, **arguments})
+            told = {"controllers": ones, **arguments}
+            if "yielding" in told:
+                told["yielding"] = np.array([told["yielding"][scene, (<CharacterController>one).id][0] for one in ones])
+            listener(scene, name, told)
     return 0
 
 

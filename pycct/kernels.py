@@ -237,6 +237,8 @@ def _column(name: str, value: ArrayLike, width: int, many: bool) -> Array:
     array = _array(name, value)
     if width == 1:
         array = array[..., None]
+    elif many and array.shape == (0,):
+        array = array.reshape(0, width)
     if array.ndim not in ((1, 2) if many else (1,)) or array.shape[-1] != width:
         single = "a number" if width == 1 else f"({width},)"
         several = ("(n,)" if width == 1 else f"(n, {width})") if many else ""

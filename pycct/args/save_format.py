@@ -11,7 +11,7 @@ MAGIC = b"pycctCC1"
 CROWD_MAGIC = b"pycctCW1"
 HEADER = struct.Struct("<8sIII")  # magic, results version, length and CRC-32 of the body
 PARAMS = struct.Struct("<10dii3?4I")
-STATE = struct.Struct("<42diI3q?iqi?q?")
+STATE = struct.Struct("<45diI3q?iqi?q?")
 # Ids of a scene stay below this.
 LARGEST_ID = 2**62
 BODY = PARAMS.size + STATE.size
@@ -53,12 +53,10 @@ def split_moving(data: Any, scenes: int) -> list[list[tuple[Any, ...]]]:
     return parts
 
 
-def seal_in_place(body: bytearray, magic: bytes) -> bytes:
-    """Fill in the header in the reserved bytes."""
-    view = memoryview(body)[HEADER.size :]
-    HEADER.pack_into(body, 0, magic, RESULTS_VERSION, len(view), zlib.crc32(view))
-    view.release()
-    return bytes(body)
+def head_of(data: bytes, magic: bytes) -> bytes:
+    """Return the header of data whose body follows the reserved bytes."""
+    with memoryview(data)[HEADER.size :] as body:
+        return HEADER.pack(magic, RESULTS_VERSION, len(body), zlib.crc32(body))
 
 
 def seal(body: bytes | bytearray, magic: bytes = MAGIC) -> bytes:

@@ -221,8 +221,9 @@ cdef object as_table(object value, str name, int columns, int min_rows):
         raise ValueError(f"{name} must have shape (n, {columns}), got {array.shape}")
     if array.shape[0] < min_rows:
         raise ValueError(f"{name} must have at least {min_rows} rows, got {array.shape[0]}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite")
+    good = np.isfinite(array).all(axis=1)
+    if not good.all():
+        raise ValueError(f"{name} must be finite, row {good.argmin()} is {tuple(array[good.argmin()].tolist())}")
     return array
 
 

@@ -27,6 +27,8 @@ cdef object as_numbers(object value, str name)
 # Rows of three numbers, finite and at most FARTHEST; n < 0: any number of rows. The returned array
 # must outlive ``rows``.
 cdef object as_vectors(object value, str name, Py_ssize_t n, vector_rows* rows)
+# None, or a contiguous float64 array of n weights >= 0.
+cdef object as_weights(object value, str name, Py_ssize_t n)
 # 64-bit integers with no or one dimension. KeyError for a larger id.
 cdef object as_ids(object value)
 # Checks the argument ``out`` for n flags.

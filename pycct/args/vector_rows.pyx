@@ -5,7 +5,7 @@ import numpy as np
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from pycct.args.values cimport FARTHEST
+from pycct.args.values cimport FARTHEST, short
 from pycct.geometry.vec cimport v3, vec3
 
 
@@ -66,6 +66,23 @@ cdef object as_vectors(object value, str name, Py_ssize_t n, vector_rows* rows):
     return array
 
 
+cdef object as_weights(object value, str name, Py_ssize_t n):
+    if value is None:
+        return None
+    array = np.array(as_numbers(value, name), np.float64, order="C")
+    if array.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), got {array.shape}")
+    if not (np.isfinite(array) & (array >= 0.0)).all():
+        bad = int((np.isfinite(array) & (array >= 0.0)).argmin())
+        raise ValueError(f"{name} must be finite and not negative, row {bad} is {array[bad]}")
+    return array
+
+
+cdef object _key(object number):
+    """An id for a KeyError: Python does not write out very long integers."""
+    return number if number.bit_length() <= 256 else short(number)
+
+
 cdef object as_ids(object value):
     try:
         array = np.asarray(value)
@@ -75,7 +92,7 @@ cdef object as_ids(object value):
         raise ValueError(f"ids must be one integer or have shape (k,), got shape {array.shape}")
     if array.dtype.kind == "O" and array.size and all([type(n) is int for n in array.reshape(-1).tolist()]):
         # No object has an id beyond 64 bits.
-        raise KeyError(next(n for n in array.reshape(-1).tolist() if not -2**63 <= n < 2**63))
+        raise KeyError(_key(next(n for n in array.reshape(-1).tolist() if not -2**63 <= n < 2**63)))
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"ids must be integers, not {array.dtype}")
     if array.dtype == np.uint64 and array.size and array.max() >= 2**63:

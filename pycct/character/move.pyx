@@ -1470,6 +1470,7 @@ cdef inline void _note_motion(const move_job* m, vec3 start, vec3 asked, double 
     cdef vec3 own = v3_sub(s.position, start), way
     cdef double size, gained
     s.displacement = own
+    s.wanted = asked
     if not v3_is_zero(m.recovered):
         own = v3_sub(own, m.recovered)
     if not v3_is_zero(s.separation):

@@ -1,5 +1,6 @@
 # cython: language_level=3
 """Shared by CharacterController, Crowd and move_many. See the header."""
+import sys
 from typing import NamedTuple
 
 from libc.math cimport sqrt
@@ -167,6 +168,23 @@ cdef inline void _store_half(uint8_t* at, uint32_t bits) noexcept nogil:
     at[0], at[1], at[2], at[3] = <uint8_t>bits, <uint8_t>(bits >> 8), <uint8_t>(bits >> 16), <uint8_t>(bits >> 24)
 
 
+cdef bint little_endian = sys.byteorder == "little"
+
+
+cdef inline void _field_doubles(cursor* c, double* x, int n) noexcept nogil:
+    """n numbers that follow one another."""
+    cdef int k
+    if little_endian:
+        if c.loads:
+            memcpy(x, c.at, <size_t>n * 8)
+        else:
+            memcpy(c.at, x, <size_t>n * 8)
+        c.at += 8 * n
+        return
+    for k in range(n):
+        field_double(c, x + k)
+
+
 cdef void field_double(cursor* c, double* x) noexcept nogil:
     cdef uint64_t bits
     if c.loads:
@@ -236,24 +254,15 @@ cdef void state_bytes(cursor* c, controller_state* s) noexcept nogil:
         memset(&none, 0, sizeof(ground_contact))
         none.id = none.triangle = -1
         g = &none
-    _field_vec3(c, &s.position)
-    _field_vec3(c, &s.velocity)
-    _field_vec3(c, &s.displacement)
-    _field_vec3(c, &s.touched_point)
-    _field_vec3(c, &s.touched_local)
-    _field_vec3(c, &s.platform_delta)
-    _field_vec3(c, &s.separation)
-    _field_vec3(c, &s.down_normal)
-    _field_vec3(c, &s.side_normal)
-    _field_vec3(c, &g.normal)
-    _field_vec3(c, &g.point)
-    _field_vec3(c, &g.face_normal)
-    field_double(c, &s.touched_min)
-    field_double(c, &s.touched_max)
-    field_double(c, &s.contact_height)
-    field_double(c, &s.overlap)
-    field_double(c, &g.distance)
-    field_double(c, &s.steep_climb)
+    # Members that follow one another in the struct: position to wanted, touched_point to
+    # side_normal, normal and point, touched_min to overlap.
+    _field_doubles(c, &s.position.x, 12)
+    _field_doubles(c, &s.touched_point.x, 18)
+    _field_doubles(c, &g.normal.x, 6)
+    _field_doubles(c, &g.face_normal.x, 3)
+    _field_doubles(c, &s.touched_min, 4)
+    _field_doubles(c, &g.distance, 1)
+    _field_doubles(c, &s.steep_climb, 1)
     field_int32(c, &s.flags)
     field_int32(c, <int32_t*>&s.marks)
     field_int64(c, &s.touched_actor)
@@ -328,7 +337,8 @@ cdef bint state_makes_sense(const controller_state* s) noexcept nogil:
     rest.x += s.touched_min * 0.0 + s.touched_max * 0.0 + s.contact_height * 0.0 + s.overlap * 0.0
     rest.x += g.distance * 0.0 + s.steep_climb * 0.0
     return (v3_finite(rest) and v3_finite(s.velocity) and v3_finite(s.touched_point) and v3_finite(s.touched_local)
-            and v3_finite(s.displacement) and v3_finite(s.platform_delta) and v3_finite(s.separation)
+            and v3_finite(s.displacement) and v3_finite(s.wanted) and v3_finite(s.platform_delta)
+            and v3_finite(s.separation)
             and v3_finite(s.down_normal) and v3_finite(s.side_normal) and v3_finite(g.normal) and v3_finite(g.point)
             and v3_finite(g.face_normal)
             and v3_max_abs(s.position) <= FARTHEST and 0 <= s.flags <= 7 and 0 <= g.owner <= 2)

@@ -16,6 +16,7 @@ cdef class Crowd:
     cdef readonly Worlds worlds         # None if its members belong to one scene
     cdef tuple scenes_
     cdef crowd_data c
+    cdef crowd_data spare               # memory for the next restore, without members
     cdef bint sequential
     cdef bint repeats           # rows of the table may be equal
     cdef dict known             # bytes of parameters -> row of the table
@@ -71,8 +72,8 @@ cdef class Crowd:
     cdef int64_t issue_ids(self, int64_t n) except -1
     cdef list homes_for(self, object world, Py_ssize_t n)
     cdef int surround(self, crowd_step* s, double dt, double min_distance) except -1
-    cdef int go(self, crowd_step* s, int threads, bint far) except -1
-    cdef int go_on(self, crowd_step* s, int threads, PyObject** stopped) except -1
+    cdef int go(self, crowd_step* s, int threads, bint far, object heard=*) except -1
+    cdef int go_on(self, crowd_step* s, int threads, object heard, PyObject** stopped) except -1
     cdef int blame(self) except -1
     cdef int ask(self, crowd_question* q, int threads, bint resizes) except -1
     cdef int64_t find(self, int64_t id) noexcept
@@ -80,7 +81,9 @@ cdef class Crowd:
     cdef object places(self, object positions, Py_ssize_t n, vector_rows* rows)
     cdef int changed(self, int64_t[::1] which) except -1
     cdef bint far(self, const vector_rows* rows, int64_t n) noexcept
+    cdef bint check_ways(self, vector_rows ways, Py_ssize_t step, object array) except -1
     cdef tuple look_down(self, object max_distance, object threads, bint snaps)
+    cdef void keep_spare(self, crowd_data* old) noexcept
     cdef int load(self, object data, bint renames) except -1
     cdef bytes pack(self, const int64_t[::1] which, bint moving)
     cdef tuple parse(self, object data, crowd_data* fresh, controller_params* usual)

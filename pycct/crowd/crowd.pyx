@@ -5,6 +5,7 @@ import copy
 import numpy as np
 
 cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from cpython.pythread cimport PyThread_get_thread_ident
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -74,7 +75,16 @@ from pycct.character.move_types cimport (
 )
 from pycct.character.probes cimport gather_near
 from pycct.spatial.character_grid cimport Neighbours, grid_init
-from pycct.args.vector_rows cimport as_flags, as_ids, as_numbers, as_vectors, vector_rows, row_load, rows_check
+from pycct.args.vector_rows cimport (
+    as_flags,
+    as_ids,
+    as_numbers,
+    as_vectors,
+    as_weights,
+    row_load,
+    rows_check,
+    vector_rows,
+)
 from pycct.runtime.thread_pool cimport clock_now, next_part, pool_threads, pool_worth
 from pycct.scene.scene cimport Scene, Snapshot
 from pycct.scene.worlds cimport Worlds
@@ -113,6 +123,10 @@ cdef tuple MOVED_ARRAYS = ("positions", "foot_positions", "velocities", "ground_
 # Displacements and positions below this rarely lead beyond FARTHEST; only far platforms and
 # recovery can.
 cdef double NEAR = 1e11
+# A run of at most this many moves is made in one part: some 0.1 s.
+cdef int64_t SHORT_RUN = 10_000
+# A crowd of at most this capacity keeps the memory of its former state for the next restore.
+cdef int64_t SPARE_MOST = 4096
 # Bytes of a saved crowd: order, rows of the table, usual group, number of characters ...
 cdef int SAVE_HEAD = saves.CROWD_HEAD.size
 # Added to the order if the world of each member follows at the end.
@@ -197,6 +211,24 @@ cdef bytes _bytes_of(controller_params* p):
     cur.loads = False
     parameters_bytes(&cur, p)
     return <bytes>(<char*>room)[:cur.at - room]
+
+
+cdef inline int64_t _first_part(int64_t n, int64_t ticks) noexcept nogil:
+    """Number of ticks of a run before signal handlers are called: all ticks of a short run."""
+    return ticks if n * ticks <= SHORT_RUN else 1
+
+
+cdef int _set_row(controller_params* p, dict columns, dict common, Py_ssize_t k) except -1:
+    """Set the parameters of row k; a column without values has one value in ``common``."""
+    try:
+        for name, values in columns.items():
+            parameter_set(p, name, common[name] if values is None else values[k])
+        parameters_check(p)
+    except (TypeError, ValueError) as problem:
+        if all([values is None for values in columns.values()]):
+            raise
+        raise type(problem)(f"{problem}, row {k}") from None
+    return 0
 
 
 @cython.final
@@ -454,6 +486,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             thread_free(&self.threads[k])
         free(self.threads)
         crowd_free(&self.c)
+        crowd_free(&self.spare)
 
     cdef int settle_in(self) except -1:
         """Create the worlds of the crowd's scenes, each with a reference to the scene's grid."""
@@ -576,7 +609,8 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         ``"set"``, ``"teleport"``, ``"resize"``, ``"separate"``, ``"snap_to_ground"``,
         ``"restore"``, ``"extract"``, ``"insert"``, ``"shift_origin"`` of the scene), ``arguments``
         a dict. The listener may read the crowd, `save` and `state_hash` included, but must not
-        change it. What it raises reaches the caller, and nothing has changed.
+        change it. What it raises reaches the caller, and nothing has changed. A long `run` calls it
+        several times, each time with the next ticks.
         """
         return self.journal_
 
@@ -669,9 +703,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             return [self.row_of(&p)] * n
         for k in range(n):
             q = p
-            for name, values in columns.items():
-                parameter_set(&q, name, values[k])
-            parameters_check(&q)
+            _set_row(&q, columns, {}, k)
             rows.append(self.row_of(&q))
         if n == 0:
             for name in columns:
@@ -970,13 +1002,13 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         return m
 
     def _capsules(self, Scene scene):
-        """Ids, layers, radii, axes and groups of a scene's members after the last move.
+        """Ids, layers, radii, axes, groups and masks of a scene's members.
 
         Any thread may call it.
         """
         cdef double[:, ::1] places, axes
         cdef int64_t[::1] numbers
-        cdef uint32_t[::1] bits
+        cdef uint32_t[::1] bits, sees
         cdef int32_t[::1] teams
         cdef double[::1] sizes
         cdef const controller_params* p
@@ -987,6 +1019,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             n = self.c.n
             ids, layers, radii, ends = np.empty(n, np.int64), np.empty(n, np.uint32), np.empty(n), np.empty((n, 6))
             groups = np.empty(n, np.int32)
+            masks = np.empty(n, np.uint32)
             array = self.shown.get("_places")
             if array is None:
                 # The first query: from now on moves keep the array up to date, also the move in
@@ -994,7 +1027,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                 array = self.blank("_places")
                 self.has_places = False
                 self.shown["_places"] = array
-            numbers, bits, sizes, axes, places, teams = ids, layers, radii, ends, array, groups
+            numbers, bits, sizes, axes, places, teams, sees = ids, layers, radii, ends, array, groups, masks
             with cython.critical_section(self):
                 # A query from within the crowd's own call sees the state of that call.
                 mine = not self.busy or self.owner == <unsigned long>PyThread_get_thread_ident()
@@ -1015,6 +1048,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             p = &self.c.table[self.c.rows[i]]
             numbers[i] = self.c.ids[i]
             bits[i] = p.layer
+            sees[i] = p.mask
             sizes[i] = p.radius
             teams[i] = self.c.groups[i]
             v3_store(&axes[i, 0], v3_madd(v3_load(&places[i, 0]), p.up, -0.5 * p.height))
@@ -1026,8 +1060,8 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         with cython.critical_section(self):
             self.readers -= 1
         if here is not None:
-            return ids[here], layers[here], radii[here], ends[here], groups[here]
-        return ids, layers, radii, ends, groups
+            return ids[here], layers[here], radii[here], ends[here], groups[here], masks[here]
+        return ids, layers, radii, ends, groups, masks
 
     cdef object indices(self, object value):
         """Return different indices of characters, (k,) int64."""
@@ -1298,9 +1332,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                     row = changed.get(self.c.rows[i])
                     if row is None:
                         p = self.c.table[self.c.rows[i]]
-                        for name, values in columns.items():
-                            parameter_set(&p, name, parameters[name] if values is None else values[k])
-                        parameters_check(&p)
+                        _set_row(&p, columns, parameters, k)
                         row = self.row_of(&p)
                         if not any([values is not None for values in columns.values()]):
                             changed[self.c.rows[i]] = row
@@ -1460,7 +1492,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             s.flags = &flags[0]
         return 0
 
-    cdef int go(self, crowd_step* s, int threads, bint far) except -1:
+    cdef int go(self, crowd_step* s, int threads, bint far, object heard=None) except -1:
         """Move, and raise if a move failed.
 
         If positions may exceed the limits, nothing changes then.
@@ -1484,7 +1516,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                 with nogil:
                     status = crowd_move(s, threads)
             else:
-                status = self.go_on(s, threads, &stopped)
+                status = self.go_on(s, threads, heard, &stopped)
             for k in range(self.n_threads):
                 undone = undone or (far and self.threads[k].failed >= 0)
             if undone:
@@ -1508,12 +1540,14 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             raise interruption
         return 0
 
-    cdef int go_on(self, crowd_step* s, int threads, PyObject** stopped) except -1:
+    cdef int go_on(self, crowd_step* s, int threads, object heard, PyObject** stopped) except -1:
         """Make many steps in parts, and call Python's signal handlers between parts.
 
-        If a handler raises, ``stopped`` is its exception, a new reference, with ``ticks``.
+        ``heard``: arguments for the journal, which receives each part after the first one. If a
+        handler or the journal raises, ``stopped`` is the exception, a new reference, with
+        ``ticks``.
         """
-        cdef int64_t total = s.steps, done = 0, part = 1
+        cdef int64_t total = s.steps, done = 0, part = _first_part(self.c.n, s.steps)
         cdef const char* ways = s.ways.data
         cdef double* path = s.path
         cdef double started
@@ -1534,6 +1568,9 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                 break
             try:
                 part = next_part(s.steps, started)
+                if heard is not None:
+                    self.refill()
+                    self.tell("run", {**heard, "displacements": heard["displacements"][done:done + part]})
             except BaseException as problem:
                 try:
                     problem.ticks = done
@@ -1694,6 +1731,20 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         raise_status(worst)
         return 0
 
+    cdef bint check_ways(self, vector_rows ways, Py_ssize_t step, object array) except -1:
+        """Check the rows of all ticks; return whether a character may end beyond the limits."""
+        cdef Py_ssize_t k
+        cdef int64_t bad
+        cdef bint far = False
+        for k in range(array.shape[0]):
+            bad = rows_check(&ways, self.c.n, FARTHEST)
+            if bad >= 0:
+                raise ValueError(f"displacements must be finite and not exceed {FARTHEST:g} m, "
+                                 f"row ({k}, {bad}) is {tuple(array[k, bad].tolist())}")
+            far = far or self.far(&ways, self.c.n)
+            ways.data += step
+        return far
+
     def run(self, displacements, dt, threads=1, *, min_distance=0.0):
         """Make T moves in the current scene.
 
@@ -1716,7 +1767,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         KeyboardInterrupt, or what another signal handler raises
             In the main thread, within 0.3 s unless one tick takes longer. The crowd keeps the whole
             ticks that were made; the attribute ``ticks`` of the exception is their number. A
-            journal has received the whole call.
+            journal has received exactly these ticks.
         """
         cdef crowd_step s
         cdef vector_rows ways
@@ -1724,14 +1775,16 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         cdef const float[:, :, :] f
         cdef double[:, :, ::1] path
         cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
-        cdef Py_ssize_t step = 0, k
-        cdef int64_t n, bad
+        cdef Py_ssize_t step = 0
+        cdef int64_t n
         cdef int many
-        cdef bint far = False
+        cdef bint far
         self.enter()
         try:
             n = self.c.n
             array = as_numbers(displacements, "displacements")
+            if array.ndim == 1 and array.shape[0] == 0:
+                array = np.empty((0, n, 3))
             if array.ndim != 3 or array.shape[1] != n or array.shape[2] != 3:
                 raise ValueError(f"displacements must have shape (T, {n}, 3), got {array.shape}")
             many = self.ready(threads, n)
@@ -1751,50 +1804,64 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             _snapshots = self.look()
             self.surround(&s, time, least)
             s.ways = ways
-            for k in range(array.shape[0]):
-                bad = rows_check(&ways, n, FARTHEST)
-                if bad >= 0:
-                    raise ValueError(f"displacements must be finite and not exceed {FARTHEST:g} m, "
-                                     f"row ({k}, {bad}) is {tuple(array[k, bad].tolist())}")
-                far = far or self.far(&ways, n)
-                ways.data += step
+            far = self.check_ways(ways, step, array)
+            heard = None
             if self.journal_ is not None:
-                self.tell("run", {"displacements": array, "dt": time, "min_distance": least})
+                heard = {"displacements": array, "dt": time, "min_distance": least}
+                self.tell("run", {**heard, "displacements": array[:_first_part(n, array.shape[0])]})
                 _snapshots = self.look()
                 self.surround(&s, time, least)
                 s.ways = ways
-                s.ways.data -= array.shape[0] * step
             path = out
             s.steps = array.shape[0]
             s.step_stride = step
             s.path = &path[0, 0, 0]
             # Many small displacements can also add up to a long way.
-            self.go(&s, many, far or array.shape[0] > 1)
+            self.go(&s, many, far or array.shape[0] > 1, heard)
             return out
         finally:
             self.leave()
 
-    def separate(self, dt):
+    def separate(self, dt, *, yielding=None):
         """Separate overlapping characters, by half the overlap each in the next move (RULES 8).
 
-        The separation is horizontal. A 'simultaneous' crowd does this by itself after each move.
-        Only colliding pairs count.
+        The separation is horizontal. A 'simultaneous' crowd does this by itself after each move,
+        and a call of this method replaces it. Only colliding pairs count.
 
         Parameters
         ----------
         dt : float
             Duration of a step, seconds, >= 0; each of two parts by at most 2 m/s.
+        yielding : (n,) array of floats, optional
+            One weight per member, >= 0. Of two members that come close, the one with the larger
+            weight gives way: it takes the whole separation, and the other takes none. If both walk
+            and one is ahead of the other, the one behind gives way, whatever the weights are. A
+            member that the other walks towards steps aside. A gap of 0.3 times the smaller radius
+            counts as close. Members of equal weight share an overlap by half each; if they are only
+            close, the one with the larger id gives way. Characters outside of the crowd separate
+            as without weights.
+
+        Notes
+        -----
+        With ``yielding``, one moves away by at most 4 m/s. In a door, one of two members side by
+        side steps back and the other passes, so that no arch of members blocks the door for ever.
+        The result does not depend on the order of members or on threads.
         """
         cdef crowd_step s
         cdef double time = as_not_negative(dt, "dt")
+        cdef double[::1] weights
         cdef int status
         self.enter()
         try:
+            held = as_weights(yielding, "yielding", self.c.n)
             if self.journal_ is not None:
-                self.tell("separate", {"dt": time})
+                self.tell("separate", {"dt": time, "yielding": held})
             self.ready(1, 1)
             _snapshots = self.look()
             self.surround(&s, time, 0.0)
+            if held is not None and self.c.n > 0:
+                weights = held
+                s.yielding = &weights[0]
             with nogil:
                 status = crowd_separate(&s, 1)
             raise_status(status)
@@ -2223,7 +2290,6 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         """Return the bytes of a crowd with only these members, in the order of their indices."""
         cdef cursor cur
         cdef controller_params p
-        cdef uint8_t[::1] room
         cdef const uint8_t[::1] flags = self.flags_
         cdef int32_t[::1] number
         cdef int64_t i, n = which.shape[0]
@@ -2253,11 +2319,11 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         size += <size_t>n * <size_t>(SAVE_EACH + saves.STATE.size)
         if several:
             size += <size_t>n * sizeof(int32_t)
-        if size + sum(map(len, carried)) > 0xFFFFFFFFu:
+        size += sum(map(len, carried))
+        if size > 0xFFFFFFFFu:
             raise ValueError("a crowd of more than 4 GiB cannot be saved")
-        body = bytearray(saves.HEADER.size + size)
-        room = body
-        cur.at = &room[saves.HEADER.size]
+        data = PyBytes_FromStringAndSize(NULL, saves.HEADER.size + size)
+        cur.at = <uint8_t*>PyBytes_AS_STRING(data) + <Py_ssize_t>saves.HEADER.size
         cur.loads = False
         order = self.sequential + (SAVES_HOMES if several else 0) + (SAVES_MOVING if moving else 0)
         field_int32(&cur, &order)
@@ -2280,11 +2346,13 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         if several:
             for m in range(n):
                 field_int32(&cur, &self.c.homes[which[m]])
-        # The array grows, which needs all views to be gone.
-        room = None
         for part in carried:
-            body += part
-        return saves.seal_in_place(body, saves.CROWD_MAGIC)
+            memcpy(cur.at, PyBytes_AS_STRING(part), <size_t>len(part))
+            cur.at += <Py_ssize_t>len(part)
+        head = saves.head_of(data, saves.CROWD_MAGIC)
+        # Nothing else has the bytes yet.
+        memcpy(PyBytes_AS_STRING(data), PyBytes_AS_STRING(head), <size_t>len(head))
+        return data
 
     def restore(self, data):
         """Restore a state of `save`; moves then repeat to the bit in an equal scene.
@@ -2425,6 +2493,8 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         memset(&usual, 0, sizeof(controller_params))
         self.enter()
         try:
+            fresh = self.spare
+            memset(&self.spare, 0, sizeof(crowd_data))
             order, group, flags, ids, parts = self.parse(data, &fresh, &usual)
             n = fresh.n
             homes = self.homes_of(&fresh)
@@ -2471,9 +2541,24 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                 scene.moving_put(carried[k])
             raise_status(status)
         finally:
-            crowd_free(&fresh)
+            self.keep_spare(&fresh)
             self.leave()
         return 0
+
+    cdef void keep_spare(self, crowd_data* old) noexcept:
+        """Keep the memory of a small crowd for the next restore; free it otherwise."""
+        cdef int64_t i
+        if not 0 < old.room <= SPARE_MOST:
+            crowd_free(old)
+            return
+        crowd_free(&self.spare)
+        self.spare = old[0]
+        memset(old, 0, sizeof(crowd_data))
+        free(self.spare.table)
+        self.spare.table = NULL
+        self.spare.n = self.spare.colliding = 0
+        for i in range(self.spare.room):
+            near_forget(&self.spare, i)
 
     def extract(self, ids, *, keep=False):
         """Remove members and return them as bytes for `insert` of this or another crowd.

@@ -108,6 +108,7 @@ cdef struct crowd_step:
     Py_ssize_t active_stride
     double dt
     double min_distance
+    const double* yielding      # (n,) weights for the separation, NULL: half the overlap each
     double* positions           # (n, 3)
     uint8_t* flags              # (n,)
     move_stats* costs           # (n,), NULL: not requested

@@ -20,18 +20,23 @@ from pycct.character.probes cimport probe_below, touches_anything
 from pycct.spatial.character_grid cimport (
     character,
     grid_free,
+    push_limited,
     separation,
     shared_add,
     shared_collect,
     shared_freeze,
     shared_remove,
     shared_update,
+    yielder,
+    yielder_of,
+    yielding_box,
+    yielding_push,
 )
 from pycct.args.vector_rows cimport vector_rows, row_load, within
 from pycct.runtime.thread_pool cimport pool_run, pool_run_brief
 from pycct.runtime.prefetch cimport prefetch
 from pycct.geometry.types cimport STATUS_NO_MEMORY, STATUS_OK
-from pycct.geometry.vec cimport aabb, v3_madd, v3_store
+from pycct.geometry.vec cimport aabb, v3, v3_add, v3_is_zero, v3_madd, v3_store, vec3
 from pycct.world.candidates cimport (
     OWNER_ACTOR,
     OWNER_CONTROLLER,
@@ -344,6 +349,7 @@ cdef void _step_some(void* context, int worker, int64_t first, int64_t last) noe
             _move_one(s, &s.threads[worker], &w, i, row_load(&s.ways, i))
         else:
             s.flags[i] = 0
+            s.crowd.states[i].wanted = v3(0.0, 0.0, 0.0)
 
 
 cdef void _run_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
@@ -361,6 +367,44 @@ cdef void _run_some(void* context, int worker, int64_t first, int64_t last) noex
             ways.data += s.step_stride
 
 
+cdef int64_t _index_of(const crowd_data* c, int64_t id) noexcept nogil:
+    """Return the index of a member, -1: none."""
+    cdef int64_t lo = 0, hi = c.n - 1, mid
+    while lo <= hi:
+        mid = (lo + hi) >> 1
+        if c.ids[mid] == id:
+            return mid
+        if c.ids[mid] < id:
+            lo = mid + 1
+        else:
+            hi = mid - 1
+    return -1
+
+
+cdef inline vec3 _yield(const crowd_step* s, int64_t i, const character* me, const character* others, int32_t n,
+                        double limit) noexcept nogil:
+    """Return the separation of a member by the weights.
+
+    Members of equal weight share an overlap, and the ids decide about the gap beyond. Others share
+    every overlap.
+    """
+    cdef const crowd_data* c = s.crowd
+    cdef vec3 up = c.table[c.rows[i]].up, half = v3(0.0, 0.0, 0.0), total = v3(0.0, 0.0, 0.0), push
+    cdef yielder mine = yielder_of(s.yielding[i], c.states[i].wanted, up), theirs
+    cdef int32_t k
+    cdef int64_t j
+    for k in range(n):
+        j = _index_of(c, others[k].id)
+        if j < 0 or s.yielding[j] == s.yielding[i]:
+            push = separation(me, &others[k], 1, up, limit)
+            half = v3_add(half, push)
+            if j < 0 or not v3_is_zero(push):
+                continue
+        theirs = yielder_of(s.yielding[j], c.states[j].wanted, up)
+        total = v3_add(total, yielding_push(me, &mine, &others[k], &theirs, up, limit))
+    return v3_add(half, push_limited(total, limit))
+
+
 cdef void _separate_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
     """Compute the separation of a range for its next move."""
     cdef crowd_step* s = <crowd_step*>context
@@ -376,7 +420,7 @@ cdef void _separate_some(void* context, int worker, int64_t first, int64_t last)
         if c.slots[i] < 0:
             continue
         me = _character(c, i)
-        box = capsule_bounds(me.p0, me.p1, me.radius)
+        box = capsule_bounds(me.p0, me.p1, me.radius) if s.yielding == NULL else yielding_box(&me)
         picture = &world_of(c, i).picture
         n = shared_collect(picture, box, &me, k.others, k.room_others)
         if n > k.room_others:
@@ -385,7 +429,10 @@ cdef void _separate_some(void* context, int worker, int64_t first, int64_t last)
                 continue
             k.room_others = 2 * n
             n = shared_collect(picture, box, &me, k.others, k.room_others)
-        c.states[i].separation = separation(&me, k.others, n, c.table[c.rows[i]].up, limit)
+        if s.yielding == NULL:
+            c.states[i].separation = separation(&me, k.others, n, c.table[c.rows[i]].up, limit)
+        else:
+            c.states[i].separation = _yield(s, i, &me, k.others, n, limit)
 
 
 cdef int crowd_separate(crowd_step* s, int threads) noexcept nogil:

@@ -3,9 +3,10 @@
 import numpy as np
 
 cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from pycct.runtime.atomic cimport atomic_add, atomic_exchange, atomic_store
 from pycct.character.parameters cimport (
@@ -551,15 +552,14 @@ def save_many(controllers, *, moving=False):
     cdef list heroes = _team_of(controllers)
     cdef CharacterController hero
     cdef cursor cur
-    cdef uint8_t[::1] room
     cdef int64_t n = len(heroes)
     cdef int32_t carries = as_bool(moving, "moving")
     carried = _scene_of(heroes).moving_bytes() if carries else b""
     if saves.TEAM_HEAD.size + n * saves.TEAM_EACH + len(carried) > 0xFFFFFFFF:
         raise ValueError("controllers that take more than 4 GiB cannot be saved")
-    body = bytearray(saves.HEADER.size + saves.TEAM_HEAD.size + n * saves.TEAM_EACH)
-    room = body
-    cur.at = &room[saves.HEADER.size]
+    data = PyBytes_FromStringAndSize(
+        NULL, saves.HEADER.size + saves.TEAM_HEAD.size + <Py_ssize_t>n * saves.TEAM_EACH + len(carried))
+    cur.at = <uint8_t*>PyBytes_AS_STRING(data) + <Py_ssize_t>saves.HEADER.size
     cur.loads = False
     field_int64(&cur, &n)
     field_int32(&cur, &carries)
@@ -568,10 +568,11 @@ def save_many(controllers, *, moving=False):
             field_int64(&cur, &hero.id)
             parameters_bytes(&cur, &hero.params)
             state_bytes(&cur, &hero.now.state)
-    # The array grows, which needs all views to be gone.
-    room = None
-    body += carried
-    return saves.seal_in_place(body, saves.TEAM_MAGIC)
+    memcpy(cur.at, PyBytes_AS_STRING(carried), <size_t>len(carried))
+    head = saves.head_of(data, saves.TEAM_MAGIC)
+    # Nothing else has the bytes yet.
+    memcpy(PyBytes_AS_STRING(data), PyBytes_AS_STRING(head), <size_t>len(head))
+    return data
 
 
 # A saved controller.

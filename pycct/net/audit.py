@@ -334,7 +334,7 @@ class Audit:
         stamp = (scene.timestamp, len(scene))
         if stamp != self._stamp or any(a.scene is not scene for a in self._others):
             self._stamp = stamp
-            others = [*(a for a in scene.actors if a.body != "static"), *scene.obstacles]
+            others = [*(a for a in scene.actors if a.body != "static" and not a.trigger), *scene.obstacles]
             self._others = sorted(others, key=lambda a: a.id)
         self._past[number] = _Platforms(
             np.array([a.id for a in self._others], np.int64),
@@ -357,7 +357,7 @@ class Audit:
             for world in (self._still, self._world):
                 with world.edit():
                     for a in scene.actors:
-                        if a.body == "static":
+                        if a.body == "static" and not a.trigger:
                             world.add(a.shape, a.position, a.rotation, a.scale, layer=a.layer, behavior=a.behavior)
             self._world_stamp = scene.timestamp
             self._twins, self._names, self._posed, self._pair = {}, {}, None, None

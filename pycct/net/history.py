@@ -331,7 +331,7 @@ class History:
         # whole scene.
         stamp = (scene.timestamp, len(scene))
         if stamp != self._stamp or any(a.scene is not scene for a in self._others):
-            moving = [a for a in scene.actors if a.body != "static"]
+            moving = [a for a in scene.actors if a.body != "static" and not a.trigger]
             self._stamp, self._others = stamp, [*moving, *scene.obstacles]
             self._actors = sorted(moving, key=lambda a: a.id)
         actors = self._actors
@@ -506,7 +506,7 @@ class History:
         # come.
         stamp = (scene.timestamp, len(scene) if self._walls is scene else -1)
         if stamp != self._wall_stamp:
-            fixed = [a for a in scene.actors if a.body == "static"]
+            fixed = [a for a in scene.actors if a.body == "static" and not a.trigger]
             if len(fixed) == len(scene):
                 self._walls, self._wall_ids = scene, None
             else:

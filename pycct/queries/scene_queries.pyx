@@ -387,6 +387,8 @@ cdef object _rows(object values, str name, int columns, Py_ssize_t n):
     given = np.asarray(values)
     if given.dtype.kind not in "fiu":
         raise TypeError(f"{name} must be an array of real numbers, not {given.dtype}")
+    if n <= 0 and given.ndim == 1 and given.shape[0] == 0:
+        given = np.empty((0, columns))
     if n >= 0 and given.ndim == 1 and given.shape[0] == columns:
         given = np.broadcast_to(given, (n, columns))
     if given.ndim != 2 or given.shape[1] != columns or (n >= 0 and given.shape[0] != n):
@@ -395,15 +397,22 @@ cdef object _rows(object values, str name, int columns, Py_ssize_t n):
     if given.shape[0] > 2**31 - 1:
         raise ValueError(f"{name} can have at most {2**31 - 1} rows")
     array = np.array(given, dtype=np.float64, order="C", copy=True)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite")
+    _check_each(np.isfinite(array).all(axis=1), array, f"{name} must be finite")
     return array
+
+
+cdef int _check_each(object good, object rows, str text) except -1:
+    """ValueError that names the first row that is not good."""
+    if not good.all():
+        k = np.unravel_index(int(good.argmin()), good.shape)
+        row = int(k[0]) if len(k) == 1 else tuple(map(int, k))
+        raise ValueError(f"{text}, row {row} is {short(rows[k].tolist())}")
+    return 0
 
 
 cdef object _places(object values, str name, Py_ssize_t n):
     array = _rows(values, name, 3, n)
-    if array.size and np.abs(array).max() > FARTHEST:
-        raise ValueError(f"{name} must lie within {FARTHEST:g} m of the origin")
+    _check_each((np.abs(array) <= FARTHEST).all(axis=1), array, f"{name} must lie within {FARTHEST:g} m of the origin")
     return array
 
 
@@ -413,8 +422,7 @@ cdef object _turns(object values, str name, Py_ssize_t n):
     array = _rows(given[None], name, 4, 1) if given.shape == (4,) else _rows(given, name, 4, n)
     m = np.sqrt(array[:, 0] * array[:, 0] + array[:, 1] * array[:, 1] + array[:, 2] * array[:, 2]
                 + array[:, 3] * array[:, 3])
-    if (np.abs(m - 1.0) > 1e-3).any():
-        raise ValueError(f"{name} must be unit quaternions")
+    _check_each(np.abs(m - 1.0) <= 1e-3, array, f"{name} must be unit quaternions")
     array /= m[:, None]
     return array
 
@@ -435,13 +443,15 @@ cdef object _lengths(object values, str name, tuple shape, bint endless):
     if given.dtype.kind not in "fiu":
         raise TypeError(f"{name} must be a number or an array of numbers, not {given.dtype}")
     given = _by_row(given, name, shape)
-    array = np.array(given, dtype=np.float64, copy=True).reshape(-1)
-    if endless:
-        if np.isnan(array).any() or (array < 0.0).any():
-            raise ValueError(f"{name} must be >= 0")
-    elif not np.isfinite(array).all() or (array < 0.0).any():
-        raise ValueError(f"{name} must be finite and >= 0")
-    return array
+    array = np.array(given, dtype=np.float64, copy=True)
+    if array.ndim == 0:
+        if not array >= 0.0 or not endless and array == INFINITY:
+            raise ValueError(f"{name} must be {'' if endless else 'finite and '}>= 0, got {array}")
+    elif endless:
+        _check_each(array >= 0.0, array, f"{name} must be >= 0")
+    else:
+        _check_each((array >= 0.0) & (array < INFINITY), array, f"{name} must be finite and >= 0")
+    return array.reshape(-1)
 
 
 # ---------------------------------------------------------------- single queries
@@ -530,7 +540,7 @@ cdef int64_t _id_of(object value) except -2:
     if value is None:
         return -1
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"exclude must be an id or a tuple of two, not {value!r}")
+        raise TypeError(f"exclude must be an id or a tuple of two, not {short(value)}")
     if not -1 <= value < 2**63:
         raise ValueError(f"exclude must be from -1 to 2**63 - 1, got {short(value)}")
     return value
@@ -938,7 +948,7 @@ cdef dict _given(tuple names, object out):
     given = {}
     for name, array in out.items():
         if not isinstance(name, str) or name not in names:
-            raise ValueError(f"out must hold arrays for {', '.join(names)}, not {name!r}")
+            raise ValueError(f"out must hold arrays for {', '.join(names)}, not {short(name)}")
         if array is not None:
             given[name] = array
     return given
@@ -946,14 +956,14 @@ cdef dict _given(tuple names, object out):
 
 cdef tuple _wanted(tuple names, object fields):
     if isinstance(fields, (str, bytes)):
-        raise TypeError(f"fields must be names in a list or tuple, not {fields!r}")
+        raise TypeError(f"fields must be names in a list or tuple, not {short(fields)}")
     try:
         wanted = tuple(fields)
     except TypeError:
         raise TypeError(f"fields must be names in a list or tuple, not {type(fields).__name__}") from None
     for name in wanted:
         if not isinstance(name, str) or name not in names:
-            raise ValueError(f"fields must be among {', '.join(names)}, not {name!r}")
+            raise ValueError(f"fields must be among {', '.join(names)}, not {short(name)}")
     return wanted
 
 
@@ -1078,6 +1088,9 @@ cdef object _vectors(object values, str name, double limit, bint one_row):
     given = values if type(values) is np.ndarray else np.asarray(values)
     if given.dtype.kind not in "fiu":
         raise TypeError(f"{name} must be an array of real numbers, not {given.dtype}")
+    if given.ndim == 1 and given.shape[0] == 0:
+        # An empty list has no rows and no columns.
+        given = np.empty((0, 3))
     if given.ndim not in (1, 2, 3) or given.shape[given.ndim - 1] != 3 or (given.ndim == 1 and not one_row):
         raise ValueError(f"{name} must have shape (n, 3), got {given.shape}")
     if given.dtype is not FLOAT64 and (given.dtype != FLOAT32 or not given.dtype.isnative) or not given.flags.aligned:
@@ -1145,7 +1158,7 @@ cdef int _check_rows(const vector_rows* rows, Py_ssize_t n, str name, bint place
 cdef object _row_numbers(object values, str name, tuple shape, object dtype, object least, object most):
     """One integer for each row, or None."""
     given = np.asarray(values)
-    if given.dtype.kind not in "iu":
+    if given.dtype.kind not in "iu" and (given.size or given.ndim == 0):
         raise TypeError(f"{name} must be an integer or an array of integers, not {given.dtype}")
     given = _by_row(given, name, shape)
     if given.size and not (least <= int(given.min()) and int(given.max()) <= most):
@@ -1265,7 +1278,8 @@ cdef class Batch:
             if given.shape[0]:
                 turned = given
                 b.rotations = &turned[0, 0]
-        if type(mask) is not int and isinstance(mask, np_ndarray) and mask.ndim > 0:
+        if type(mask) is not int and (isinstance(mask, (list, tuple))
+                                      or isinstance(mask, np_ndarray) and mask.ndim > 0):
             _look(view, 0, &b.view)
             given = _row_numbers(mask, "mask", self.shape, np.uint32, 0, 0xFFFFFFFF)
             self.keep.append(given)
@@ -1424,10 +1438,9 @@ cdef object ask_raycast_many(View view, object origins, object directions, objec
 cdef object _points(object values, str name):
     """Places as float64, of one, two or three dimensions."""
     array = np.asarray(_vectors(values, name, FARTHEST, True), np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite")
-    if array.size and np.abs(array).max() > FARTHEST:
-        raise ValueError(f"{name} must lie within {FARTHEST:g} m of the origin")
+    rows = array.reshape(1, 3) if array.ndim == 1 else array
+    _check_each(np.isfinite(rows).all(axis=-1), rows, f"{name} must be finite")
+    _check_each((np.abs(rows) <= FARTHEST).all(axis=-1), rows, f"{name} must lie within {FARTHEST:g} m of the origin")
     return array
 
 

@@ -554,6 +554,12 @@ cdef class _Side:
         return p
 
 
+cdef object _table_of(object rows, int columns):
+    """Return rows as a table; an empty list has no rows."""
+    given = np.asarray(rows)
+    return np.empty((0, columns)) if given.shape == (0,) else np.atleast_2d(given)
+
+
 cdef _Side _side(object shapes, object poses, str name):
     cdef _Side s = _Side()
     cdef Py_ssize_t i
@@ -564,11 +570,9 @@ cdef _Side _side(object shapes, object poses, str name):
             shapes = list(shapes)
         except TypeError:
             raise TypeError(f"{name} must be a shape or a sequence of shapes, not {type(shapes).__name__}") from None
-        if not shapes:
-            raise ValueError(f"{name} must not be empty")
     s.keep = shapes
     s.n_shapes = len(shapes)
-    s.shapes = <convex_shape*>malloc(s.n_shapes * sizeof(convex_shape))
+    s.shapes = <convex_shape*>malloc((s.n_shapes + 1) * sizeof(convex_shape))
     if s.shapes == NULL:
         raise MemoryError
     for i in range(s.n_shapes):
@@ -580,16 +584,20 @@ cdef _Side _side(object shapes, object poses, str name):
         positions, rotations = poses
     except (TypeError, ValueError):
         raise ValueError(f"{label} must be a pair (positions, rotations)") from None
-    places = as_table(np.atleast_2d(np.asarray(positions)), label + " positions", 3, 1)
-    if (np.abs(places) > FARTHEST).any():
-        raise ValueError(f"{label} positions must lie within {FARTHEST:g} m of the origin")
+    places = as_table(_table_of(positions, 3), label + " positions", 3, 0)
+    good = (np.abs(places) <= FARTHEST).all(axis=1)
+    if not good.all():
+        raise ValueError(f"{label} positions must lie within {FARTHEST:g} m of the origin, row {good.argmin()} is "
+                         f"{tuple(places[good.argmin()].tolist())}")
     s.positions = places
     if rotations is None:
         rotations = (0.0, 0.0, 0.0, 1.0)
-    turned = as_table(np.atleast_2d(np.asarray(rotations)), label + " rotations", 4, 1)
+    turned = as_table(_table_of(rotations, 4), label + " rotations", 4, 0)
     length = np.sqrt((turned * turned).sum(axis=1))
-    if not (np.abs(length - 1.0) <= 1e-3).all():
-        raise ValueError(f"{label} rotations must be unit quaternions")
+    good = np.abs(length - 1.0) <= 1e-3
+    if not good.all():
+        raise ValueError(f"{label} rotations must be unit quaternions, row {good.argmin()} is "
+                         f"{tuple(turned[good.argmin()].tolist())}")
     # A length of exactly 1 keeps its bits, as for one pose.
     s.rotations = np.where(length[:, None] == 1.0, turned, turned / length[:, None])
     return s
@@ -599,6 +607,10 @@ cdef Py_ssize_t _pairs(_Side a, _Side b) except -1:
     """Return the number of pairs: every argument has one row, or this many."""
     cdef Py_ssize_t n = max(a.n_shapes, a.positions.shape[0], a.rotations.shape[0],
                             b.n_shapes, b.positions.shape[0], b.rotations.shape[0])
+    if n == 1:
+        # No rows, if an argument has none.
+        n = min(a.n_shapes, a.positions.shape[0], a.rotations.shape[0],
+                b.n_shapes, b.positions.shape[0], b.rotations.shape[0])
     for name, m in (("a", a.n_shapes), ("poses_a positions", a.positions.shape[0]),
                     ("poses_a rotations", a.rotations.shape[0]), ("b", b.n_shapes),
                     ("poses_b positions", b.positions.shape[0]), ("poses_b rotations", b.rotations.shape[0])):

@@ -166,7 +166,7 @@ def _case(recording: Recording, start: int) -> Case:
     """What a recording does from a tick on."""
     recording.seek(start)
     scene = recording.scene
-    actors = scene.actors
+    actors = [a for a in scene.actors if not a.trigger]
     number = {a.id: k for k, a in enumerate(actors)}
     described = [
         {"shape": a.shape, "position": a.position, "rotation": a.rotation, "scale": a.scale, "body": a.body,

@@ -7,7 +7,26 @@ from math import sqrt
 
 from pycct.reference.closest import segment_segment
 from pycct.reference.types import CAPSULE, CONTROLLER, USER_GEOMETRY
-from pycct.reference.vec import ZERO, across, add, box_grow, f_min, is_zero, madd, neg, reject, sub, unit, vmax, vmin
+from pycct.reference.vec import (
+    ZERO,
+    across,
+    add,
+    box_grow,
+    box_overlap,
+    cross,
+    dot,
+    f_min,
+    is_zero,
+    length,
+    madd,
+    neg,
+    reject,
+    scale,
+    sub,
+    unit,
+    vmax,
+    vmin,
+)
 
 
 class Character:
@@ -39,6 +58,82 @@ class Character:
     def data_of(self, triangle):
         """No triangle, no number."""
         return None
+
+
+# Way that a character gives free beyond the contact, as a share of the smaller radius.
+ROOM = 0.3
+# A character is ahead of another one if the cosines of both ways to it differ by more.
+AHEAD = 0.3
+# A character is in the way of another one that walks towards it within this cosine.
+IN_THE_WAY = 0.5
+# A horizontal part of a displacement below this share of it is rounding.
+UPRIGHT2 = 1e-12
+
+
+def way_of(wanted, up):
+    """The unit direction in which a character wants to go, horizontal; zero: it stays."""
+    way = reject(wanted, up)
+    return unit(way) if dot(way, way) > UPRIGHT2 * dot(wanted, wanted) else ZERO
+
+
+def yielding_push(this, me, other, them, up, limit):
+    """Push away from another one by weights, or ids if they are equal.
+
+    ``me``, ``them``: (weight, way).
+    """
+    touch = this.radius + other.radius
+    reach = touch + ROOM * f_min(this.radius, other.radius)
+    distance2 = segment_segment(this.q0, this.q1, other.q0, other.q1).dist2
+    if distance2 >= reach * reach:
+        return ZERO
+    apart = reject(sub(add(this.q0, this.q1), add(other.q0, other.q1)), up)
+    # Characters that stand on one another need no room aside. ``apart`` is twice as long.
+    missing = (reach if dot(apart, apart) >= 2.0 * distance2 else touch) - sqrt(distance2)
+    if missing <= 0.0:
+        return ZERO
+    away = unit(apart)
+    if is_zero(away):
+        away = across(up)
+        if this.id > other.id:
+            away = neg(away)
+    # Only of two that walk, one can be ahead of the other.
+    ahead = 0.0
+    if not (is_zero(me[1]) or is_zero(them[1])):
+        ahead = -(dot(me[1], away) + dot(them[1], away))
+    if ahead < -AHEAD or (ahead <= AHEAD and (me[0] < them[0] or (me[0] == them[0] and this.id < other.id))):
+        return ZERO
+    facing = dot(them[1], away)
+    if facing > IN_THE_WAY and dot(me[1], them[1]) <= 0.0:
+        # Back along the way of the other one, it would stay in front of it: it steps aside.
+        away = unit(madd(away, them[1], -facing))
+        if is_zero(away):
+            away = cross(up, them[1])
+    return scale(away, f_min(missing, limit))
+
+
+def yielding_separation(this, others, up, limit, weight_of):
+    """Separation by weights.
+
+    Members of equal weight share an overlap, and the ids decide about the gap beyond. Others share
+    every overlap.
+
+    ``weight_of``: by id the weight and the wanted displacement.
+    """
+    weight, wanted = weight_of[this.id]
+    me = (weight, way_of(wanted, up))
+    half = total = ZERO
+    for c in others:
+        if not box_overlap(c.bounds, box_grow(this.bounds, ROOM * this.radius)):
+            continue
+        if c.id not in weight_of or weight_of[c.id][0] == weight:
+            push = separation(this, [c], up, limit)
+            half = add(half, push)
+            if c.id not in weight_of or not is_zero(push):
+                continue
+        them = (weight_of[c.id][0], way_of(weight_of[c.id][1], up))
+        total = add(total, yielding_push(this, me, c, them, up, limit))
+    size = length(total)
+    return add(half, scale(total, limit / size) if size > limit else total)
 
 
 def separation(this, others, up, limit):

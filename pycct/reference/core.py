@@ -6,10 +6,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from math import sqrt
 
+import numpy as np
+
 from pycct.args import save_format as saves
 from pycct.character.explanation import Event, Explanation
 from pycct.reference.candidates import below_limit
-from pycct.reference.character_grid import Character, separation
+from pycct.reference.character_grid import Character, separation, yielding_separation
 from pycct.reference.move import EPSILON_DISTANCE, GroundContact, Memory, Move, MoveStats, Params, decompose
 from pycct.reference.scene import Scene
 from pycct.reference.shapes import Capsule
@@ -347,7 +349,7 @@ def _memory_values(m):
     """All state of a controller, in the order of saves.STATE."""
     g = m.ground or GroundContact(ZERO, ZERO, ACTOR, -1, None, None, False, ZERO, 0.0)
     values = []
-    for v in (m.position, m.velocity, m.displacement, m.touched_point, m.touched_local, m.platform_delta):
+    for v in (m.position, m.velocity, m.displacement, m.wanted, m.touched_point, m.touched_local, m.platform_delta):
         values += v
     for v in (m.separation, m.down_normal, m.side_normal, g.normal, g.point, g.face_normal):
         values += v
@@ -365,20 +367,20 @@ def _memory_values(m):
 
 def _memory_of(v):
     """The inverse."""
-    for x in v[:42]:
+    for x in v[:45]:
         as_float(x, "data")
-    vectors = [tuple(v[i : i + 3]) for i in range(0, 36, 3)]
+    vectors = [tuple(v[i : i + 3]) for i in range(0, 39, 3)]
     as_place(vectors[0], "data: position")
-    touched_min, touched_max, contact_height, overlap, distance, steep_climb, flags, marks = v[36:44]
-    actor, obstacle, controller, touching, owner, number, triangle, has_data, data, has_face = v[44:54]
+    touched_min, touched_max, contact_height, overlap, distance, steep_climb, flags, marks = v[39:47]
+    actor, obstacle, controller, touching, owner, number, triangle, has_data, data, has_face = v[47:57]
     if not 0 <= flags <= 7 or not 0 <= owner <= 2:
         raise ValueError("data is damaged: its state makes no sense")
     ground = None
     if touching:
         triangle = triangle if triangle >= 0 else None
         data = data if has_data else None
-        face = (has_face, vectors[11])
-        ground = GroundContact(vectors[9], vectors[10], OWNERS[owner], number, triangle, data, *face, distance)
+        face = (has_face, vectors[12])
+        ground = GroundContact(vectors[10], vectors[11], OWNERS[owner], number, triangle, data, *face, distance)
     return Memory(
         position=vectors[0],
         velocity=vectors[1],
@@ -388,12 +390,13 @@ def _memory_of(v):
         touched_obstacle=obstacle,
         touched_controller=controller,
         displacement=vectors[2],
-        touched_point=vectors[3],
-        touched_local=vectors[4],
-        platform_delta=vectors[5],
-        separation=vectors[6],
-        down_normal=vectors[7],
-        side_normal=vectors[8],
+        wanted=vectors[3],
+        touched_point=vectors[4],
+        touched_local=vectors[5],
+        platform_delta=vectors[6],
+        separation=vectors[7],
+        down_normal=vectors[8],
+        side_normal=vectors[9],
         touched_min=touched_min,
         touched_max=touched_max,
         contact_height=contact_height,
@@ -426,10 +429,34 @@ def _tell_together(name, heroes, **arguments):
         if hero.scene not in scenes:
             scenes.append(hero.scene)
     for scene in scenes:
-        scene._tell(scene, name, controllers=[h for h in heroes if h.scene is scene], **arguments)
+        ones = [h for h in heroes if h.scene is scene]
+        told = {"controllers": ones, **arguments}
+        if "yielding" in told:
+            told["yielding"] = np.array([told["yielding"][scene, h.id][0] for h in ones])
+        scene._tell(scene, name, **told)
 
 
-def separate(controllers, dt):
+def weights_of(values, n):
+    """The yielding weights as floats, or None."""
+    if values is None:
+        return None
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "fiu":
+        raise TypeError(f"yielding must be an array of floats, not of {array.dtype}")
+    array = array.astype(np.float64)
+    if array.shape != (n,):
+        raise ValueError(f"yielding must have shape ({n},), got {array.shape}")
+    if not (np.isfinite(array) & (array >= 0.0)).all():
+        raise ValueError("yielding must be finite and not negative")
+    return array.tolist()
+
+
+def yielding_of(heroes, weights):
+    """By scene and id: the weight and the wanted displacement of each."""
+    return {(h.scene, h.id): (w, h._memory.wanted) for h, w in zip(heroes, weights, strict=True)}
+
+
+def separate(controllers, dt, *, yielding=None):
     """Separate overlapping characters: each moves by half the overlap in its next move.
 
     The separation is horizontal (RULES 8).
@@ -441,6 +468,9 @@ def separate(controllers, dt):
         the other one of a pair need not be among them. Call the function after all have moved.
     dt : float
         Duration of a step, seconds, >= 0; each of two parts by at most 2 m/s.
+    yielding : (n,) array of floats, optional
+        One weight per controller, >= 0: of two that come close, one gives way and takes the whole
+        separation.
 
     Notes
     -----
@@ -451,21 +481,25 @@ def separate(controllers, dt):
         named = list(controllers)
     except TypeError:
         raise TypeError(f"controllers must be several, not {type(controllers).__name__}") from None
-    heroes = []
-    for hero in named:
+    heroes, weights = [], []
+    given = weights_of(yielding, len(named))
+    for k, hero in enumerate(named):
         if not isinstance(hero, CharacterController):
             raise TypeError(f"controllers must be CharacterControllers, not {type(hero).__name__}")
         # A controller that is named twice is separated once.
         if not any(hero is other for other in heroes):
             heroes.append(hero)
+            weights.append(None if given is None else given[k])
+    table = None if given is None else yielding_of(heroes, weights)
     # All controllers are acquired before the first change, so that the call works for all or none.
     with ExitStack() as stack:
         for hero in heroes:
             stack.enter_context(hero._mine())
-        _tell_together("separate", heroes, dt=dt)
+        _tell_together("separate", heroes, dt=dt, **({} if table is None else {"yielding": table}))
         for hero in heroes:
+            own = table and {i: one for (scene, i), one in table.items() if scene is hero.scene}
             if hero.collide:
-                hero._memory = replace(hero._memory, separation=add(hero._memory.separation, hero._push(limit)))
+                hero._memory = replace(hero._memory, separation=add(hero._memory.separation, hero._push(limit, own)))
 
 
 def _rebuild(cls, scene, data, number, on_hit, behavior, filter, user_data):
@@ -808,9 +842,11 @@ class CharacterController:
         others = [c._as_character() for c in self._scene.characters if c.collide]
         return [c for c in others if c.meets(this)]
 
-    def _push(self, limit):
-        """Half of its separation from all others (RULES 8)."""
+    def _push(self, limit, weight_of=None):
+        """Half of its separation from all others (RULES 8), or what it gives way by weights."""
         this = self._as_character()
+        if weight_of is not None:
+            return yielding_separation(this, self._others(self.mask), self.up, limit, weight_of)
         others = [c for c in self._others(self.mask) if box_overlap(c.bounds, this.bounds)]
         return separation(this, others, self.up, limit)
 

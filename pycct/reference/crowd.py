@@ -25,11 +25,12 @@ from pycct.reference.core import (
     _params_of,
     _params_values,
     _tell_together,
+    weights_of,
 )
 from pycct.reference.scene import Scene
 from pycct.reference.types import ACTOR, CONTROLLER, OBSTACLE
 from pycct.reference.values import as_bool, as_float, as_not_negative, as_place, as_unit
-from pycct.reference.vec import madd
+from pycct.reference.vec import ZERO, madd
 from pycct.reference.worlds import Worlds
 
 ORDERS = ("simultaneous", "sequential")
@@ -406,6 +407,8 @@ class Crowd:
                 for k, hero in enumerate(self.controllers):
                     if moves[k]:
                         flags[k] = hero._advance(ways[k], dt, min_distance, hero.mask, None, began[k])
+                    else:
+                        hero._memory = replace(hero._memory, wanted=ZERO)
             except ValueError:
                 for hero, memory in zip(self.controllers, before, strict=True):
                     hero._memory = memory
@@ -438,15 +441,22 @@ class Crowd:
         if len(which):
             self.set(which, up=tops[which])
 
-    def separate(self, dt):
-        """Separate overlapping characters in their next move, by half each (RULES 8)."""
-        dt = as_not_negative(dt, "dt")
-        with self._change("separate", dt=dt):
-            self._separate(dt)
+    def separate(self, dt, *, yielding=None):
+        """Separate overlapping characters in their next move, by half each (RULES 8).
 
-    def _separate(self, dt):
+        With ``yielding``, one weight per member, one of two gives way and takes all of it.
+        """
+        dt = as_not_negative(dt, "dt")
+        weights = weights_of(yielding, len(self))
+        with self._change("separate", dt=dt, yielding=None if weights is None else np.array(weights)):
+            self._separate(dt, weights)
+
+    def _separate(self, dt, weights=None):
         limit = SEPARATION_SPEED * dt
-        pushes = [c._push(limit) if c.collide else c._memory.separation for c in self.controllers]
+        table = None
+        if weights is not None:
+            table = {c.id: (w, c._memory.wanted) for c, w in zip(self.controllers, weights, strict=True)}
+        pushes = [c._push(limit, table) if c.collide else c._memory.separation for c in self.controllers]
         for hero, push in zip(self.controllers, pushes, strict=True):
             hero._memory = replace(hero._memory, separation=push)
 

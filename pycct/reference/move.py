@@ -147,6 +147,7 @@ class Memory:
     position: tuple  # centre of the capsule
     velocity: tuple = ZERO  # motion / dt, without recovery and separation
     displacement: tuple = ZERO  # whole motion of the last move
+    wanted: tuple = ZERO  # displacement argument of the last move; zero without a move
     flags: int = 0  # CollisionFlags of the last move
     validate_triangle_down: bool = False
     validate_triangle_side: bool = False
@@ -1345,7 +1346,8 @@ class Move:
             self.set(ground=first.ground)
         whole = sub(self.s.position, start)
         own = self.own_motion(whole, asked, first.separation)
-        self.set(flags=flags, displacement=whole, velocity=scale(own, 1.0 / dt) if dt > 0.0 else ZERO)
+        velocity = scale(own, 1.0 / dt) if dt > 0.0 else ZERO
+        self.set(flags=flags, displacement=whole, wanted=asked, velocity=velocity)
 
     def own_motion(self, whole, asked, separation):
         """The motion without recovery and separation.

@@ -41,6 +41,7 @@ from pycct.reference.vec import add, box_union, length, madd, max_abs, neg, q_ro
 from pycct.runtime.enums import Behavior
 
 BODIES = ("static", "kinematic", "dynamic")
+TriggerEvents = namedtuple("TriggerEvents", "entered left inside")
 
 HitArrays = namedtuple(
     "HitArrays", "hit distance time position normal actor controller triangle data mask overlapping"
@@ -53,8 +54,9 @@ class Actor:
 
     is_obstacle = False
 
-    def __init__(self, scene, shape, position, rotation, scale, body, layer, behavior, user_data):
+    def __init__(self, scene, shape, position, rotation, scale, body, layer, behavior, user_data, trigger=False):
         self._scene = scene
+        self._trigger = trigger
         self._shape = shape
         self._position = position
         self._rotation = rotation
@@ -73,6 +75,7 @@ class Actor:
     rotation = property(lambda self: self._rotation, doc="Unit quaternion (x, y, z, w).")
     scale = property(lambda self: self._scale, doc="Factors along the shape's own axes.")
     body = property(lambda self: self._body, doc="'static', 'kinematic' or 'dynamic'.")
+    trigger = property(lambda self: self._trigger, doc="Whether it blocks nobody; see `Scene.triggers`.")
 
     @property
     def behavior(self):
@@ -149,7 +152,8 @@ class Actor:
 
     def __repr__(self):
         where = "removed" if self._scene is None else f"at {self.position}"
-        return f"<Actor {self.id}: {self.shape!r}, {self.body}, {where}>"
+        what = f"{self.body} trigger" if self.trigger else self.body
+        return f"<Actor {self.id}: {self.shape!r}, {what}, {where}>"
 
 
 def _actor_of(scene, id):
@@ -326,6 +330,7 @@ class Scene:
     def __init__(self):
         self.lock = RLock()
         self._actors = {}  # id -> Actor, in the order of ids
+        self._inside = set()  # (trigger, character) ids at the last call of triggers
         self._next_id = 0
         self._characters = WeakValueDictionary()  # id -> CharacterController
         self._crowds = WeakSet()
@@ -349,6 +354,7 @@ class Scene:
         behavior=0,
         user_data=None,
         id=None,
+        trigger=False,
     ):
         """Place a shape in the scene.
 
@@ -376,6 +382,8 @@ class Scene:
             Any object of your own.
         id : int, optional
             Id of a removed actor of this scene that is free now.
+        trigger : bool
+            True for a volume that blocks nobody; see `triggers`.
 
         Returns
         -------
@@ -394,8 +402,11 @@ class Scene:
             raise ValueError(f"scale of a plane must be (1, 1, 1), got {s}")
         if not isinstance(body, str) or body not in BODIES:
             raise ValueError(f"body must be 'static', 'kinematic' or 'dynamic', not {body!r}")
+        if not isinstance(trigger, (bool, np.bool_)):
+            raise TypeError(f"trigger must be True or False, not {short(trigger)}")
         layer = as_bits(layer, "layer")
-        actor = Actor(self, shape, p, q, s, body, layer, as_behavior(behavior, "behavior"), user_data)
+        behavior = as_behavior(behavior, "behavior")
+        actor = Actor(self, shape, p, q, s, body, layer, behavior, user_data, bool(trigger))
         return self._place(actor, id)
 
     def add_obstacle(
@@ -476,6 +487,8 @@ class Scene:
             if not actor.is_obstacle:
                 told |= {"scale": actor.scale, "body": actor.body}
             told |= {"layer": actor.layer, "behavior": actor.behavior, "user_data": actor.user_data, "id": id}
+            if not actor.is_obstacle:
+                told["trigger"] = actor.trigger
             self._tell(self, "add_obstacle" if actor.is_obstacle else "add", **told)
             actor._id = self._issue() if id is None else id
             actor._placed = None
@@ -486,6 +499,8 @@ class Scene:
 
     def _touch(self, actor):
         """Record that an actor has changed."""
+        if actor.trigger:
+            return
         if actor.body == "static":
             if self._editing:
                 self._dirty = True
@@ -597,6 +612,8 @@ class Scene:
             raise TypeError("ids must be a one-dimensional array of integers")
         n = given.shape[0]
         places = np.array(positions, dtype=np.float64)
+        if places.shape == (0,):
+            places = places.reshape(0, 3)
         if places.shape != (n, 3):
             raise ValueError(f"positions must have shape ({n}, 3), got {places.shape}")
         places = [as_place(p, "positions") for p in places.tolist()]
@@ -605,6 +622,8 @@ class Scene:
             turns = np.asarray(rotations, dtype=np.float64)
             if turns.shape == (4,):
                 turns = np.broadcast_to(turns, (n, 4))
+            elif turns.shape == (0,):
+                turns = turns.reshape(0, 4)
             if turns.shape != (n, 4):
                 raise ValueError(f"rotations must have shape ({n}, 4) or (4,), got {turns.shape}")
             turns = [as_quat(row, "rotations") for row in turns.tolist()]
@@ -663,7 +682,7 @@ class Scene:
 
     @property
     def actors(self):
-        """All actors, in the order of their ids; without obstacles."""
+        """All actors, in the order of their ids; with triggers, without obstacles."""
         return [a for a in list(self._actors.values()) if not a.is_obstacle]
 
     @property
@@ -693,7 +712,21 @@ class Scene:
         """All current shapes, or those before an edit; with obstacles."""
         if self._editing:
             return self._before
-        return [a.placed for a in list(self._actors.values())]
+        return [a.placed for a in list(self._actors.values()) if not a.trigger]
+
+    def triggers(self):
+        """Return which characters entered and left triggers since the last call (TriggerEvents)."""
+        volumes = [a.placed for a in self._actors.values() if a.trigger]
+        now = set()
+        for hero in self.characters:
+            half = madd((0.0, 0.0, 0.0), hero.up, 0.5 * hero.height)
+            p0, p1 = sub(hero.position, half), add(hero.position, half)
+            for group in gather(volumes, capsule_bounds(p0, p1, hero.radius), hero.mask):
+                if group_overlaps(group, p0, p1, hero.radius):
+                    now.add((group.item.id, hero.id))
+        before, self._inside = self._inside, now
+        rows = [np.array(sorted(pairs), np.int64).reshape(-1, 2) for pairs in (now - before, before - now, now)]
+        return TriggerEvents(*rows)
 
     @property
     def triangle_count(self):
@@ -705,7 +738,7 @@ class Scene:
         with self.lock:
             records = [
                 (a.id, a.is_obstacle, a.shape, a.position, a.rotation, a.scale, a.body, a.layer, int(a.behavior),
-                 a.user_data)
+                 a.user_data, a.trigger)
                 for a in self._actors.values()
             ]  # fmt: skip
             return _scene_again, (records, self._next_id)

@@ -53,6 +53,7 @@ cdef class Actor:
     cdef vec3 position_
     cdef quat rotation_
     cdef vec3 scale_
+    cdef bint trigger_          # it blocks nobody
     cdef int32_t place          # index in the current layer of its stage
     cdef public object user_data
     cdef int fill(self, collider* p) except -1
@@ -71,6 +72,8 @@ cdef class Scene:
     cdef dict actors_           # id -> Actor, in the order of adding
     cdef Stage fixed            # static actors
     cdef Stage moving           # kinematic and dynamic actors
+    cdef Stage volumes          # triggers
+    cdef set inside             # (trigger, character) ids at the last call of triggers
     cdef int editing            # depth of nested edits
     cdef int64_t next_id        # one counter for actors, obstacles and characters
     cdef bint unordered         # the actors are not in the order of their ids

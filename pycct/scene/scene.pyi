@@ -1,6 +1,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
-from typing import Any, Literal, SupportsIndex, TypeAlias, final
+from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +36,8 @@ class Actor:
     @property
     def body(self) -> _Body: ...
     @property
+    def trigger(self) -> bool: ...
+    @property
     def behavior(self) -> Behavior: ...
     @behavior.setter
     def behavior(self, value: int) -> None: ...
@@ -49,6 +51,11 @@ class Actor:
 
 @final
 class Obstacle(Actor): ...
+
+class TriggerEvents(NamedTuple):
+    entered: NDArray[np.int64]
+    left: NDArray[np.int64]
+    inside: NDArray[np.int64]
 
 @final
 class Edit:
@@ -74,6 +81,7 @@ class Scene:
         behavior: int = 0,
         user_data: Any = None,
         id: SupportsIndex | None = None,
+        trigger: bool = False,
     ) -> Actor: ...
     def add_obstacle(
         self,
@@ -93,6 +101,7 @@ class Scene:
     def obstacles(self) -> list[Obstacle]: ...
     @property
     def characters(self) -> list[CharacterController]: ...
+    def triggers(self) -> TriggerEvents: ...
     @property
     def crowds(self) -> list[Crowd]: ...
     def character(self, id: int) -> CharacterController | CrowdMember | None: ...

@@ -1,6 +1,7 @@
 # cython: language_level=3
 """The scene: actors under a lock, and the immutable snapshots of them that moves read."""
 import operator
+from collections import namedtuple
 from weakref import WeakSet
 
 import numpy as np
@@ -35,6 +36,7 @@ from pycct.args.values cimport (
     as_vec3,
     from_quat,
     from_vec3,
+    raise_status,
     short,
 )
 from pycct.shapes.cooked_file cimport path_of, read_cooked, write_cooked
@@ -75,7 +77,19 @@ from pycct.geometry.vec cimport (
     v3_scale,
     v3_sub,
 )
-from pycct.world.candidates cimport capsule_bounds, collider, hull_ends, hull_has_faces, place_point
+from pycct.world.candidates cimport (
+    candidates,
+    candidates_cut,
+    candidates_free,
+    candidates_gather,
+    candidates_init,
+    capsule_bounds,
+    collider,
+    group_overlaps,
+    hull_ends,
+    hull_has_faces,
+    place_point,
+)
 
 from pycct.args import save_format as saves
 from pycct.args.save_format import LARGEST_ID
@@ -84,6 +98,19 @@ from pycct.runtime.enums import Behavior
 BODIES = {"static": BODY_STATIC, "kinematic": BODY_KINEMATIC, "dynamic": BODY_DYNAMIC}
 INCLUDES = ("actors", "characters", "all")
 BODY_NAMES = {number: name for name, number in BODIES.items()}
+# Kinds of records of actors.
+cdef enum:
+    RECORD_ACTOR = 0
+    RECORD_OBSTACLE = 1
+    RECORD_TRIGGER = 2
+
+# A named tuple takes its module from its caller's frame, which compiled code lacks.
+TriggerEvents = namedtuple("TriggerEvents", "entered left inside", module=__name__)
+TriggerEvents.__doc__ = """Answer of `Scene.triggers`: three (k, 2) arrays of int64.
+
+A row is (id of a trigger, id of a character). Rows are sorted. ``entered`` and ``left`` contain the
+changes since the last call, and ``inside`` contains all pairs that overlap now.
+"""
 
 
 # The garbage collector must not clear these references first; dicts and actors take part in cycles.
@@ -297,6 +324,68 @@ cdef BroadphaseLayer _publish_characters(Scene scene, list characters, list crow
     return part
 
 
+cdef set _pairs_inside(Scene scene, list characters, list rows):
+    """Return the (trigger, character) ids that overlap; ``rows``: capsules of crowds.
+
+    The caller holds the lock of the scene.
+    """
+    cdef set pairs = set()
+    cdef vec3 centre, half
+    cdef double[:, ::1] ends
+    cdef double[::1] radii
+    cdef uint32_t[::1] masks
+    cdef int64_t[::1] ids
+    cdef Py_ssize_t k
+    cdef BroadphaseLayer part
+    cdef candidates c
+    cdef unsigned long long env
+    if scene.volumes.dirty or scene.volumes.current is None:
+        env = fp_enter()
+        try:
+            scene.volumes.publish()
+        finally:
+            fp_leave(env)
+    part = scene.volumes.current
+    if part.data.n == 0:
+        return pairs
+    candidates_init(&c)
+    try:
+        for who in characters:
+            centre = as_vec3(who.position, "position")
+            half = v3_scale(as_vec3(who.up, "up"), 0.5 * <double>who.height)
+            _add_pairs(&c, part, who.id, who.mask, who.radius, v3_sub(centre, half), v3_add(centre, half), pairs)
+        for row in rows:
+            ids, _, radii, ends, _, masks = row
+            for k in range(ids.shape[0]):
+                _add_pairs(&c, part, ids[k], masks[k], radii[k], v3_load(&ends[k, 0]), v3_load(&ends[k, 3]), pairs)
+    finally:
+        candidates_free(&c)
+    return pairs
+
+
+cdef int _add_pairs(candidates* c, BroadphaseLayer part, int64_t id, uint32_t mask, double radius, vec3 p0, vec3 p1,
+                    set pairs) except -1:
+    """Add the triggers that one capsule overlaps."""
+    cdef unsigned long long env = fp_enter()
+    cdef int status
+    cdef int32_t i
+    try:
+        candidates_cut(c, 0, 0)
+        status = candidates_gather(c, &part.data, 0, capsule_bounds(p0, p1, radius), mask, NULL)
+        raise_status(status)
+        for i in range(c.n_groups):
+            if group_overlaps(c, &c.groups[i], p0, p1, radius):
+                pairs.add((c.groups[i].id, id))
+    finally:
+        fp_leave(env)
+    return 0
+
+
+cdef object _rows_of_pairs(set pairs):
+    """Return sorted pairs as a (k, 2) array."""
+    return np.array(sorted(pairs), np.int64).reshape(-1, 2)
+
+
 @cython.final
 cdef class Snapshot:
     pass
@@ -344,6 +433,11 @@ cdef class Actor:
     def body(self):
         """'static', 'kinematic' or 'dynamic'."""
         return BODY_NAMES[self.body_]
+
+    @property
+    def trigger(self):
+        """Whether it blocks nobody, and `Scene.triggers` reports who is inside."""
+        return bool(self.trigger_)
 
     @property
     def behavior(self):
@@ -447,7 +541,8 @@ cdef class Actor:
 
     def __repr__(self):
         where = "removed" if self.scene_ is None else f"at {self.position}"
-        return f"<{type(self).__name__} {self.id}: {self.shape!r}, {self.body}, {where}>"
+        what = f"{self.body} trigger" if self.trigger_ else self.body
+        return f"<{type(self).__name__} {self.id}: {self.shape!r}, {what}, {where}>"
 
     cdef int fill(self, collider* p) except -1:
         """Write the collider that moves read."""
@@ -610,6 +705,8 @@ cdef class Scene:
         self.actors_ = {}
         self.fixed = Stage()
         self.moving = Stage()
+        self.volumes = Stage()
+        self.inside = set()
         self.editing = 0
         self.neighbours = Neighbours()
         self.characters_ = {}
@@ -671,10 +768,15 @@ cdef class Scene:
         return 0
 
     cdef Stage stage(self, Actor actor):
+        if actor.trigger_:
+            return self.volumes
         return self.fixed if actor.body_ == BODY_STATIC else self.moving
 
     cdef int note(self, Actor actor) except -1:
         """Count a change. The caller holds the lock; readers of the count do not."""
+        # Moves and queries do not read triggers.
+        if actor.trigger_:
+            return 0
         with cython.critical_section(self):
             self.changes += 1
             if actor.body_ == BODY_STATIC and not self.editing:
@@ -748,7 +850,7 @@ cdef class Scene:
             if len(options) > (1 if "include" in options else 0):
                 raise TypeError(f"unexpected keyword argument {next(k for k in options if k != 'include')!r}")
             if not isinstance(what, str) or what not in INCLUDES:
-                raise ValueError(f"include must be 'actors', 'characters' or 'all', not {what!r}")
+                raise ValueError(f"include must be 'actors', 'characters' or 'all', not {short(what)}")
         if what != "characters":
             snap = self.snapshot()
             v.fixed = &snap.fixed.data
@@ -781,7 +883,7 @@ cdef class Scene:
         return edit
 
     def add(self, shape, position=(0.0, 0.0, 0.0), rotation=(0.0, 0.0, 0.0, 1.0), scale=(1.0, 1.0, 1.0), *,
-            body="static", layer=1, behavior=0, user_data=None, id=None):
+            body="static", layer=1, behavior=0, user_data=None, id=None, trigger=False):
         """Place a shape in the scene.
 
         Parameters
@@ -810,6 +912,10 @@ cdef class Scene:
         id : int, optional
             Id of a removed actor of this scene that is free now, which restores the actor under its
             old id. The default is a new id.
+        trigger : bool
+            True for a volume that blocks nobody: moves, queries and sensors ignore it, and
+            `triggers` reports which characters enter and leave it. ``behavior`` has no effect then.
+            ``body`` only says whether ``save(moving=True)`` of a crowd contains its pose.
 
         Returns
         -------
@@ -820,27 +926,7 @@ cdef class Scene:
         ValueError, TypeError
             If an argument is invalid, or ``id`` is in use or was never issued; nothing has changed.
         """
-        cdef Actor actor
-        cdef vec3 p, s
-        cdef quat q
-        if not isinstance(shape, Shape):
-            raise TypeError(f"shape must be a shape, not {type(shape).__name__}")
-        if (<Shape>shape).kind < 0:
-            raise ValueError(f"shape was not initialised: call {type(shape).__name__}.__init__")
-        p = as_place(position, "position")
-        q = as_quat(rotation, "rotation")
-        s = as_vec3(scale, "scale")
-        _check_scale(shape, s)
-        if not isinstance(body, str) or body not in BODIES:
-            raise ValueError(f"body must be 'static', 'kinematic' or 'dynamic', not {body!r}")
-        actor = Actor.__new__(Actor)
-        actor.shape = shape
-        actor.position_ = p
-        actor.rotation_ = q
-        actor.scale_ = s
-        actor.body_ = BODIES[body]
-        actor.layer_ = as_bits(layer, "layer")
-        actor.behavior_ = as_behavior(behavior, "behavior")
+        cdef Actor actor = _new_actor(shape, position, rotation, scale, body, layer, behavior, trigger)
         actor.user_data = user_data
         self._check_span(actor)
         with self.lock:
@@ -849,9 +935,9 @@ cdef class Scene:
             if self.journal_ is not None:
                 self.tell(self, "add", {
                     "shape": shape, "position": from_vec3(actor.position_), "rotation": from_quat(actor.rotation_),
-                    "scale": from_vec3(s), "body": body, "layer": actor.layer_,
+                    "scale": from_vec3(actor.scale_), "body": body, "layer": actor.layer_,
                     "behavior": Behavior(actor.behavior_), "user_data": user_data,
-                    "id": None if id is None else actor.id})
+                    "id": None if id is None else actor.id, "trigger": bool(trigger)})
             if id is None:
                 actor.id = self.issue(1)
             actor.scene_ = self
@@ -985,7 +1071,7 @@ cdef class Scene:
 
     @property
     def actors(self):
-        """All actors, in the order of their ids; without obstacles."""
+        """All actors, in the order of their ids; with triggers, without obstacles."""
         with self.lock:
             return [a for a in self.in_order().values() if not isinstance(a, Obstacle)]
 
@@ -1014,6 +1100,58 @@ cdef class Scene:
             if member is not None and member.scene is self:
                 return member
         return None
+
+    def triggers(self):
+        """Return which characters entered and left triggers since the last call.
+
+        A trigger is an actor of ``add(..., trigger=True)``. A character is inside while its capsule
+        overlaps the trigger's shape and its ``mask`` shares a bit with the trigger's ``layer``.
+        Controllers and members of crowds count. Solids are solid; meshes, heightfields and
+        triangles count where the capsule touches their surface.
+
+        The method compares the poses of this moment with those of the last call, so one call a tick
+        finds every change. The first call reports everything inside as entered. A character or a
+        trigger that was removed while one was inside the other counts as leaving. The result does
+        not depend on threads or on the order of adding and moving.
+
+        Returns
+        -------
+        TriggerEvents
+            entered, left, inside: (k, 2) arrays of int64, rows (id of the trigger, id of the
+            character) in ascending order.
+
+        Notes
+        -----
+        Positions between two calls do not count: a character whose motion of one tick is longer
+        than its own size can pass a thin trigger unseen. Copies, pickles and saved scenes contain
+        the triggers, and start as before the first call.
+
+        Examples
+        --------
+        >>> from pycct import Box, CharacterController, Plane, Scene
+        >>> scene = Scene()
+        >>> ground = scene.add(Plane((0, 0, 1)))
+        >>> zone = scene.add(Box((1, 1, 1)), position=(3, 0, 1), trigger=True)
+        >>> hero = CharacterController(scene, position=(0, 0, 0.91))
+        >>> (zone.id, hero.id)
+        (1, 2)
+        >>> for _ in range(20):
+        ...     flags = hero.move((0.1, 0, 0), 1 / 60)
+        >>> scene.triggers().entered.tolist()
+        [[1, 2]]
+        >>> hero.teleport((0, 0, 0.91))
+        >>> scene.triggers().left.tolist()
+        [[1, 2]]
+        """
+        cdef set now, before
+        # Capsules come first: a crowd that moves in another thread may wait for the lock.
+        characters = self.characters
+        rows = [crowd._capsules(self) for crowd in self.crowds]
+        with self.lock:
+            now = _pairs_inside(self, characters, rows)
+            before = self.inside
+            self.inside = now
+        return TriggerEvents(_rows_of_pairs(now - before), _rows_of_pairs(before - now), _rows_of_pairs(now))
 
     @property
     def crowds(self):
@@ -1138,7 +1276,11 @@ cdef class Scene:
                 self.moving.members = dict(sorted(self.moving.members.items()))
             proxies = {id(c.proxy) for c in self.characters}
             records = []
-            for a in self.moving.members.values():
+            members = self.moving.members
+            volumes = {k: a for k, a in self.volumes.members.items() if (<Actor>a).body_ != BODY_STATIC}
+            if volumes:
+                members = dict(sorted((members | volumes).items()))
+            for a in members.values():
                 if id(a) not in proxies:
                     p, q = a.position_, a.rotation_
                     records.append(saves.MOVING.pack(a.id, p.x, p.y, p.z, q.x, q.y, q.z, q.w, a.layer_, a.behavior_))
@@ -1152,8 +1294,8 @@ cdef class Scene:
         cdef list found = []
         cdef Actor actor
         for id, x, y, z, qx, qy, qz, qw, layer, behavior in rows:
-            actor = self.moving.members.get(id)
-            if actor is None:
+            actor = self.actors_.get(id)
+            if actor is None or actor.body_ == BODY_STATIC:
                 raise ValueError(f"data moves actor {id}, but the scene has no moving actor of that id")
             place = as_place((x, y, z), "data: position")
             as_quat((qx, qy, qz, qw), "data: rotation")
@@ -1213,6 +1355,8 @@ cdef class Scene:
             places = np.array(positions, dtype=np.float64, order="C", copy=True)
         except (TypeError, ValueError, OverflowError):
             raise TypeError("positions must be an array of finite numbers of shape (n, 3)") from None
+        if places.shape == (0,):
+            places = places.reshape(0, 3)
         if places.shape != (given.shape[0], 3):
             raise ValueError(f"positions must have shape ({given.shape[0]}, 3), got {places.shape}")
         if not np.isfinite(places).all() or (places.size and np.abs(places).max() > FARTHEST):
@@ -1227,6 +1371,8 @@ cdef class Scene:
                 raise TypeError("rotations must be an array of finite numbers of shape (n, 4)") from None
             if turns.shape == (4,):
                 turns = np.broadcast_to(turns, (given.shape[0], 4))
+            elif turns.shape == (0,):
+                turns = turns.reshape(0, 4)
             if turns.shape != (given.shape[0], 4):
                 raise ValueError(f"rotations must have shape ({given.shape[0]}, 4) or (4,), got {turns.shape}")
             turns = [from_quat(as_quat(row, f"rotations, row {k},")) for k, row in enumerate(turns.tolist())]
@@ -1650,6 +1796,29 @@ cdef class Scene:
                                 {"threads": threads, "fields": fields, "out": out, "exclude": exclude, "group": group})
 
 
+cdef Actor _new_actor(shape, position, rotation, scale, body, layer, behavior, trigger):
+    """Return an actor without a scene and an id, after all checks of single arguments."""
+    cdef Actor actor = Actor.__new__(Actor)
+    if not isinstance(shape, Shape):
+        raise TypeError(f"shape must be a shape, not {type(shape).__name__}")
+    if (<Shape>shape).kind < 0:
+        raise ValueError(f"shape was not initialised: call {type(shape).__name__}.__init__")
+    actor.shape = shape
+    actor.position_ = as_place(position, "position")
+    actor.rotation_ = as_quat(rotation, "rotation")
+    actor.scale_ = as_vec3(scale, "scale")
+    _check_scale(shape, actor.scale_)
+    if not isinstance(body, str) or body not in BODIES:
+        raise ValueError(f"body must be 'static', 'kinematic' or 'dynamic', not {short(body)}")
+    actor.body_ = BODIES[body]
+    if not isinstance(trigger, (bool, np.bool_)):
+        raise TypeError(f"trigger must be True or False, not {short(trigger)}")
+    actor.trigger_ = trigger
+    actor.layer_ = as_bits(layer, "layer")
+    actor.behavior_ = as_behavior(behavior, "behavior")
+    return actor
+
+
 cdef object _as_id(object value):
     """Return an id; TypeError for anything but an integer."""
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
@@ -1670,7 +1839,8 @@ cdef int _check_scale(Shape shape, vec3 s) except -1:
 
 cdef tuple _record_of(Actor a):
     """Return the values from which an actor can be created again."""
-    return (a.id, isinstance(a, Obstacle), a.shape, from_vec3(a.position_), from_quat(a.rotation_),
+    kind = RECORD_TRIGGER if a.trigger_ else RECORD_OBSTACLE if isinstance(a, Obstacle) else RECORD_ACTOR
+    return (a.id, kind, a.shape, from_vec3(a.position_), from_quat(a.rotation_),
             from_vec3(a.scale_), a.body_, a.layer_, a.behavior_)
 
 
@@ -1700,14 +1870,16 @@ def _scene_again(records, next_id):
 
 
 cdef Actor _actor_again(record):
-    id, obstacle, shape, position, rotation, scale, body, layer, behavior = record
-    cdef Actor actor = Obstacle.__new__(Obstacle) if obstacle else Actor.__new__(Actor)
+    id, kind, shape, position, rotation, scale, body, layer, behavior = record
+    cdef Actor actor = Obstacle.__new__(Obstacle) if kind == RECORD_OBSTACLE else Actor.__new__(Actor)
     cdef vec3 k = as_vec3(scale, "scale")
     if (not isinstance(shape, Shape) or (<Shape>shape).kind < 0 or body not in BODY_NAMES
-            or obstacle and not isinstance(shape, (Box, Capsule))):
+            or kind not in (RECORD_ACTOR, RECORD_OBSTACLE, RECORD_TRIGGER)
+            or kind == RECORD_OBSTACLE and not isinstance(shape, (Box, Capsule))):
         raise ValueError("state is damaged: it is not that of a scene")
     _check_scale(shape, k)
     as_quat(rotation, "rotation")
+    actor.trigger_ = kind == RECORD_TRIGGER
     actor.shape = shape
     actor.position_ = as_place(position, "position")
     actor.rotation_.x, actor.rotation_.y, actor.rotation_.z, actor.rotation_.w = rotation

@@ -235,9 +235,13 @@ cdef class Worlds:
         n = given.shape[0]
         homes = self.indices(world, n)
         places = np.asarray(positions)
+        if places.shape == (0,):
+            places = np.empty((0, 3))
         if places.shape != (n, 3):
             raise ValueError(f"positions must have shape ({n}, 3), got {places.shape}")
         turns = None if rotations is None else np.asarray(rotations)
+        if turns is not None and turns.shape == (0,):
+            turns = np.empty((0, 4))
         if turns is not None and turns.shape not in ((n, 4), (4,)):
             raise ValueError(f"rotations must have shape ({n}, 4) or (4,), got {turns.shape}")
         order = np.argsort(homes, kind="stable")

@@ -17,7 +17,7 @@ from pycct.geometry.types cimport STATUS_OK
 from pycct.geometry.vec cimport v3_madd
 from pycct.queries.query_kernels cimport query_free, query_hit, query_init, query_scratch
 from pycct.runtime.fenv cimport fp_enter, fp_leave
-from pycct.runtime.thread_pool cimport pool_run, pool_threads
+from pycct.runtime.thread_pool cimport pool_run_parts, pool_threads
 from pycct.scene.scene cimport Actor, Scene, Snapshot, fill_capsule
 from pycct.sensors.sensor_kernels cimport (
     FIELD_DATA,
@@ -324,8 +324,7 @@ cdef class Sensors:
             job.members = self.members
             job.plans = self.plans
             job.n_plans = self.n_plans
-            with nogil:
-                pool_run(sensors_look, &job, n, CHUNK, threads)
+            pool_run_parts(sensors_look, &job, n, CHUNK, threads)
             for k in range(threads):
                 if job.status[k] != STATUS_OK:
                     status = job.status[k]

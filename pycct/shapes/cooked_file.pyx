@@ -71,7 +71,7 @@ ACTORS, SHAPES, HULLS, USER_DATA = range(4)
 VERTICES, GIVEN, LEAF, NORMALS, SOURCE, NODES, DATA, MASK, HEIGHTS, CELLS, ORDER, BLOCKS = range(4, 16)
 NAMES = ("actors", "shapes", "hulls", "user_data", "vertices", "triangles", "triangles of the leaves", "normals",
          "source", "nodes", "triangle_data", "triangle_mask", "heights", "cells", "order", "blocks")
-ACTOR = np.dtype([("id", "i8"), ("shape", "i4"), ("obstacle", "u4"), ("body", "i4"), ("layer", "u4"),
+ACTOR = np.dtype([("id", "i8"), ("shape", "i4"), ("kind", "u4"), ("body", "i4"), ("layer", "u4"),
                   ("behavior", "u4"), ("zero", "u4"), ("position", "f8", 3), ("rotation", "f8", 4),
                   ("scale", "f8", 3)])
 # Counts of a hull: its number in the section of hulls. Of a mesh: vertices, triangles given,
@@ -159,9 +159,9 @@ def _sections_of(records, user_data):
     """Yield (kind, index, buffers) of each section."""
     shapes = {}
     actors = np.zeros(len(records), ACTOR)
-    for row, (number, obstacle, shape, position, rotation, scale, body, layer, behavior) in zip(actors, records):
+    for row, (number, record, shape, position, rotation, scale, body, layer, behavior) in zip(actors, records):
         place = shapes.setdefault(id(shape), (len(shapes), shape))[0]
-        row["id"], row["shape"], row["obstacle"], row["body"] = number, place, obstacle, body
+        row["id"], row["shape"], row["kind"], row["body"] = number, place, record, body
         row["layer"], row["behavior"] = layer, behavior
         row["position"], row["rotation"], row["scale"] = position, rotation, scale
     rows = np.zeros(len(shapes), SHAPE)
@@ -362,10 +362,10 @@ cdef tuple _read(object raw, bint verify):
     if not 0 <= next_id <= LARGEST_ID:
         raise ValueError("damaged: invalid ids")
     records = []
-    for number, place, obstacle, body, layer, behavior, _, position, rotation, scale in actors.tolist():
-        if not 0 <= place < len(shapes) or obstacle > 1:
+    for number, place, record, body, layer, behavior, _, position, rotation, scale in actors.tolist():
+        if not 0 <= place < len(shapes):
             raise ValueError("damaged: an actor has no shape")
-        records.append((number, obstacle == 1, shapes[place], tuple(position), tuple(rotation), tuple(scale), body,
+        records.append((number, record, shapes[place], tuple(position), tuple(rotation), tuple(scale), body,
                         layer, behavior))
     return records, next_id, user_data
 

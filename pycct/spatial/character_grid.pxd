@@ -17,6 +17,12 @@ cdef struct character:
     int32_t group       # characters of different groups never collide
 
 
+# What decides which one of two characters gives way.
+cdef struct yielder:
+    double weight       # the larger one gives way
+    vec3 way            # unit direction in which it wants to go, horizontal; zero: it stays
+
+
 # Number of a cell along each axis.
 cdef struct cell_place:
     int32_t x
@@ -60,6 +66,16 @@ cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* se
 # Half of the horizontal separation of a character from all overlapping others; two of them
 # separate by at most ``limit`` together (RULES 8, RULES_2 2).
 cdef vec3 separation(const character* self, const character* others, int32_t n, vec3 up, double limit) noexcept nogil
+# Push of a character away from another one by their weights, or ids if they are equal. The one that
+# gives way gets all of it, at most ``limit``; it leaves a gap beyond the contact.
+cdef vec3 yielding_push(const character* self, const yielder* me, const character* other, const yielder* them,
+                        vec3 up, double limit) noexcept nogil
+# The horizontal direction in which a character wants to go.
+cdef yielder yielder_of(double weight, vec3 wanted, vec3 up) noexcept nogil
+# The box in which others can push a character that yields.
+cdef aabb yielding_box(const character* self) noexcept nogil
+# A sum of pushes, not longer than ``limit``.
+cdef vec3 push_limited(vec3 total, double limit) noexcept nogil
 cdef bint characters_meet(const character* a, const character* b) noexcept nogil
 
 

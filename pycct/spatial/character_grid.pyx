@@ -21,7 +21,11 @@ from pycct.geometry.vec cimport (
     v3_abs,
     v3_across,
     v3_add,
+    v3_cross,
+    v3_dot,
     v3_is_zero,
+    v3_len,
+    v3_len2,
     v3_madd,
     v3_max,
     v3_min,
@@ -34,6 +38,14 @@ from pycct.geometry.vec cimport (
 
 # Smallest size of a cell, metres.
 cdef double SMALLEST_CELL = 2.0
+# Way that a character gives free beyond the contact, as a share of the smaller radius.
+cdef double ROOM = 0.3
+# A character is ahead of another one if the cosines of both ways to it differ by more.
+cdef double AHEAD = 0.3
+# A character is in the way of another one that walks towards it within this cosine.
+cdef double IN_THE_WAY = 0.5
+# A horizontal part of a displacement below this share of it is rounding.
+cdef double UPRIGHT2 = 1e-12
 # A query over more cells tests every character instead.
 cdef double MANY_CELLS = 4096.0
 # Number of cells of one prefetch.
@@ -252,6 +264,58 @@ cdef vec3 separation(const character* self, const character* others, int32_t n, 
         share = 0.5 * f_min(overlap, limit)
         total = v3_madd(total, away, share)
     return total
+
+
+cdef yielder yielder_of(double weight, vec3 wanted, vec3 up) noexcept nogil:
+    cdef yielder r
+    cdef vec3 way = v3_reject(wanted, up)
+    r.weight = weight
+    r.way = v3_unit(way) if v3_len2(way) > UPRIGHT2 * v3_len2(wanted) else v3(0.0, 0.0, 0.0)
+    return r
+
+
+cdef aabb yielding_box(const character* self) noexcept nogil:
+    return box_grow(_bounds(self), ROOM * self.radius)
+
+
+cdef vec3 push_limited(vec3 total, double limit) noexcept nogil:
+    cdef double size = v3_len(total)
+    return v3_scale(total, limit / size) if size > limit else total
+
+
+cdef vec3 yielding_push(const character* self, const yielder* me, const character* other, const yielder* them,
+                        vec3 up, double limit) noexcept nogil:
+    cdef double touch = self.radius + other.radius
+    cdef double reach = touch + ROOM * f_min(self.radius, other.radius)
+    cdef double distance2, missing, ahead, facing
+    cdef vec3 apart, away
+    distance2 = segment_segment(self.p0, self.p1, other.p0, other.p1).dist2
+    if distance2 >= reach * reach:
+        return v3(0.0, 0.0, 0.0)
+    apart = v3_reject(v3_sub(v3_add(self.p0, self.p1), v3_add(other.p0, other.p1)), up)
+    # Characters that stand on one another need no room aside. ``apart`` is twice as long.
+    missing = (reach if v3_len2(apart) >= 2.0 * distance2 else touch) - sqrt(distance2)
+    if missing <= 0.0:
+        return v3(0.0, 0.0, 0.0)
+    away = v3_unit(apart)
+    if v3_is_zero(away):
+        away = v3_across(up)
+        if self.id > other.id:
+            away = v3_neg(away)
+    # Only of two that walk, one can be ahead of the other.
+    ahead = 0.0
+    if not (v3_is_zero(me.way) or v3_is_zero(them.way)):
+        ahead = -(v3_dot(me.way, away) + v3_dot(them.way, away))
+    if ahead < -AHEAD or (ahead <= AHEAD and (me.weight < them.weight or (
+            me.weight == them.weight and self.id < other.id))):
+        return v3(0.0, 0.0, 0.0)
+    facing = v3_dot(them.way, away)
+    if facing > IN_THE_WAY and v3_dot(me.way, them.way) <= 0.0:
+        # Back along the way of the other one, it would stay in front of it: it steps aside.
+        away = v3_unit(v3_madd(away, them.way, -facing))
+        if v3_is_zero(away):
+            away = v3_cross(up, them.way)
+    return v3_scale(away, f_min(missing, limit))
 
 
 cdef inline int32_t _take(const character* c, aabb box, const character* self, character* out, int32_t found,

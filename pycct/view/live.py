@@ -369,7 +369,7 @@ class SceneViewer(Viewer):
     def _draw_present(self, now: float) -> None:
         crowds, heroes = self.scene.crowds, self.scene.characters
         known = self.history[-1].known
-        static = [a.id for a in self.scene.actors if a.body == "static"]
+        static = [a.id for a in self.scene.actors if a.body == "static" and not a.trigger]
         if static != self.static:
             self._begin(self.scene)
             self.static = static

@@ -97,13 +97,13 @@ def slope_limit_of(crowds: Sequence[Crowd], heroes: Sequence[CharacterController
 
 def level_of(scene: Scene) -> Triangles:
     """Triangles of all static actors."""
-    parts = [placed(a) for a in scene.actors if a.body == "static"]
+    parts = [placed(a) for a in scene.actors if a.body == "static" and not a.trigger]
     return np.concatenate([np.zeros((0, 3, 3)), *parts])
 
 
 def moving_of(scene: Scene) -> list[Actor]:
     """Kinematic and dynamic actors, and obstacles."""
-    return [*(a for a in scene.actors if a.body != "static"), *scene.obstacles]
+    return [*(a for a in scene.actors if a.body != "static" and not a.trigger), *scene.obstacles]
 
 
 def sample(recording: Recording, fps: float = 60.0) -> Tracks:

@@ -597,6 +597,60 @@ def test_an_interrupted_run_keeps_whole_ticks_and_reports_their_number():
         crowd.move(way, DT)
 
 
+def test_a_journal_receives_the_ticks_of_an_interrupted_run():
+    scene = Scene()
+    scene.add(pycct.Plane((0, 0, 1)))
+    crowd, twin = (Crowd(scene, [(2 * k, 0, 0.91) for k in range(4)], group=g) for g in (1, 2))
+    ways = np.broadcast_to(np.full((4, 3), (0.001, 0, -0.02)), (400_000, 4, 3))
+    log = []
+
+    def listen(target, name, arguments):
+        log.append((name, len(arguments["displacements"]), crowd.positions[0, 0], crowd.velocities[0, 0]))
+
+    def stop(number, frame):
+        raise InterruptedError("stop")
+
+    crowd.journal = listen
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(InterruptedError) as error:
+            crowd.run(ways, DT)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    ticks = error.value.ticks
+    assert {name for name, *_ in log} == {"run"} and sum(n for _, n, _, _ in log) == ticks > 1
+    # The listener sees the crowd as it is before its ticks.
+    assert log[0][2:] == (0.0, 0.0)
+    made = 0
+    for _, n, x, speed in log:
+        assert x == pytest.approx(0.001 * made) and (made == 0 or speed == pytest.approx(0.06))
+        made += n
+    twin.run(ways[:ticks], DT)
+    assert crowd.positions.tolist() == twin.positions.tolist()
+
+
+def test_a_journal_that_raises_during_a_run_keeps_the_ticks_so_far():
+    crowd, twin = (Crowd(Scene(), [(0, 0, 0)]) for _ in range(2))
+    ways = np.full((50_000, 1, 3), 0.001)
+    told = []
+
+    def listen(target, name, arguments):
+        told.append(len(arguments["displacements"]))
+        if len(told) == 3:
+            raise InterruptedError("enough")
+
+    crowd.journal = listen
+    with pytest.raises(InterruptedError, match="enough") as error:
+        crowd.run(ways, DT)
+    assert error.value.ticks == sum(told[:2])
+    crowd.journal = None
+    twin.run(ways[: error.value.ticks], DT)
+    assert crowd.positions.tolist() == twin.positions.tolist()
+    crowd.move([(0, 0, 0)], DT)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_interrupted_batches_of_queries_return_nothing(threads):
     rng = np.random.default_rng(1)
@@ -604,6 +658,7 @@ def test_interrupted_batches_of_queries_return_nothing(threads):
     scene = Scene()
     scene.add(pycct.Mesh(corners, np.arange(3000).reshape(-1, 3)))
     shape, places = pycct.ConvexHull(rng.normal(size=(60, 3))), rng.uniform(-5, 5, (200_000, 3))
+    eyes = pycct.Sensors(Crowd(scene, places[:3000]), {"all": pycct.Lidar(2000, 9.0)})
 
     def stop(number, frame):
         raise InterruptedError("stop")
@@ -615,6 +670,7 @@ def test_interrupted_batches_of_queries_return_nothing(threads):
             lambda: scene.closest_points_many(shape, places, threads=threads),
             lambda: scene.penetration_many(shape, places),
             lambda: scene.overlap_many(shape, places, filter=lambda actor: True),
+            lambda: eyes.look(threads=threads),
         ):
             signal.setitimer(signal.ITIMER_REAL, 0.1)
             with pytest.raises(InterruptedError):

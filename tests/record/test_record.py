@@ -2,6 +2,7 @@
 
 import io
 import random
+import signal
 import struct
 import zlib
 from itertools import pairwise
@@ -155,6 +156,48 @@ def test_a_run_is_as_many_ticks(tmp_path):
     recording = replay(tmp_path / "r")
     assert recording.ticks == 21 and recording.verify() is None
     assert scene.journal is None and crowd.journal is None
+
+
+def test_a_recording_of_an_interrupted_run_replays(tmp_path):
+    scene, _ = hall()
+    crowd = Crowd(scene, grid(8))
+
+    def stop(number, frame):
+        raise InterruptedError("stop")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        with record(tmp_path / "r", scene, crowd):
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            with pytest.raises(InterruptedError) as error:
+                crowd.run(np.broadcast_to((0.002, 0, -0.05), (200_000, 8, 3)), DT)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            crowd.move(np.zeros((8, 3)), DT)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    recording = replay(tmp_path / "r")
+    assert recording.ticks == error.value.ticks + 1 and recording.verify() is None
+    recording.seek(recording.ticks)
+    assert recording.crowds[0].save() == crowd.save()
+
+
+def test_triggers_and_yielding_are_recorded(tmp_path):
+    scene, _ = hall()
+    crowd = Crowd(scene, [(0.5 * k, 0, 0.91) for k in range(4)], collide=True)
+    with record(tmp_path / "r", scene, crowd):
+        zone = scene.add(Box((1, 1, 1)), (1, 0, 1), trigger=True)
+        for k in range(10):
+            crowd.move(np.full((4, 3), (0.01, 0, -0.05)), DT)
+            crowd.separate(DT, yielding=np.arange(4.0) if k % 2 else None)
+            assert len(scene.triggers().inside) > 0
+        zone.move_to((9, 9, 9))
+    recording = replay(tmp_path / "r")
+    assert recording.verify() is None
+    recording.seek(recording.ticks)
+    assert recording.crowds[0].save() == crowd.save()
+    assert [a.trigger for a in recording.scene.actors] == [a.trigger for a in scene.actors]
+    assert recording.scene.actor(zone.id).trigger and len(recording.scene.triggers().inside) == 0
 
 
 def test_no_keyframe_is_farther_away_than_the_limit(tmp_path, monkeypatch):
