@@ -39,7 +39,8 @@ class Shard:
         Longest motion of a character in one tick, across up, metres: displacement, ride, recovery
         and separation together.
     max_radius : float, default 1.0
-        Largest radius plus contact offset of a character, metres.
+        Largest radius plus contact offset of a character, metres. For a character whose up is not
+        z, add the parts of half its height and of its step offset along x or y.
 
     Notes
     -----
@@ -67,8 +68,9 @@ class Shard:
             if not (np.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be finite and above 0, got {value!r:.60}")
         self.max_motion, self.max_radius = float(max_motion), float(max_radius)
-        # One character moves towards another that stays where it was: both radii and one motion.
-        self.halo = self.max_motion + 2.0 * self.max_radius
+        # One character moves towards another that stays where it was: both radii and one motion. The
+        # SENSOR pass looks a radius ahead, even where the motion is shorter.
+        self.halo = max(self.max_motion, self.max_radius) + 2.0 * self.max_radius
         if 2.0 * self.halo > cut.size:
             raise ValueError(f"cut must have cells of at least {2.0 * self.halo:g} m for a halo of {self.halo:g} m, "
                              f"not {cut.size:g}")
@@ -113,11 +115,19 @@ class Shard:
             self.crowd.remove(at[elsewhere])
 
     def _check(self, at: NDArray[np.int64]) -> None:
-        size = np.asarray(self.crowd.get("radius"))[at] + np.asarray(self.crowd.get("contact_offset"))[at]
+        """ValueError if a character reaches farther along x or y than ``max_radius``."""
+        if not len(at):
+            return
+        radius, offset, height, step = (np.asarray(self.crowd.get(name))[at]
+                                        for name in ("radius", "contact_offset", "height", "step_offset"))
+        # The axis of a character whose up is not z, and its steps, extend along the ground plane.
+        across = np.abs(np.asarray(self.crowd.get("up"))[at, :2]).max(1)
+        size = radius + offset + across * (0.5 * height + step)
         too_large = np.flatnonzero(size > self.max_radius)
         if len(too_large):
             k = too_large[0]
-            raise ValueError(f"character {self.crowd.ids[at[k]]} has a radius and contact offset of {size[k]:g} m, "
+            what = "radius and contact offset" if across[k] == 0.0 else "radius, contact offset, half height and step"
+            raise ValueError(f"character {self.crowd.ids[at[k]]} has a {what} of {size[k]:g} m along the ground, "
                              f"but max_radius is {self.max_radius:g} m")
 
     def begin(self, tick: int) -> dict[int, bytes]:

@@ -374,6 +374,31 @@ def test_far_and_negative_places_have_the_bits_of_one_crowd(centre):
         whole.move(way, DT)
 
 
+def test_characters_whose_axis_lies_in_the_ground_plane():
+    """Characters stand on one another along y, across a border: the halo covers their length."""
+    def hall():
+        scene = Scene()
+        scene.add(Plane((0, 1, 0), -2.3))
+        return scene
+
+    at = [(0.3 * k, y, 0.1 * k) for k in range(4) for y in (-1.1, 1.5)]
+    whole = Crowd(hall(), at, radius=0.1, height=2.0, collide=True, up=(0, 1, 0), step_offset=0.1)
+    cells = {(0, -1): 0, (0, 0): 1}
+    with pytest.raises(ValueError, match=r"half height and step of 1\.\d+ m along the ground, but max_radius"):
+        Shard(hall(), Grid(9.0), cells, 0, max_radius=1.0).populate(whole.save())
+    team = [Shard(hall(), Grid(9.0), cells, k, max_radius=1.3) for k in range(2)]
+    for shard in team:
+        shard.populate(whole.save())
+    assert [len(shard) for shard in team] == [4, 4]
+    way = np.tile((0.0, -0.05, 0.0), (8, 1))
+    for tick in range(1, 60):
+        boxes = [shard.begin(tick) for shard in team]
+        total = sum(shard.finish(tick, [box[k] for box in boxes if k in box], whole.ids, way, DT)
+                    for k, shard in enumerate(team))
+        assert total & MASK == whole.state_hash(), tick
+        whole.move(way, DT)
+
+
 def test_nobody_anywhere():
     """Shards without characters, and shards without cells, exchange nothing and have the hash 0."""
     team = cluster({(0, 0): 0, (1, 0): 3}, 4, Crowd(town()[0], np.empty((0, 3))).save())
