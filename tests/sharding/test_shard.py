@@ -32,9 +32,9 @@ def lift_at(actor, tick):
                          np.interp(tick % 24, (0, 12, 24), (0.1, 1.6, 0.1)))]
 
 
-def people(rng, n, span):
+def people(rng, n, span, **more):
     at = rng.uniform(-span, span, (n, 3)) * (1, 1, 0) + (0, 0, 1.3)
-    return dict(positions=at, radius=rng.choice([0.3, 0.4, 0.5], n), collide=True, step_offset=0.3)
+    return dict(positions=at, radius=rng.choice([0.3, 0.4, 0.5], n), collide=True, step_offset=0.3) | more
 
 
 def cluster(cells, shards, data, **more):
@@ -65,10 +65,10 @@ def random_cut(rng, shards):
     return {(int(k) // 6 - 3, int(k) % 6 - 3): int(o) for k, o in enumerate(rng.permutation(owner))}
 
 
-def check_run(seed, ticks, n=60, span=9.0, shards=3):
+def check_run(seed, ticks, n=60, span=9.0, shards=3, **more):
     rng = np.random.default_rng(seed)
     scene, actor = town()
-    whole = Crowd(scene, **people(rng, n, span))
+    whole = Crowd(scene, **people(rng, n, span, **more))
     team = cluster(random_cut(rng, shards), shards, whole.save())
     ids = whole.ids.copy()
     assert sum(len(s) for s, _ in team) == n
@@ -96,6 +96,14 @@ def check_run(seed, ticks, n=60, span=9.0, shards=3):
 @pytest.mark.parametrize("seed", range(4))
 def test_shards_have_the_bits_of_one_crowd(seed):
     assert check_run(seed, 60) > 20
+
+
+@pytest.mark.parametrize("more", [
+    {"rules": "robust"}, {"climbing_mode": "constrained"},
+    {"rules": "robust", "climbing_mode": "constrained", "non_walkable_mode": "force_sliding"},
+], ids=str)
+def test_shards_of_other_parameters_have_the_bits_of_one_crowd(more):
+    assert check_run(50, 60, **more) > 20
 
 
 @pytest.mark.slow
