@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING or not PURE:
     from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement, separate
-    from pycct.character.parameters import Contacts
+    from pycct.character.contacts import Contacts
     from pycct.convex.hull import HullTables
     from pycct.convex.outline import expanding_polygon
     from pycct.crowd.crowd import Crowd, CrowdMember

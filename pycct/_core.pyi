@@ -4,7 +4,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, final
 from numpy.typing import ArrayLike
 from typing_extensions import disjoint_base
 
-from pycct.character.parameters import Contacts
+from pycct.character.contacts import Contacts
 from pycct.crowd.crowd import CrowdMember
 from pycct.explain import Explanation
 from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules

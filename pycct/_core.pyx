@@ -12,29 +12,30 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
+from pycct.character.contacts cimport contact_reach, contacts_around
 from pycct.character.parameters cimport (
     SEPARATION_SPEED,
     as_time,
-    character_hash,
     character_of,
-    contact_reach,
-    contacts_around,
-    cursor,
     foot_below,
     gap_to_close,
     is_walkable,
     other_of,
     parameter_set,
-    parameters_bytes,
     parameters_check,
-    parameters_hash,
     parameters_loaded,
     snapped,
-    state_bytes,
     state_forget,
-    state_makes_sense,
     state_shift,
     z_to,
+)
+from pycct.character.state_io cimport (
+    character_hash,
+    cursor,
+    parameters_bytes,
+    parameters_hash,
+    state_bytes,
+    state_makes_sense,
 )
 from pycct.args.values cimport (
     FARTHEST,

@@ -1,18 +1,13 @@
 # cython: language_level=3
 """Shared by CharacterController, Crowd and move_many.
 
-Parameters, and creation, shift and bytes of a state.
+Parameters, and creation and shift of a state.
 """
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t
 
-from pycct.character.move_types cimport (
-    controller_params,
-    controller_state,
-    ground_contact,
-    move_scratch,
-)
+from pycct.character.move_types cimport controller_params, controller_state, ground_contact
 from pycct.spatial.character_grid cimport character
-from pycct.scene.scene cimport Scene, Snapshot
+from pycct.scene.scene cimport Scene
 from pycct.geometry.vec cimport quat, vec3
 
 # A shorter dt would make the velocity overflow, seconds.
@@ -23,36 +18,13 @@ cdef double SEPARATION_SPEED
 cdef double SMALLEST_GAP
 
 
-# Bytes of a struct, field by field in one order, little-endian; both ways.
-cdef struct cursor:
-    uint8_t* at
-    bint loads              # from the bytes into the struct
-
-cdef void field_double(cursor* c, double* x) noexcept nogil
-cdef void field_int32(cursor* c, int32_t* x) noexcept nogil
-cdef void field_int64(cursor* c, int64_t* x) noexcept nogil
-
-# In the order of saves.PARAMS and saves.STATE.
-cdef void parameters_bytes(cursor* c, controller_params* p) noexcept nogil
-cdef void state_bytes(cursor* c, controller_state* s) noexcept nogil
-
 cdef double as_time(object value) except? -1.0
 # Sets one parameter by its Python name; parameters_check checks that they fit together.
 cdef int parameter_set(controller_params* p, str name, object value) except -1
 cdef object parameter_get(const controller_params* p, str name)
 cdef int parameters_check(const controller_params* p) except -1
-# Mix a word into a hash: one-to-one in each argument, so that a change of one word always shows
-# (the finaliser of splitmix64).
-cdef uint64_t mix64(uint64_t h, uint64_t x) noexcept nogil
-# Hash of the saved bytes of parameters.
-cdef uint64_t parameters_hash(const controller_params* p, uint64_t version) noexcept nogil
-# Hash of a character: of its id, its group, its world, its parameters (by their hash) and the saved
-# bytes of its state.
-cdef uint64_t character_hash(uint64_t parameters, int64_t id, int32_t group, int32_t home,
-                             const controller_state* s) noexcept nogil
 # Checks parameters from bytes: ValueError if no controller can have them.
 cdef int parameters_loaded(controller_params* p) except -1
-cdef bint state_makes_sense(const controller_state* s) noexcept nogil
 
 # The state of a new character.
 cdef void state_forget(controller_state* st, vec3 position) noexcept nogil
@@ -73,8 +45,3 @@ cdef object other_of(Scene scene, int32_t owner, int64_t id)
 # Shortest rotation (x, y, z, w) that turns z to the unit vector up.
 cdef quat turn_from_z(vec3 up) noexcept nogil
 cdef tuple z_to(vec3 up)
-# How far contacts() looks, from its argument.
-cdef double contact_reach(const controller_params* p, object max_distance) except? -1.0
-# Contacts with what gather_near has put into scratch.around.
-cdef list contacts_around(Scene scene, Snapshot snap, const controller_params* p, vec3 position,
-                          const move_scratch* scratch, double reach, object filter)

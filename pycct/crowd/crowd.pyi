@@ -6,7 +6,7 @@ import numpy.typing as npt
 from typing_extensions import disjoint_base
 
 from pycct._core import _Climbing, _NonWalkable, _RuleSet
-from pycct.character.parameters import Contacts
+from pycct.character.contacts import Contacts
 from pycct.crowd.records import GroundArrays
 from pycct.runtime.enums import Behavior, CollisionFlags
 from pycct.scene.scene import Scene, _Journal, _Quaternion

@@ -14,26 +14,27 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from pycct.runtime.atomic cimport cpu_yield
+from pycct.character.contacts cimport contact_reach, contacts_around
 from pycct.character.parameters cimport (
     as_time,
     character_of,
-    contact_reach,
-    contacts_around,
-    cursor,
-    field_int32,
-    field_int64,
     foot_below,
     parameter_get,
     parameter_set,
-    parameters_bytes,
     parameters_check,
-    parameters_hash,
     parameters_loaded,
-    state_bytes,
     state_forget,
-    state_makes_sense,
     state_shift,
     z_to,
+)
+from pycct.character.state_io cimport (
+    cursor,
+    field_int32,
+    field_int64,
+    parameters_bytes,
+    parameters_hash,
+    state_bytes,
+    state_makes_sense,
 )
 from pycct.args.values cimport FARTHEST, as_bool, as_not_negative, as_vec3, from_vec3, raise_status, short
 from pycct.crowd.crowd_step cimport (

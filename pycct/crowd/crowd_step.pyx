@@ -6,12 +6,12 @@ from libc.string cimport memcpy, memset
 
 from pycct.character.parameters cimport (
     SEPARATION_SPEED,
-    character_hash,
     character_of,
     gap_to_close,
     is_walkable,
     snapped,
 )
+from pycct.character.state_io cimport character_hash
 from pycct.args.values cimport FARTHEST
 from pycct.character.gathering cimport scratch_free
 from pycct.character.move cimport compact_cache_free, move_controller, move_compact

@@ -9,13 +9,12 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from pycct.runtime.atomic cimport atomic_add, atomic_exchange, atomic_store
-from pycct.character.parameters cimport (
-    as_time,
+from pycct.character.parameters cimport as_time, parameters_loaded
+from pycct.character.state_io cimport (
     cursor,
     field_int32,
     field_int64,
     parameters_bytes,
-    parameters_loaded,
     state_bytes,
     state_makes_sense,
 )
