@@ -55,6 +55,7 @@ COLD = {
     "pycct.cube_world.controller", "pycct.geometry.array_loops", "pycct.queries.shape_pairs",
     "pycct.runtime._cython_shared", "pycct.runtime.build_info", "pycct.runtime.lock",
     "pycct.scene.worlds", "pycct.sensors.sensors", "pycct.shapes.cooked_file",
+    "pycct.shapes.heightfield", "pycct.shapes.primitives",
 }
 if sys.platform == "win32":
     CFLAGS = ["/O2", "/fp:precise"]

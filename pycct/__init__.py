@@ -69,7 +69,9 @@ if TYPE_CHECKING or not PURE:
     from pycct.scene.scene import Actor, Obstacle, Scene, TriggerEvents
     from pycct.scene.worlds import Worlds
     from pycct.sensors.sensors import Sensors
-    from pycct.shapes.primitives import Box, Capsule, ConvexHull, Heightfield, Mesh, Plane, Shape, Sphere, Triangle
+    from pycct.shapes.heightfield import Heightfield
+    from pycct.shapes.mesh import Mesh
+    from pycct.shapes.primitives import Box, Capsule, ConvexHull, Plane, Shape, Sphere, Triangle
 else:
     from pycct.reference import (
         Actor,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pycct.levels.files import LARGEST_FILE, check_number, check_size, open_file
 from pycct.levels.raw import Budget
-from pycct.shapes.primitives import Heightfield
+from pycct.shapes.heightfield import Heightfield
 
 __all__ = ["load_heightfield"]
 

@@ -24,7 +24,7 @@ from pycct.levels.raw import (
 )
 from pycct.levels.report import LevelReport, inspected, places_of
 from pycct.scene.scene import Scene
-from pycct.shapes.primitives import Mesh
+from pycct.shapes.mesh import Mesh
 
 __all__ = ["load_level", "load_scene"]
 

@@ -24,21 +24,9 @@ from pycct.spatial.bvh cimport BVH_LANES, bvh_block, bvh_node
 from pycct.args.values cimport from_vec3
 from pycct.shapes.heightfield_cells cimport field_data, field_tile_columns
 from pycct.convex.hull cimport HullTables, hull_again, hull_record
-from pycct.shapes.primitives cimport (
-    ConvexHull,
-    FARTHEST_VERTEX,
-    Heightfield,
-    Mesh,
-    Shape,
-    field_over,
-    field_sound,
-    hull_over,
-    mesh_over,
-    mesh_sound,
-    plane_over,
-    tree_nodes,
-    tree_order,
-)
+from pycct.shapes.heightfield cimport Heightfield, field_over, field_sound, tree_nodes, tree_order
+from pycct.shapes.mesh cimport FARTHEST_VERTEX, Mesh, mesh_over, mesh_sound
+from pycct.shapes.primitives cimport ConvexHull, Shape, hull_over, plane_over
 from pycct.geometry.types cimport (
     SHAPE_BOX,
     SHAPE_CAPSULE,

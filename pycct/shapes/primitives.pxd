@@ -36,10 +36,6 @@ cdef inline bint mesh_usable(const mesh_data* m, int32_t k) noexcept nogil:
     return m.tree.check == NULL or m.tree.check(m.tree.owner, k)
 
 
-# Largest coordinate of a vertex of a mesh or heightfield.
-cdef double FARTHEST_VERTEX
-
-
 cdef class Shape:
     cdef readonly int kind      # shape_kind
     cdef vec3 a                 # box: half extents; triangle: first vertex; plane: normal
@@ -81,37 +77,6 @@ cdef class ConvexHull(Shape):
     cdef const hull_data* _tables(self) except NULL
 
 
-cdef class Mesh(Shape):
-    cdef mesh_data data_
-    cdef object vertices_       # arrays that data_ points into
-    cdef object data_array
-    cdef object mask_array
-    cdef object nodes_          # array that the tree points into, if it is not the mesh's own
-    cdef bint borrowed          # whether there is such an array
-
-
-cdef class Heightfield(Shape):
-    cdef field_data data_
-    cdef object heights_        # arrays that data_ points into
-    cdef object cells_
-    cdef object data_array
-    cdef object mask_array
-    cdef object nodes_          # as in Mesh
-    cdef object order_
-    cdef bint borrowed
-
-
-# For files: a shape over external arrays with unchecked contents. Their shapes and types must be
-# right, and the bounds finite.
-cdef Mesh mesh_over(tuple arrays, object nodes, object data, object mask, bint two_sided, aabb bounds)
-cdef Heightfield field_over(object heights, object cells, object nodes, object order, object data, object mask,
-                            field_data field)
-# Bytes of a tree's nodes, and its order, as read-only arrays that live as long as the shape.
-cdef object tree_nodes(Shape shape)
-cdef object tree_order(Heightfield shape)
-# Checks all indices and numbers of such a shape; reads everything.
-cdef bint mesh_sound(Mesh mesh) except -1
-cdef bint field_sound(Heightfield field) except -1
 # The unit normal keeps its bits.
 cdef Plane plane_over(vec3 normal, double offset)
 cdef ConvexHull hull_over(HullTables tables, vec3 scale)

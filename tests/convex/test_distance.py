@@ -33,7 +33,8 @@ from pycct.queries.shape_pairs import (
     distance_between,
     distance_between_many,
 )
-from pycct.shapes.primitives import Box, Capsule, ConvexHull, Mesh, Plane, Sphere, Triangle
+from pycct.shapes.mesh import Mesh
+from pycct.shapes.primitives import Box, Capsule, ConvexHull, Plane, Sphere, Triangle
 
 CUBE = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
 AT = lambda *p: (p, None)      # noqa: E731
