@@ -306,6 +306,26 @@ class MoveStats:
 
 
 @dataclass
+class PassRun:
+    """The passes of one displacement: its parts, the start, and what the passes have found."""
+
+    d: Decomposition
+    rise: float  # of the displacement, along up
+    start: tuple
+    start_height: float
+    bottom: float  # height of the lowest point at the start
+    step_offset: float  # the step, no higher than the UP pass has lifted
+    min_distance: float
+    experiment: bool
+    forced: bool
+    constrained: bool
+    normalize: bool
+    flags: int = 0
+    meets_below: bool = False
+    on_user_geometry: bool = False
+
+
+@dataclass
 class Move:
     """One move of one controller: all data that it reads and writes."""
 
@@ -532,18 +552,8 @@ class Move:
         # RULES 5: without a direction nothing moves and nothing is forgotten.
         if is_zero(direction):
             return False, 0
-        # RULES 5: a pass that starts forgets the contacts of the one before.
-        self.set(
-            validate_triangle_down=False,
-            touch_other_controller=False,
-            touch_obstacle=False,
-            touched_actor=-1,
-            touched_obstacle=-1,
-            touched_controller=-1,
-        )
-        self.moving_below = self.round_below = None
-        moved = False
-        collisions = 0
+        self.forget_contacts()
+        moved, collisions = False, 0
         position = self.s.position
         asked = length(direction)
         on_steep = False  # a too steep triangle deflected this motion
@@ -565,33 +575,11 @@ class Move:
                 break
             moved = True
             self.stats.iterations += 1
-            # RULES 5: the search is longer than the motion by the contact offset.
-            q = capsule_cast(*self.ends(position), p.radius, way, left + p.contact_offset, True, True)
-            if Rules.CULL_PARALLEL in p.rules:
-                q = q._replace(culls_parallel=True)
-            if Rules.FIX_SHEET_EDGES in p.rules:
-                q = q._replace(meets_rims=True)
-            if Rules.FIX_BACK_FACES in p.rules:
-                q = q._replace(passed=set(), passing=self.passing)
-            hit = cast(self.candidates, q, self.recovers(), self.may_meet)
-            if Rules.FIX_BACK_FACES in p.rules and q.passed:
-                self.passed = self.passed or self.passing or self.came_from_behind(q)
-                if "overlap" in q.passed:
-                    self.fix(Rules.FIX_BACK_FACES)
-            sinks = sweep_pass is Pass.SIDE and Rules.FIX_CREASES in p.rules and dot(way, p.up) < -INTO_PLANE
-            if sinks and not (hit is not None and hit.base.overlapping):
-                advance = left if hit is None else f_min(left, hit.base.distance - p.contact_offset)
-                floor = self.lowers_onto_floor(position, way, advance) if advance > 0.0 else None
-                if floor is not None:
-                    advance, normal = floor
-                    position = madd(position, way, advance)
-                    before = sub(target, position)
-                    normalized = self.s.normalize_response
-                    target = collision_response(target, position, way, normal, 0.0, 1.0, normalized)
-                    if advance > 0.0:
-                        planes = []
-                    target = self.along_crease(planes, normal, position, before, target)
-                    planes.append(normal)
+            q, hit = self.search(position, way, left)
+            if sweep_pass is Pass.SIDE and Rules.FIX_CREASES in p.rules and dot(way, p.up) < -INTO_PLANE:
+                found = self.onto_floor(position, way, left, hit, target, planes)
+                if found is not None:
+                    position, target, planes = found
                     continue
             if hit is None:
                 self.tell("free", sweep_pass, position, sub(target, position))
@@ -601,20 +589,14 @@ class Move:
                 break
             if hit.base.overlapping:
                 # RULES 5, 7.5: the pass ends with recovery, which counts as a collision.
-                inside = position
-                position = self.recover(position)
-                self.recovered = add(self.recovered, sub(position, inside))
-                self.tell("overlap", sweep_pass, inside, sub(position, inside))
+                position = self.recover_in_pass(position, sweep_pass)
                 collisions += 1
                 break
-            if hit.base.by_rim:
-                self.fix(Rules.FIX_SHEET_EDGES)
             upright, sliding = self.note_hit(hit, sweep_pass, position, way, left)
             was_on_steep = on_steep
             if sweep_pass is Pass.SIDE:
                 on_steep = self.is_steep_hit(hit, way)
-                if Rules.FIX_LOWER_STEP in p.rules and self.lifted > 0.0 and not self.lintel:
-                    self.lintel = self.is_lintel(q, hit)
+                self.note_lintel(q, hit)
             # RULES 5: more iterations if the character may slide on the ground.
             if sliding and collisions == 0:
                 iterations += SLIDE_ITERATIONS
@@ -628,12 +610,7 @@ class Move:
                 position = madd(position, way, advance)
                 if was_on_steep:
                     self.raised += f_max(0.0, dot(way, p.up) * advance)
-            # RULES 5: ceilings of prevent_vertical_sliding, and the walk experiment without
-            # force-sliding, respond with the horizontal part of the normal only.
-            normal = hit.base.normal
-            forced = p.non_walkable_mode is NonWalkableMode.FORCE_SLIDING
-            if upright or (self.s.walk_experiment and not forced):
-                normal = unit(reject(normal, p.up))
+            normal = self.response_normal(hit.base.normal, upright)
             before = sub(target, position)
             target = collision_response(target, position, way, normal, 0.0, 1.0, self.s.normalize_response)
             if sweep_pass is Pass.SIDE and Rules.FIX_CREASES in p.rules:
@@ -646,6 +623,79 @@ class Move:
         self.set(position=position)
         return moved, collisions
 
+    def forget_contacts(self):
+        """RULES 5: a pass that starts forgets the contacts of the one before."""
+        self.set(
+            validate_triangle_down=False,
+            touch_other_controller=False,
+            touch_obstacle=False,
+            touched_actor=-1,
+            touched_obstacle=-1,
+            touched_controller=-1,
+        )
+        self.moving_below = self.round_below = None
+
+    def search(self, position, way, left):
+        """Cast the capsule along a motion: the query, and the first hit or None."""
+        p = self.p
+        # RULES 5: the search is longer than the motion by the contact offset.
+        q = capsule_cast(*self.ends(position), p.radius, way, left + p.contact_offset, True, True)
+        if Rules.CULL_PARALLEL in p.rules:
+            q = q._replace(culls_parallel=True)
+        if Rules.FIX_SHEET_EDGES in p.rules:
+            q = q._replace(meets_rims=True)
+        if Rules.FIX_BACK_FACES in p.rules:
+            q = q._replace(passed=set(), passing=self.passing)
+        hit = cast(self.candidates, q, self.recovers(), self.may_meet)
+        if Rules.FIX_BACK_FACES in p.rules and q.passed:
+            self.passed = self.passed or self.passing or self.came_from_behind(q)
+            if "overlap" in q.passed:
+                self.fix(Rules.FIX_BACK_FACES)
+        return q, hit
+
+    def recover_in_pass(self, position, sweep_pass):
+        """Recover from the overlap that ends a pass."""
+        out = self.recover(position)
+        self.recovered = add(self.recovered, sub(out, position))
+        self.tell("overlap", sweep_pass, position, sub(out, position))
+        return out
+
+    def note_lintel(self, q, hit):
+        """FIX_LOWER_STEP: note whether the lift made the character meet a lintel."""
+        if Rules.FIX_LOWER_STEP in self.p.rules and self.lifted > 0.0 and not self.lintel:
+            self.lintel = self.is_lintel(q, hit)
+
+    def onto_floor(self, position, way, left, hit, target, planes):
+        """FIX_CREASES: meet the floor below a sinking motion before the hit.
+
+        Returns the new position, target and planes, or None without such a floor.
+        """
+        if hit is not None and hit.base.overlapping:
+            return None
+        advance = left if hit is None else f_min(left, hit.base.distance - self.p.contact_offset)
+        floor = self.lowers_onto_floor(position, way, advance) if advance > 0.0 else None
+        if floor is None:
+            return None
+        advance, normal = floor
+        position = madd(position, way, advance)
+        before = sub(target, position)
+        target = collision_response(target, position, way, normal, 0.0, 1.0, self.s.normalize_response)
+        if advance > 0.0:
+            planes = []
+        target = self.along_crease(planes, normal, position, before, target)
+        return position, target, [*planes, normal]
+
+    def response_normal(self, normal, upright):
+        """RULES 5: the normal that a response uses.
+
+        Ceilings of prevent_vertical_sliding, and the walk experiment without force-sliding, respond
+        with its horizontal part only.
+        """
+        forced = self.p.non_walkable_mode is NonWalkableMode.FORCE_SLIDING
+        if upright or (self.s.walk_experiment and not forced):
+            return unit(reject(normal, self.p.up))
+        return normal
+
     def came_from_behind(self, q):
         """FIX_BACK_FACES: whether it is behind the nearest one-sided triangle that it overlaps."""
         groups = [g for g in self.candidates if g.item.kind == TRIANGLES]
@@ -657,6 +707,8 @@ class Move:
         Returns (the response must leave out the normal's vertical part, the character may slide).
         """
         p = self.p
+        if hit.base.by_rim:
+            self.fix(Rules.FIX_SHEET_EDGES)
         base, item, face = hit.base, hit.group.item, hit.base.face
         triangle = face.source if face is not None and face.source >= 0 else None
         face_normal = facing(hit, way)
@@ -847,143 +899,181 @@ class Move:
         Returns collision flags.
         """
         p = self.p
+        r = self.begin_passes(displacement, min_distance)
+        if not r.experiment:
+            self.up_pass(r)
+        self.side_pass(r)
+        if Rules.SIDE_CHECK_AT_ONCE in p.rules and self.climbed_too_steep(r):
+            self.set(hit_non_walkable=True)
+            if not r.experiment:
+                return r.flags
+        self.sensor(r)
+        self.down_pass(r)
+        if self.is_too_steep_aside(r):
+            self.set(hit_non_walkable=True)
+            self.tell("too_steep_aside", Pass.DOWN, self.s.position, self.s.side_normal)
+            if not r.experiment:
+                return r.flags
+        if self.is_too_steep_below(r):
+            self.set(hit_non_walkable=True)
+            self.tell("too_steep_below", Pass.DOWN, self.s.position, self.s.down_normal)
+            # RULES 9 row 9: by the letter the recovery sweep comes after the rerun, see run.
+            if r.experiment and Rules.RECOVERY_SWEEP_AFTER not in p.rules:
+                self.recovery_sweep(r)
+        elif self.is_lifted_by_steep_aside(r):
+            self.set(hit_non_walkable=True)
+            self.tell("too_steep_aside", Pass.SIDE, self.s.position, self.s.side_normal)
+        return r.flags
+
+    def begin_passes(self, displacement, min_distance):
+        """Decompose the displacement, and look up all candidates of the passes."""
+        p = self.p
         up = p.up
-        flags = 0
-        rise = dot(displacement, up)
-        start_height = dot(self.s.position, up)
-        bottom = start_height - (0.5 * p.height + p.radius)
+        start = self.s.position
+        height = dot(start, up)
         experiment = self.s.walk_experiment
-        forced = p.non_walkable_mode is NonWalkableMode.FORCE_SLIDING
-        constrained = p.climbing_mode is ClimbingMode.CONSTRAINED
         d = decompose(displacement, up, self.step, self.standing_on_moving)
         self.lifted = self.raised = 0.0
         self.lintel = False
         self.moving_below = self.moving_aside = None
         self.round_below = self.round_aside = None
-        start = self.s.position
-        step_offset = d.step_offset
         # RULES 9 row 6: unit vectors in the response, during the whole experiment.
         normalize = experiment and Rules.NORMALIZE_EXPERIMENT in p.rules
         self.set(hit_non_walkable=False, is_moving_up=d.is_moving_up, normalize_response=normalize, ground=None)
         self.side = unit(d.side_vector)
         # One query for the whole move, including the step (MOVE 5.2).
-        self.update_candidates(temporal_box(p, self.s.position, displacement))
+        self.update_candidates(temporal_box(p, start, displacement))
+        return PassRun(
+            d=d,
+            rise=dot(displacement, up),
+            start=start,
+            start_height=height,
+            bottom=height - (0.5 * p.height + p.radius),
+            step_offset=d.step_offset,
+            min_distance=min_distance,
+            experiment=experiment,
+            forced=p.non_walkable_mode is NonWalkableMode.FORCE_SLIDING,
+            constrained=p.climbing_mode is ClimbingMode.CONSTRAINED,
+            normalize=normalize,
+        )
 
-        # UP pass (MOVE 6.2.3), not in the walk experiment.
-        if not experiment:
-            single = p.prevent_vertical_sliding or max_abs(d.side_vector) > ALMOST_ZERO
-            moved, collisions = self.sweep_test(d.up_vector, 1 if single else MAX_ITERATIONS, min_distance, Pass.UP)
-            if moved and collisions > 0:
-                flags |= CollisionFlags.UP
-                # RULES 6: the step cannot be higher than the height that was gained.
-                gained = dot(self.s.position, up) - start_height
-                step_offset = f_min(step_offset, gained)
-                if not (rise > 0.0 and gained < rise * (1.0 - SHARE)) and self.fix(Rules.FIX_STEP_IS_NO_JUMP):
-                    flags &= ~CollisionFlags.UP
-            self.lifted = dot(self.s.position, up) - start_height
-
-        # SIDE pass (MOVE 6.2.4).
-        self.set(validate_triangle_side=False)
-        moved, collisions = self.sweep_test(d.side_vector, MAX_ITERATIONS, min_distance, Pass.SIDE)
+    def up_pass(self, r):
+        """The UP pass (MOVE 6.2.3), which the walk experiment omits."""
+        p, d = self.p, r.d
+        single = p.prevent_vertical_sliding or max_abs(d.side_vector) > ALMOST_ZERO
+        moved, collisions = self.sweep_test(d.up_vector, 1 if single else MAX_ITERATIONS, r.min_distance, Pass.UP)
+        gained = dot(self.s.position, p.up) - r.start_height
         if moved and collisions > 0:
-            flags |= CollisionFlags.SIDES
+            r.flags |= CollisionFlags.UP
+            # RULES 6: the step cannot be higher than the height that was gained.
+            r.step_offset = f_min(r.step_offset, gained)
+            if not (r.rise > 0.0 and gained < r.rise * (1.0 - SHARE)) and self.fix(Rules.FIX_STEP_IS_NO_JUMP):
+                r.flags &= ~CollisionFlags.UP
+        self.lifted = gained
 
-        # RULES 9 row 3, MOVE 10.4: a slope aside, too steep and climbed higher than the step.
-        def climbed_too_steep():
-            return (
-                p.slope_limit > 0.0
-                and constrained
-                and self.s.validate_triangle_side
-                and too_steep(p, self.s.side_normal)
-                and self.s.contact_height > bottom + step_offset
-            )
+    def side_pass(self, r):
+        """The SIDE pass (MOVE 6.2.4)."""
+        self.set(validate_triangle_side=False)
+        moved, collisions = self.sweep_test(r.d.side_vector, MAX_ITERATIONS, r.min_distance, Pass.SIDE)
+        if moved and collisions > 0:
+            r.flags |= CollisionFlags.SIDES
 
-        check_at_once = Rules.SIDE_CHECK_AT_ONCE in p.rules
-        if check_at_once and climbed_too_steep():
-            self.set(hit_non_walkable=True)
-            if not experiment:
-                return flags
+    def climbed_too_steep(self, r):
+        """RULES 9 row 3, MOVE 10.4: whether a climb aside is too steep and higher than the step."""
+        p = self.p
+        return (
+            p.slope_limit > 0.0
+            and r.constrained
+            and self.s.validate_triangle_side
+            and too_steep(p, self.s.side_normal)
+            and self.s.contact_height > r.bottom + r.step_offset
+        )
 
-        # SENSOR (MOVE 6.2.5 as RULES 6 has it): only tests; it may set the side normal. RULES 9 row
-        # 2: by the letter it always sweeps and decides itself.
+    def sensor(self, r):
+        """The SENSOR (MOVE 6.2.5 as RULES 6 has it): only tests, and may set the side normal.
+
+        RULES 9 row 2: by the letter it always sweeps and decides itself.
+        """
+        p = self.p
         decides = Rules.SENSOR_DECIDES in p.rules
-        if constrained and (decides or not self.s.validate_triangle_side):
-            if length(d.side_vector) < p.radius:
+        if r.constrained and (decides or not self.s.validate_triangle_side):
+            if length(r.d.side_vector) < p.radius:
                 saved, recovered = self.s.position, self.recovered
-                ahead = scale(unit(d.side_vector), p.radius)
-                _, collisions = self.sweep_test(ahead, 1, min_distance, Pass.SENSOR)
+                ahead = scale(unit(r.d.side_vector), p.radius)
+                _, collisions = self.sweep_test(ahead, 1, r.min_distance, Pass.SENSOR)
                 self.set(position=saved)
                 self.recovered = recovered
-                if decides and collisions > 0 and climbed_too_steep():
+                if decides and collisions > 0 and self.climbed_too_steep(r):
                     self.set(hit_non_walkable=True)
 
-        # DOWN pass (MOVE 6.2.6): takes back the step, outside of the walk experiment (RULES 9 row
-        # 7).
-        down = d.down_vector
-        if d.has_side_movement and (not experiment or Rules.STEP_BACK_IN_EXPERIMENT in p.rules):
-            down = madd(down, up, -step_offset)
+    def down_pass(self, r):
+        """The DOWN pass (MOVE 6.2.6).
+
+        It takes back the step, outside of the walk experiment (RULES 9 row 7).
+        """
+        p = self.p
+        experiment, forced = r.experiment, r.forced
+        down = r.d.down_vector
+        if r.d.has_side_movement and (not experiment or Rules.STEP_BACK_IN_EXPERIMENT in p.rules):
+            down = madd(down, p.up, -r.step_offset)
         iterations = MAX_ITERATIONS if experiment and forced else 1
-        moved, collisions = self.sweep_test(down, iterations, min_distance, Pass.DOWN)
-        on_user_geometry = self.s.touch_other_controller or self.s.touch_obstacle
-        if moved and collisions > 0:
-            if rise <= 0.0:
-                flags |= CollisionFlags.DOWN
-            # RULES 6: a side triangle too steep, climbed higher than the step allows.
-            if (
-                (not on_user_geometry or Rules.FIX_ROUND_SLOPES in p.rules)
-                and p.slope_limit > 0.0
-                and constrained
-                and not check_at_once
-                and self.s.contact_height > bottom + step_offset
-                and self.steep_aside()
-                and (not on_user_geometry or self.fix(Rules.FIX_ROUND_SLOPES))
-            ):
-                self.set(hit_non_walkable=True)
-                self.tell("too_steep_aside", Pass.DOWN, self.s.position, self.s.side_normal)
-                if not experiment:
-                    return flags
+        moved, collisions = self.sweep_test(down, iterations, r.min_distance, Pass.DOWN)
+        r.meets_below = moved and collisions > 0
+        r.on_user_geometry = self.s.touch_other_controller or self.s.touch_obstacle
+        if r.meets_below and r.rise <= 0.0:
+            r.flags |= CollisionFlags.DOWN
 
-        # RULES 6: the triangle below is too steep and reaches higher than a step (MOVE 10.4).
-        steep = False
-        if p.slope_limit > 0.0 and rise <= 0.0:
-            if not on_user_geometry:
-                steep = self.steep_below(bottom)
-            else:
-                steep = self.round_is_steep(bottom) and self.fix(Rules.FIX_ROUND_SLOPES)
-        if steep:
-            self.set(hit_non_walkable=True)
-            self.tell("too_steep_below", Pass.DOWN, self.s.position, self.s.down_normal)
-            # RULES 9 row 9: by the letter the recovery sweep comes after the rerun, see run.
-            if not experiment or Rules.RECOVERY_SWEEP_AFTER in p.rules:
-                return flags
-            # The recovery sweep (RULES 6): back down by the gained height.
-            self.set(normalize_response=True)
-            gained = dot(self.s.position, up) - start_height
-            recover = f_max(0.0, gained) + abs(rise)
-            if forced:
-                left = f_max(0.0, self.longest - length(sub(self.s.position, start)))
-                if recover > left * (1.0 + SHARE) and self.fix(Rules.FIX_SLIDE_LENGTH):
-                    recover = left
-            if recover < min_distance:
-                min_distance = recover / MAX_ITERATIONS
-            # PhysX calls this motion down an UP pass, and hits are reported as such.
-            self.sweep_test(scale(up, -recover), MAX_ITERATIONS, min_distance, Pass.UP)
-            self.set(normalize_response=normalize)
-            return flags
-
-        # FIX_STEEP_ASIDE: a too steep triangle aside lifted the character, and nothing is below.
-        if (
-            self.raised > SHARE * length(d.side_vector)
-            and self.s.ground is None
-            and not experiment
+    def is_too_steep_aside(self, r):
+        """RULES 6: whether a side triangle is too steep, and the climb higher than the step."""
+        p = self.p
+        return (
+            r.meets_below
+            and (not r.on_user_geometry or Rules.FIX_ROUND_SLOPES in p.rules)
             and p.slope_limit > 0.0
-            and rise <= 0.0
-            and dot(self.s.position, up) - start_height > SHARE * length(d.side_vector)
+            and r.constrained
+            and Rules.SIDE_CHECK_AT_ONCE not in p.rules
+            and self.s.contact_height > r.bottom + r.step_offset
+            and self.steep_aside()
+            and (not r.on_user_geometry or self.fix(Rules.FIX_ROUND_SLOPES))
+        )
+
+    def is_too_steep_below(self, r):
+        """RULES 6, MOVE 10.4: whether the triangle below is too steep and higher than a step."""
+        if self.p.slope_limit <= 0.0 or r.rise > 0.0:
+            return False
+        if not r.on_user_geometry:
+            return self.steep_below(r.bottom)
+        return self.round_is_steep(r.bottom) and self.fix(Rules.FIX_ROUND_SLOPES)
+
+    def recovery_sweep(self, r):
+        """The recovery sweep (RULES 6): back down by the gained height."""
+        up = self.p.up
+        min_distance = r.min_distance
+        self.set(normalize_response=True)
+        gained = dot(self.s.position, up) - r.start_height
+        recover = f_max(0.0, gained) + abs(r.rise)
+        if r.forced:
+            left = f_max(0.0, self.longest - length(sub(self.s.position, r.start)))
+            if recover > left * (1.0 + SHARE) and self.fix(Rules.FIX_SLIDE_LENGTH):
+                recover = left
+        if recover < min_distance:
+            min_distance = recover / MAX_ITERATIONS
+        # PhysX calls this motion down an UP pass, and hits are reported as such.
+        self.sweep_test(scale(up, -recover), MAX_ITERATIONS, min_distance, Pass.UP)
+        self.set(normalize_response=r.normalize)
+
+    def is_lifted_by_steep_aside(self, r):
+        """FIX_STEEP_ASIDE: whether a steep triangle aside lifted the character, over no ground."""
+        aside = SHARE * length(r.d.side_vector)
+        return (
+            self.raised > aside
+            and self.s.ground is None
+            and not r.experiment
+            and self.p.slope_limit > 0.0
+            and r.rise <= 0.0
+            and dot(self.s.position, self.p.up) - r.start_height > aside
             and self.fix(Rules.FIX_STEEP_ASIDE)
-        ):
-            self.set(hit_non_walkable=True)
-            self.tell("too_steep_aside", Pass.SIDE, self.s.position, self.s.side_normal)
-        return flags
+        )
 
     # --- fixes: what they do --------------------------------------------------
 

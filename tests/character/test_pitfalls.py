@@ -200,19 +200,15 @@ def test_at_most_ten_iterations(monkeypatch):
 # --- MOVE 15.3, SWEEP B.7: the sensor comes after the SIDE pass
 
 
-SENSOR_START = "        # SENSOR (MOVE 6.2.5 as RULES 6 has it): only tests; it may set the side normal."
-SENSOR_END = "        # DOWN pass (MOVE 6.2.6): takes back the step"
-SIDE_START = "        # UP pass (MOVE 6.2.3), not in the walk experiment.\n"
+PASSES_START = "        if not r.experiment:\n            self.up_pass(r)\n"
+SENSOR = "        self.sensor(r)\n"
 
 
 def sensor_first():
-    """Return the source of the reference's move with the sensor before the UP pass."""
+    """Return the source of the passes, and the same with the sensor before the UP pass."""
     text = (Path(reference.__file__).parent / "move.py").read_text()
-    sensor = text[text.index(SENSOR_START) : text.index(SENSOR_END)]
-    passes = text[text.index(SIDE_START) : text.index(SENSOR_START)]
-    declared = passes[passes.index("        # RULES 9 row 3, MOVE 10.4") : passes.index("        check_at_once =")]
-    passes = passes.replace(declared, "")
-    return (text[text.index(SIDE_START) : text.index(SENSOR_END)], declared + sensor + passes)
+    passes = text[text.index(PASSES_START) : text.index(SENSOR)]
+    return (passes + SENSOR, SENSOR + passes)
 
 
 def test_the_sensor_comes_after_the_side_pass(monkeypatch):
@@ -232,8 +228,8 @@ def test_the_sensor_comes_after_the_side_pass(monkeypatch):
 # --- MOVE 15.4, SWEEP B.8: the height of the contact counts
 
 
-HIGHER = "and self.s.contact_height > bottom + step_offset"
-HEIGHT_COUNTS = f"                and not check_at_once\n                {HIGHER}\n"
+HIGHER = "and self.s.contact_height > r.bottom + r.step_offset"
+HEIGHT_COUNTS = f"            and Rules.SIDE_CHECK_AT_ONCE not in p.rules\n            {HIGHER}\n"
 
 
 def test_a_steep_face_met_higher_than_the_step_is_not_walkable(monkeypatch):
@@ -329,7 +325,7 @@ def test_the_recovery_sweep_responds_with_unit_vectors(monkeypatch):
         assert slid(api) == pytest.approx(SLID, abs=1e-9)
 
     both_right_and_wrong_noticed(
-        monkeypatch, check, "move", ("            self.set(normalize_response=True)\n", "            pass\n")
+        monkeypatch, check, "move", ("        self.set(normalize_response=True)\n", "        pass\n")
     )
 
 

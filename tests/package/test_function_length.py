@@ -11,11 +11,6 @@ if not (ROOT / "setup.py").exists() or not (ROOT / "pycct" / "_core.pyx").exists
     pytest.skip("sources are not part of an installed package", allow_module_level=True)
 
 LONGEST = 80
-# Functions that are still to be split. The list only shrinks.
-EXEMPT = {
-    "pycct/reference/move.py::move_character",
-    "pycct/reference/move.py::sweep_test",
-}
 FOLDERS = ("pycct", "tests", "bench", "tools", "docs", "examples", "wheels")
 HEADER = re.compile(r"( *)(?:async +def|def|cdef|cpdef)\b(?! +(?:class|struct|enum|union|extern)\b)[^=#]*?(\w+)\(")
 
@@ -69,11 +64,7 @@ def too_long():
 
 
 def test_no_function_is_too_long():
-    assert set(too_long()) - EXEMPT == set()
-
-
-def test_every_exception_is_still_needed():
-    assert EXEMPT - set(too_long()) == set()
+    assert set(too_long()) == set()
 
 
 CYTHON = """cdef class A:
