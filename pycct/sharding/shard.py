@@ -68,8 +68,8 @@ class Shard:
             if not (np.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be finite and above 0, got {value!r:.60}")
         self.max_motion, self.max_radius = float(max_motion), float(max_radius)
-        # One character moves towards another that stays where it was: both radii and one motion. The
-        # SENSOR pass looks a radius ahead, even where the motion is shorter.
+        # One character moves towards another that stays where it was: both radii and one motion.
+        # The SENSOR pass looks a radius ahead, even where the motion is shorter.
         self.halo = max(self.max_motion, self.max_radius) + 2.0 * self.max_radius
         if 2.0 * self.halo > cut.size:
             raise ValueError(f"cut must have cells of at least {2.0 * self.halo:g} m for a halo of {self.halo:g} m, "

@@ -37,7 +37,10 @@ from pycct.shapes.mesh import Mesh
 from pycct.shapes.primitives import Box, Capsule, ConvexHull, Plane, Sphere, Triangle
 
 CUBE = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
-AT = lambda *p: (p, None)      # noqa: E731
+
+
+def AT(*position):
+    return position, None
 
 
 def tolerance(a, b):
@@ -101,10 +104,10 @@ def test_rigid_motion_changes_nothing():
         (sa, a, pa), (sb, b, pb) = cases.pair(*PAIRS[i % 15])
         r = distance_between(sa, sb, pa, pb)
         q, t = quaternion(cases.rng), cases.rng.normal(size=3) * (a.size + b.size)
-        move = lambda pose: (matrix(q) @ pose[0] + t, product(q, pose[1]))    # noqa: E731, B023
-        s = distance_between(sa, sb, move(pa), move(pb))
+        ma, mb = ((matrix(q) @ p[0] + t, product(q, p[1])) for p in (pa, pb))
+        s = distance_between(sa, sb, ma, mb)
         assert s.distance == pytest.approx(r.distance, abs=tolerance(a, b) * 2)
-        prove(s, Solid(sa).at(move(pa)), Solid(sb).at(move(pb)))
+        prove(s, Solid(sa).at(ma), Solid(sb).at(mb))
 
 
 def mirrored(shape, pose):
