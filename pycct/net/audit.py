@@ -1015,7 +1015,8 @@ class Audit:
         there, _ = self._ghosts.go_each(rows, places, ways)
         extra = np.maximum((((there - places) * ahead).sum(axis=2) - limit).max(axis=0), 0.0)
         # A fall may have ended on a platform that carries.
-        fallen = np.where(self._state["supported"][rows], 0.0, np.maximum(-self._falling(v, n), 0.0))
+        s = self._state
+        fallen = np.where(s["supported"][rows], 0.0, self._fall_depth(rows, s["pace"][rows], n))
         return np.maximum(extra, self._shoved(rows, start, claim, tick, fallen))
 
     def _shoved(self, rows: Ints, start: Doubles, claim: Doubles, tick: int, drop: Doubles | None = None) -> Doubles:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pycct import Box, ConvexHull, Crowd, Plane, Scene, Worlds
+from pycct import Behavior, Box, ConvexHull, Crowd, Plane, Scene, Worlds
 from pycct.net import Audit, Reason
 from pycct.net.simulation import DT, GRAVITY, JUMP, REST, SPEED, STEP, Arena, Clients, Network, Referee, wave
 
@@ -336,6 +336,26 @@ def test_a_head_that_a_lift_presses_down_falls_by_gravity_afterwards():
         if tick in claims:
             assert audit.check([member], tick, [claims[tick]]).ok.all(), audit.explain(member)
             audit.accept([member])
+
+
+def test_a_jump_off_a_ferry_between_two_claims():
+    """Members fall onto a ferry, and jump off in the next tick with its speed."""
+    scene = Scene()
+    scene.add(Plane((0, 0, 1)))
+    ferry = scene.add(Box((30, 30, 0.1)), (0, 0, 0.1), body="kinematic", behavior=Behavior.CAN_RIDE)
+    places = np.column_stack([np.full(N, -20.0), np.linspace(-20, 20, N), np.linspace(1.6, 2.4, N)])
+    clients = Crowd(scene, places, step_offset=STEP)
+    server = Crowd(scene, places, step_offset=STEP)
+    audit, velocity = Audit(server, SPEED, JUMP, GRAVITY), np.full(N, -2.0)
+    for tick in range(1, 61):
+        ferry.move_to((2.0 * DT * tick, 0, 0.1))
+        velocity = np.where(clients.grounded, JUMP, velocity) - GRAVITY * DT
+        clients.move(np.column_stack([np.full(N, SPEED * DT), np.zeros(N), velocity * DT]), DT)
+        audit.store(tick)
+        if tick % 6 == 0:
+            claims = np.round(clients.positions, 3)
+            assert audit.check(server.ids, tick, claims).ok.all()
+            audit.accept(server.ids)
 
 
 # --- what is promised of calls --------------------------------------------------------------------
