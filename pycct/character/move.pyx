@@ -1,6 +1,6 @@
 # cython: language_level=3
 """One move. See the header; rule numbers are those of RULES and its documents."""
-from libc.math cimport fabs
+from libc.math cimport fabs, sqrt
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memmove
 
@@ -126,6 +126,7 @@ from pycct.geometry.vec cimport (
     v3_add,
     v3_along,
     v3_cross,
+    v3_dist2,
     v3_dot,
     v3_finite,
     v3_is_zero,
@@ -204,6 +205,8 @@ cdef double TURNED_BACK = 1e-6
 # more.
 cdef double FACES_UP = 1e-3
 cdef double STRAIGHT2 = 1.0 - 2e-8
+# Metres by which heights of candidates along another up direction may be uncertain.
+cdef double TURNED_FAR = 0.02
 # A motion of at least this share of the coordinates (squared) is accurate to ten digits.
 cdef double KNOWN2 = 1e-10
 # A contact normal that rises more than this turns a motion upwards.
@@ -425,19 +428,28 @@ cdef double _top_of(const candidates* c, vec3 up) noexcept nogil:
 
 cdef void _look_around(const move_job* m, candidate_cache* c) noexcept nogil:
     """Compute the height of the candidates, and whether a motion straight up could hit any."""
+    cdef const triangle* t
+    cdef vec3 o = m.s.position
+    cdef double radius2 = 0.0, least = 1.0
     cdef int32_t i
-    c.up = m.p.up
-    c.top = NO_HIT
+    c.up = c.looked_up = m.p.up
+    c.looked_from = o
+    c.top = c.looked_top = NO_HIT
+    c.looked_radius = 0.0
+    c.least_rise = -2.0
     c.open_above = False
     if not only_triangles(&c.near):
         return
     c.top = _top_of(&c.near, m.p.up)
-    if not only_one_sided(&c.near):
-        return
+    c.looked_top = c.top - v3_dot(o, m.p.up)
     for i in range(c.near.n_tris):
-        if v3_dot(c.near.tris[i].n, m.p.up) < FACES_UP:
-            return
-    c.open_above = True
+        t = &c.near.tris[i]
+        least = f_min(least, v3_dot(t.n, m.p.up))
+        radius2 = f_max(radius2, f_max(v3_dist2(t.a, o), f_max(v3_dist2(t.b, o), v3_dist2(t.c, o))))
+    c.looked_radius = sqrt(radius2)
+    if only_one_sided(&c.near):
+        c.least_rise = least
+        c.open_above = least >= FACES_UP
 
 
 cdef inline bint _has_looked_up(const move_job* m) noexcept nogil:
@@ -447,10 +459,21 @@ cdef inline bint _has_looked_up(const move_job* m) noexcept nogil:
 
 cdef void _turn_cache(move_job* m) noexcept nogil:
     """Adapt the cache to another up direction: heights and invisible walls are along it."""
+    cdef candidate_cache* c = m.cache
+    cdef double turned, rise
     if m.p.invisible_wall_height > 0.0:
-        m.cache.valid = False
-    else:
-        _look_around(m, m.cache)
+        c.valid = False
+        return
+    # No height above the place of the last look, and no cosine, changes by more than this.
+    turned = v3_len(v3_sub(m.p.up, c.looked_up))
+    rise = turned * c.looked_radius
+    if rise > TURNED_FAR:
+        _look_around(m, c)
+        return
+    c.up = m.p.up
+    if c.looked_top < NO_HIT:
+        c.top = c.looked_top + v3_dot(c.looked_from, m.p.up) + rise
+    c.open_above = c.least_rise - turned >= FACES_UP
 
 
 cdef inline bint _is_free(const move_job* m, vec3 way, double length2, vec3 target, bint rises) noexcept nogil:

@@ -193,7 +193,13 @@ cdef struct candidate_cache:
     aabb room
     bint open_above             # no candidate can be hit on the way straight up,
     vec3 up                     # for this up direction
-    double top                  # height of the highest candidate along it; huge: unknown
+    double top                  # no candidate is higher along it; huge: unknown
+    # The last look, from which nearby up directions follow:
+    vec3 looked_up              # its up direction
+    vec3 looked_from            # a point near the candidates
+    double looked_top           # height of the highest candidate above it; huge: unknown
+    double looked_radius        # distance of the farthest corner from it, m
+    double least_rise           # least cosine of a normal with the up direction; -2: unknown
     int32_t fixed_groups        # number of static groups
     int32_t fixed_tris
 
