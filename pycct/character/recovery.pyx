@@ -33,7 +33,7 @@ from pycct.world.candidates cimport (
     group_push,
     group_recovers,
 )
-from pycct.world.exits cimport is_crossed, is_near, place_order, recovery_push
+from pycct.world.exits cimport is_crossed, is_near, is_surface, place_order, recovery_push
 
 
 # Corrections of one recovery (RULES 7.5).
@@ -134,14 +134,18 @@ cdef inline bint _waits(const candidate_group* g, bint moving, int recovers, con
 
 cdef int _next_push(move_job* m, vec3 position, bint moving, bint by_depth, const pushed_shape* done, int n_done,
                     round_step* step) noexcept nogil:
-    """The shortest way out among the shapes that wait. Ways equal within 1e-9 go by geometry."""
+    """The shortest way out among the shapes that wait; surfaces come before solids.
+
+    Ways equal within 1e-9 go by geometry.
+    """
     cdef candidates* c = &m.scratch.around
     cdef const candidate_group* g
     cdef vec3 p0 = v3_sub(position, m.half_axis), p1 = v3_add(position, m.half_axis)
     cdef double radius = m.p.radius + m.p.contact_offset, least = 0.0
     cdef push_out push
-    cdef int32_t i, n = 0
+    cdef int32_t i, n = 0                   # n: overlaps of surfaces, or of solids
     cdef int recovers = recovered_kinds(m.p)
+    cdef bint surfaces = False
     step.group = -1
     step.free = False
     for i in range(c.n_groups):
@@ -152,6 +156,11 @@ cdef int _next_push(move_job* m, vec3 position, bint moving, bint by_depth, cons
         if not push.depth > 0.0:
             step.free = True
         elif group_may_be_met(c, g):
+            if is_surface(g) and not surfaces:
+                surfaces = True
+                n = 0
+            if is_surface(g) != surfaces:
+                continue
             n += 1
             if n == 1 or push.depth < least:
                 least = push.depth
@@ -164,7 +173,8 @@ cdef int _next_push(move_job* m, vec3 position, bint moving, bint by_depth, cons
     step.group = -1
     for i in range(c.n_groups):
         g = &c.groups[i]
-        if not _waits(g, moving, recovers, done, n_done) or not is_near(c, g, p0, p1, REACH * radius):
+        if (is_surface(g) != surfaces or not _waits(g, moving, recovers, done, n_done)
+                or not is_near(c, g, p0, p1, REACH * radius)):
             continue
         push = recovery_push(c, g, _collider_of(m, g), p0, p1, radius, not m.pushed_out, by_depth)
         if not push.depth > 0.0 or push.depth > least + DEPTH_TIE or not group_may_be_met(c, g):

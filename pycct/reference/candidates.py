@@ -483,10 +483,14 @@ def recovery_push(g, p0, p1, radius, first, by_depth=False):
     return push_from_surface(p0, p1, radius, g.faces, [item.convex_bits(t) for t in g.faces], item.two_sided, first)
 
 
+def is_surface(g):
+    """Whether a shape is a mesh, heightfield or triangle."""
+    return g.item.kind == TRIANGLES and not g.item.closed
+
+
 def is_crossed(g, p0, p1):
     """Whether the axis crosses the inside of a face of a surface."""
-    open_faces = g.item.kind == TRIANGLES and not g.item.closed
-    return open_faces and any(crosses_face(p0, p1, t, g.item.two_sided) for t in g.faces)
+    return is_surface(g) and any(crosses_face(p0, p1, t, g.item.two_sided) for t in g.faces)
 
 
 def is_near(g, p0, p1, reach):
@@ -505,10 +509,11 @@ def is_near(g, p0, p1, reach):
 
 
 def shortest(pushes, p0, p1, reach):
-    """The shortest of some (group, push), or None (RULES_2 10).
+    """The shortest of some (group, push), or None; surfaces come before solids (RULES_2 10).
 
     Ways out equal within 1e-9 go by geometry.
     """
+    pushes = [(g, push) for g, push in pushes if is_surface(g)] or pushes
     least = min((push.depth for _, push in pushes), default=0.0)
     best = None
     for g, push in pushes:

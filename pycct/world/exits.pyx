@@ -137,7 +137,7 @@ cdef push_out recovery_push(candidates* c, const candidate_group* g, const colli
 
 cdef bint is_crossed(const candidates* c, const candidate_group* g, vec3 p0, vec3 p1) noexcept nogil:
     cdef int32_t i
-    if g.kind != GROUP_TRIANGLES or g.closed:
+    if not is_surface(g):
         return False
     for i in range(g.first, g.first + g.count):
         if crosses_face(p0, p1, &c.tris[i], g.two_sided):

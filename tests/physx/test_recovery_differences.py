@@ -15,9 +15,9 @@ COUNTS = {
     "terrain_overlap": (78, 0, 0),
     "heightfield_overlap": (28, 0, 0),
     "thin_walls": (477, 0, 0),
-    "overlap_many": (119, 7, 4),
-    "few_shapes_overlap": (50, 2, 1),
-    "teleports": (23, 1, 0),
+    "overlap_many": (73, 4, 4),
+    "few_shapes_overlap": (41, 2, 0),
+    "teleports": (15, 1, 0),
 }
 
 
