@@ -865,10 +865,12 @@ cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris
     """Record the marked triangles that face the motion and are in reach.
 
     The lowest bit belongs to ``first``. ``watches``: also record whether a triangle that faces away
-    may overlap.
+    overlaps, from behind or with ``passing``.
     """
     cdef double nd, h0, h1, low, high, reach = q.radius + q.slack
     cdef const triangle* t
+    cdef triangle_aid aid
+    cdef closest_pair near
     cdef int32_t i
     while bits != 0:
         i = first + lowest_bit(bits)
@@ -886,10 +888,11 @@ cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris
         # Always written, and counted if it faces and is in reach (is_plane_ahead): no branch to
         # mispredict.
         m += f_max(nd, f_max(low - reach + nd * limit, -reach - high)) <= 0.0
-        if watches:
-            # It faces away, is in reach, and the centre is behind it: all three terms are negative.
-            behind[0] |= f_max(-nd, f_max(low, -high) - reach) < 0.0 if q.passing else (
-                f_max(f_max(-nd, low + high), -high - reach) < 0.0)
+        # It faces away, is in reach, and the centre is behind it: all three terms are negative.
+        if watches and (f_max(-nd, f_max(low, -high) - reach) < 0.0 if q.passing else (
+                f_max(f_max(-nd, low + high), -high - reach) < 0.0)):
+            aid = triangle_aid_of(t)
+            behind[0] |= _overlaps(q, t, low, &aid, &near)
     return m
 
 
