@@ -989,9 +989,11 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
     def member(self, id):
         """The character with that id (CrowdMember), or None."""
         cdef int64_t number
+        if isinstance(id, bool) or not hasattr(type(id), "__index__"):
+            raise TypeError(f"id must be an integer, not {type(id).__name__}")
         try:
-            number = id
-        except (TypeError, OverflowError):
+            number = id.__index__()
+        except OverflowError:
             return None
         return self._member_of(number) if self.find(number) >= 0 else None
 
@@ -1768,7 +1770,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         KeyboardInterrupt, or what another signal handler raises
             In the main thread, within 0.3 s unless one tick takes longer. The crowd keeps the whole
             ticks that were made; the attribute ``ticks`` of the exception is their number. A
-            journal has received exactly these ticks.
+            journal has received exactly these ticks, unless the handler raised within it.
         """
         cdef crowd_step s
         cdef vector_rows ways

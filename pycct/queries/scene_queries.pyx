@@ -1162,7 +1162,9 @@ cdef object _row_numbers(object values, str name, tuple shape, object dtype, obj
         raise TypeError(f"{name} must be an integer or an array of integers, not {given.dtype}")
     given = _by_row(given, name, shape)
     if given.size and not (least <= int(given.min()) and int(given.max()) <= most):
-        raise ValueError(f"{name} must hold numbers from {least} to {most}, got {given.min()} to {given.max()}")
+        if given.ndim == 0:
+            raise ValueError(f"{name} must be from {least} to {most}, got {given}")
+        _check_each((given >= least) & (given <= most), given, f"{name} must hold numbers from {least} to {most}")
     # A copy: the caller's arrays for the answers may share memory with it.
     return np.array(given, dtype, order="C").reshape(-1)
 

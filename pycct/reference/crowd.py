@@ -672,6 +672,8 @@ class Crowd:
 
     def member(self, id):
         """The character with that id, or None."""
+        if isinstance(id, bool) or not hasattr(type(id), "__index__"):
+            raise TypeError(f"id must be an integer, not {type(id).__name__}")
         return next((c for c in self.controllers if c.id == id), None)
 
     def state_hash(self):

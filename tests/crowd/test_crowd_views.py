@@ -693,6 +693,11 @@ def test_arguments_that_were_misread_are_refused(module):
             with pytest.raises(TypeError, match="id"):
                 ask(wrong)
     assert scene.actor(np.int64(box.id)) is box and scene.actor(10**40) is None
+    crowd = module.Crowd(scene, [(0, 0, 9)])
+    for wrong in ("a", 1.0, None, True):
+        with pytest.raises(TypeError, match="id"):
+            crowd.member(wrong)
+    assert crowd.member(10**40) is None and crowd.member(np.int64(crowd.ids[0])).id == crowd.ids[0]
     with pytest.raises(ValueError, match="surface"):
         module.CharacterController(scene, surface=99)
     with pytest.raises(ValueError, match="behavior"):

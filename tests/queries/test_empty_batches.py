@@ -94,6 +94,8 @@ ROWS = {
     "origins": lambda s: s.raycast_many(WRONG, (0, 0, 1), 1),
     "directions": lambda s: s.raycast_many(ONES, [(0, 0, 1), (0, 0, 0), (0, 0, 1)], 1),
     "distances": lambda s: s.raycast_many(ONES, (0, 0, 1), [1, -1, 1]),
+    "mask": lambda s: s.raycast_many(ONES, (0, 0, 1), 1, mask=[1, -1, 1]),
+    "exclude": lambda s: s.overlap_many(BALL, ONES, exclude=np.array([-1, -7, 2])),
     "a": lambda s: s.visible_many(WRONG, (0, 0, 1)),
     "b": lambda s: s.visible_many(ONES, WRONG),
     "positions": lambda s: s.sweep_many(BALL, WRONG, (0, 0, 1), 1),

@@ -163,6 +163,12 @@ def test_a_recording_of_an_interrupted_run_replays(tmp_path):
     crowd = Crowd(scene, grid(8))
 
     def stop(number, frame):
+        # A handler that raises within the recorder would leave ticks that are not made.
+        while frame is not None:
+            if "pycct/record" in frame.f_code.co_filename:
+                signal.setitimer(signal.ITIMER_REAL, 0.001)
+                return
+            frame = frame.f_back
         raise InterruptedError("stop")
 
     before = signal.signal(signal.SIGALRM, stop)
