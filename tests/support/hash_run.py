@@ -23,8 +23,8 @@ EXPECTED = {
         500: ("868e63367c7ec91e71198c137c99a01c", "a5db880fd8b0b6dde2d505d31b1e84bc"),
     },
     3: {
-        100: ("34cd0d9fa128cc45c0cdb46ba78c604a", "fbdcdb01914093bad30b0ab9bac3d930"),
-        500: ("073c52ecce2b27bca4bb65b585ea8540", "a102ee7030cfec04a27dbd947047c001"),
+        100: ("71984ebb09b2c586cfebb9404947d64c", "4a0174003f8d23582825a9a040cd519e"),
+        500: ("870022d3c38861e72d61b4a0b713fbc4", "7695c2c6869ba29fb57631e6af6ca5a6"),
     },
 }
 
