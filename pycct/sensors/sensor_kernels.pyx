@@ -261,17 +261,25 @@ cdef inline void _cells_between(double lo, double hi, int32_t n, double spacing,
     last[0] = n - 1 if b >= n - 1 else (-1 if b < 0.0 else <int32_t>b)
 
 
-cdef bint _cells_below(const scan_grid* g, const vec3* corners, int n, int32_t* cells) noexcept nogil:
-    """First and last row, first and last column of the cells whose rays can meet these corners' hull."""
-    cdef double x, y, x0 = 1e300, x1 = -1e300, y0 = 1e300, y1 = -1e300, margin = v3_max_abs(g.m.feet) + g.p.reach
+cdef double _project(const scan_grid* g, const vec3* corners, int n, double* x, double* y) noexcept nogil:
+    """Metres ahead and left of the feet of each corner; returns a margin for rounding, metres."""
+    cdef double margin = v3_max_abs(g.m.feet) + g.p.reach
     cdef vec3 q
     cdef int k
     for k in range(n):
         q = v3_sub(corners[k], g.m.feet)
-        x, y = v3_dot(q, g.f.ahead), v3_dot(q, g.f.left)
-        x0, x1, y0, y1 = f_min(x0, x), f_max(x1, x), f_min(y0, y), f_max(y1, y)
+        x[k], y[k] = v3_dot(q, g.f.ahead), v3_dot(q, g.f.left)
         margin = f_max(margin, v3_max_abs(q))
-    margin = 1e-9 * (1.0 + margin)
+    return 1e-9 * (1.0 + margin)
+
+
+cdef bint _cells_below(const scan_grid* g, const double* x, const double* y, int n, double margin,
+                       int32_t* cells) noexcept nogil:
+    """First and last row, first and last column of the cells whose rays can meet these corners' hull."""
+    cdef double x0 = 1e300, x1 = -1e300, y0 = 1e300, y1 = -1e300
+    cdef int k
+    for k in range(n):
+        x0, x1, y0, y1 = f_min(x0, x[k]), f_max(x1, x[k]), f_min(y0, y[k]), f_max(y1, y[k])
     _cells_between(x0 - margin, x1 + margin, g.p.cells_ahead, g.p.step_ahead, &cells[0], &cells[1])
     _cells_between(y0 - margin, y1 + margin, g.p.cells_aside, g.p.step_aside, &cells[2], &cells[3])
     return cells[0] <= cells[1] and cells[2] <= cells[3]
@@ -285,24 +293,13 @@ cdef struct scan_edge:
     double slope
 
 
-cdef bint _edges_of(const scan_grid* g, const triangle* t, bint two_sided, scan_edge* e, double* least) noexcept nogil:
-    """The edges of a triangle seen from above, and the least distance of a hit; False: no ray meets it.
+cdef bint _edges_of(const double* x, const double* y, double margin, bint two_sided, scan_edge* e) noexcept nogil:
+    """The edges of a triangle seen from above; False: no ray meets it.
 
     A triangle that is nearly upright gets edges that every cell passes.
     """
-    cdef double[3] x
-    cdef double[3] y
-    cdef double top = -1e300, margin, area, dx, dy, side
-    cdef vec3[3] q
+    cdef double area, dx, dy, side
     cdef int k, j
-    q[0], q[1], q[2] = v3_sub(t.a, g.m.feet), v3_sub(t.b, g.m.feet), v3_sub(t.c, g.m.feet)
-    margin = v3_max_abs(g.m.feet) + g.p.reach
-    for k in range(3):
-        x[k], y[k] = v3_dot(q[k], g.f.ahead), v3_dot(q[k], g.f.left)
-        top = f_max(top, v3_dot(q[k], g.m.up))
-        margin = f_max(margin, v3_max_abs(q[k]))
-    margin = 1e-9 * (1.0 + margin)
-    least[0] = g.p.height - top - margin
     area = (x[1] - x[0]) * (y[2] - y[0]) - (y[1] - y[0]) * (x[2] - x[0])
     side = 0.0
     for k in range(3):
@@ -353,11 +350,18 @@ cdef void _draw_triangle(const scan_grid* g, const query_view* v, int32_t part, 
     cdef query_hit* h
     cdef ray r = g.vertical
     cdef int32_t i, j, k, first, last
-    cdef double x, least
+    cdef double[3] x
+    cdef double[3] y
+    cdef double distance, least, margin, top = -1e300
     cdef bint back
     corners[0], corners[1], corners[2] = t.a, t.b, t.c
-    if not _cells_below(g, corners, 3, cells) or not _edges_of(g, t, two_sided, edges, &least):
+    margin = _project(g, corners, 3, x, y)
+    if not _cells_below(g, x, y, 3, margin, cells) or not _edges_of(x, y, margin, two_sided, edges):
         return
+    # No hit is higher than the highest corner.
+    for k in range(3):
+        top = f_max(top, v3_dot(v3_sub(corners[k], g.m.feet), g.m.up))
+    least = g.p.height - top - margin
     for i in range(cells[0], cells[1] + 1):
         first, last = cells[2], cells[3]
         _row_between(g, edges, g.p.base[2 * i * g.p.cells_aside], &first, &last)
@@ -367,10 +371,10 @@ cdef void _draw_triangle(const scan_grid* g, const query_view* v, int32_t part, 
             if h.found and least > h.distance:
                 continue
             r.origin = _cell_origin(g, k)
-            x = ray_triangle(&r, t, two_sided, &back)
-            if x <= (h.distance if h.found else g.p.reach):
+            distance = ray_triangle(&r, t, two_sided, &back)
+            if distance <= (h.distance if h.found else g.p.reach):
                 query_shape_ray(&q, r.origin)
-                query_offer_triangle(v, &q, g.down, part, item, t, tri, x, back, h)
+                query_offer_triangle(v, &q, g.down, part, item, t, tri, distance, back, h)
 
 
 cdef int _draw_solid(const scan_grid* g, const query_view* v, query_scratch* s, int32_t part,
@@ -379,6 +383,9 @@ cdef int _draw_solid(const scan_grid* g, const query_view* v, query_scratch* s, 
     cdef const collider* c = &v.parts[part].items[item]
     cdef int32_t[4] cells
     cdef vec3[8] corners
+    cdef double[8] x
+    cdef double[8] y
+    cdef double margin
     cdef query_shape q
     cdef int32_t i, j, k
     cdef int status
@@ -386,8 +393,10 @@ cdef int _draw_solid(const scan_grid* g, const query_view* v, query_scratch* s, 
     for k in range(8):
         corners[k] = v3(c.bounds.hi.x if k & 1 else c.bounds.lo.x, c.bounds.hi.y if k & 2 else c.bounds.lo.y,
                         c.bounds.hi.z if k & 4 else c.bounds.lo.z)
-    if c.kind != SHAPE_PLANE and not _cells_below(g, corners, 8, cells):
-        return STATUS_OK
+    if c.kind != SHAPE_PLANE:
+        margin = _project(g, corners, 8, x, y)
+        if not _cells_below(g, x, y, 8, margin, cells):
+            return STATUS_OK
     for i in range(cells[0], cells[1] + 1):
         for j in range(cells[2], cells[3] + 1):
             k = i * g.p.cells_aside + j

@@ -178,11 +178,10 @@ class Shard:
 
     def _near_borders(self, positions: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the owners of positions, and the rows whose halo may touch another cell."""
-        at = positions[:, :2] / self.cut.size
-        cells = np.floor(at)
-        owner = self.owners.of(cells.astype(np.int64))
+        cells = self.cut.cells_of(positions)
+        owner = self.owners.of(cells)
         # One millionth of a cell covers the rounding of the division.
-        part, reach = at - cells, self.halo / self.cut.size + 1e-6
+        part, reach = positions[:, :2] / self.cut.size - cells, self.halo / self.cut.size + 1e-6
         border = (part < reach) | (part > 1.0 - reach)
         return owner, np.flatnonzero(border[:, 0] | border[:, 1] | (owner != self.index))
 
