@@ -1318,7 +1318,7 @@ cdef double _straight_way(move_job* m, vec3 start, vec3 side, double longest, tr
 
 cdef inline bint _blocks(const move_job* m, const triangle* t, vec3 start, vec3 side, double way) noexcept nogil:
     """Whether a triangle ends a straight way aside at once or earlier than the contact offset after it."""
-    # Of a triangle that the centre is behind, overlaps may be passed over.
+    # Sweeps may ignore a triangle whose back the centre faces.
     if v3_dot(t.n, v3_sub(start, t.a)) * v3_dot(t.n, side) >= 0.0:
         return False
     way += m.p.contact_offset
@@ -1366,7 +1366,7 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
         if m.status != STATUS_OK:
             return 0
         if now <= best + asked * MOTION_SHARE:
-            # What stops it at two heights stops it between them, see _is_lintel.
+            # A triangle that blocks two heights blocks all heights between them (see _is_lintel).
             if blocked and _blocks(m, &blocker, before.position, side, way):
                 break
             continue

@@ -39,7 +39,7 @@ USUAL = 3
 BESIDE = (0.0, 0.1, -0.1, 0.2, -0.2)
 AROUND = (
     *((x, y) for x in (0.0, 0.1, -0.1) for y in (0.0, 0.1, -0.1)), (0.2, 0.0), (-0.2, 0.0), (0.0, 0.2),
-    # An edge that is only just touched.
+    # Small offsets find an edge that the capsule barely touches.
     (0.01, 0.0), (-0.01, 0.0), (0.03, 0.0), (-0.03, 0.0),
 )
 # Excess speed of a fall that gravity alone does not explain, m/s.
