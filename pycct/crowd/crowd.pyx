@@ -2630,8 +2630,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         try:
             _, _, flags, ids, _ = self.parse(data, &fresh, &usual)
             homes = self.homes_of(&fresh)
-            both = np.intersect1d(ids, self.ids_)
-            taken = both[0] if len(both) else -1
+            taken = _first_shared(ids, self.ids_)
             for k in range(self.c.n_worlds):
                 scene = self.scenes_[k]
                 with scene.lock:
@@ -2714,14 +2713,15 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         if len(ids) == 0 or self.c.n_worlds == 1 and np.array_equal(ids, self.ids_):
             return -1
         for others in (scene.characters_, scene.actors_):
-            both = np.intersect1d(ids, np.fromiter(others, np.int64, len(others)))
-            if len(both):
-                return both[0]
+            if others:
+                for k in ids.tolist():
+                    if k in others:
+                        return k
         for crowd in list(scene.crowds_):
             if crowd is not self:
-                both = np.intersect1d(ids, (<Crowd>crowd).ids_in(scene))
-                if len(both):
-                    return both[0]
+                k = _first_shared(ids, (<Crowd>crowd).ids_in(scene))
+                if k >= 0:
+                    return k
         return -1
 
     cdef object ids_in(self, Scene scene):
@@ -2756,6 +2756,19 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         if hasattr(self, "__dict__"):
             twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return twin
+
+
+cdef int64_t _first_shared(const int64_t[::1] one, const int64_t[::1] two):
+    """Return the least number that two ascending lists have in common, -1: none."""
+    cdef Py_ssize_t i = 0, k = 0
+    while i < one.shape[0] and k < two.shape[0]:
+        if one[i] == two[k]:
+            return one[i]
+        if one[i] < two[k]:
+            i += 1
+        else:
+            k += 1
+    return -1
 
 
 cdef int _rename(controller_state* s, object ids, int64_t first) except -1:

@@ -140,11 +140,13 @@ class ShardedCrowd:
         self._ids = whole.ids.copy()
         self._tick = self._keyframe_tick = 0
         self._settled: int | None = None
-        self._inputs: list[tuple[Any, ...]] = []
+        self._inputs: list[list[Any]] = []
         # A tick was begun and not finished everywhere: all shards go back to the keyframe first.
         self._behind = False
         self._workers: list[Any] = []
         try:
+            # Most callers pass the same ids in every tick.
+            self._ids_stored = ray.put(self._ids)
             self._workers = [self._spawn(k) for k in range(count)]
             self._get([w.populate.remote(crowd) for w in self._workers])
             self._keyframes = self._get([w.save.remote() for w in self._workers])
@@ -216,13 +218,14 @@ class ShardedCrowd:
         number, way = checked_motions(ids, displacements, self._options["max_motion"])
         seconds, workers = checked_step(dt, threads)
         # Most callers pass `ids` itself, and the comparison is 100 times as fast as the search.
-        if not np.array_equal(number, self._ids):
+        usual = np.array_equal(number, self._ids)
+        if not usual:
             missing = np.setdiff1d(self._ids, number)
             if len(missing):
                 raise ValueError(f"ids must contain every character; {missing[0]} is missing")
         self._check_open()
-        refs = ray.put(number), ray.put(way)
-        found = self._safely((*refs, seconds, workers, moving))
+        ids_stored = self._ids_stored if usual else ray.put(number)
+        found = self._safely([ids_stored, way, seconds, workers, moving])
         self._settled = None
         return found
 
@@ -230,7 +233,7 @@ class ShardedCrowd:
         """Return `Crowd.state_hash` of the whole crowd."""
         self._check_open()
         if self._settled is None:
-            self._settled = self._safely((None, None, 0.0, 1, None))
+            self._settled = self._safely([None, None, 0.0, 1, None])
         return self._settled
 
     def positions(self) -> NDArray[np.float64]:
@@ -304,13 +307,16 @@ class ShardedCrowd:
         found: NDArray[np.int64] = np.flatnonzero(inside > 0)
         return found
 
-    def _run(self, job: tuple[Any, ...]) -> int:
-        """One tick of all shards."""
+    def _run(self, job: list[Any]) -> int:
+        """One tick of all shards; the displacements of the job become a reference."""
         tick = self._tick + 1
         self._behind = True
         boxes = [w.begin.options(num_returns=self._count).remote(tick) for w in self._workers]
         if self._count == 1:
             boxes = [[box] for box in boxes]
+        # The shards pack their messages meanwhile.
+        if isinstance(job[1], np.ndarray):
+            job[1] = ray.put(job[1])
         found = self._get([
             w.finish.remote(tick, *job, *[boxes[j][k] for j in range(self._count) if j != k])
             for k, w in enumerate(self._workers)])
@@ -318,7 +324,7 @@ class ShardedCrowd:
         self._tick = tick
         return int(sum(found) & MASK)
 
-    def _safely(self, job: tuple[Any, ...]) -> int:
+    def _safely(self, job: list[Any]) -> int:
         """One tick, repeated from the last keyframe when a shard is lost on the way."""
         found = self._again(lambda: self._run(job))
         self._inputs.append(job)

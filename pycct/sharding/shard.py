@@ -156,12 +156,12 @@ class Shard:
         for dx in (-self.halo, self.halo):
             for dy in (-self.halo, self.halo):
                 there = self.owners.of(self.cut.cells_of(positions[rows, :2] + (dx, dy)))
-                for k in np.unique(there):
-                    seen = near.setdefault(int(k), np.zeros(len(ids), bool))
+                for k in np.flatnonzero(np.bincount(there)).tolist():
+                    seen = near.setdefault(k, np.zeros(len(ids), bool))
                     seen[rows[there == k]] = True
         packed: dict[int, tuple[bytes, bytes]] = {}
-        foreign = np.unique(owner[owner != self.index])
-        for k in sorted({*near, *(int(o) for o in foreign)} - {self.index}):
+        foreign = np.flatnonzero(np.bincount(owner[owner != self.index])).tolist()
+        for k in sorted({*near, *foreign} - {self.index}):
             seen = near.get(k, np.zeros(len(ids), bool)) & (owner != k)
             ghosts = self.crowd.extract(ids[seen], keep=True) if seen.any() else b""
             packed[k] = (b"", ghosts)
@@ -252,9 +252,9 @@ class Shard:
         before = self.crowd.positions.copy()
         if len(self.crowd):
             self.crowd.move(way, seconds, threads=workers)
-            gone = np.abs(self.crowd.positions - before)[:, :2].max(1) > self.max_motion
-            if gone.any():
-                k = int(np.flatnonzero(gone)[0])
+            far = _beyond(self.crowd.positions - before, self.max_motion)
+            if len(far):
+                k = int(far[0])
                 raise RuntimeError(f"character {self.crowd.ids[k]} moved "
                                    f"{np.abs(self.crowd.positions[k] - before[k])[:2].max():g} m along an axis, "
                                    f"but max_motion is {self.max_motion:g} m")
@@ -293,12 +293,14 @@ class Shard:
     def _own_rows(self, number: NDArray[np.int64], way: NDArray[np.float64]) -> NDArray[np.float64]:
         """Rows of this shard's characters, by id."""
         own = self.crowd.ids
-        order = np.argsort(number, kind="stable")
-        at = np.minimum(np.searchsorted(number[order], own), max(len(number) - 1, 0))
-        known = number[order][at] == own if len(number) else np.zeros(len(own), bool)
+        if not (number[1:] > number[:-1]).all():
+            order = np.argsort(number, kind="stable")
+            number, way = number[order], way[order]
+        at = np.minimum(np.searchsorted(number, own), max(len(number) - 1, 0))
+        known = number[at] == own if len(number) else np.zeros(len(own), bool)
         if not known.all():
             raise ValueError(f"ids must contain every character of the shard; {own[~known][0]} is missing")
-        return way[order[at]] if len(own) else np.empty((0, 3))
+        return way[at] if len(own) else np.empty((0, 3))
 
     def raycast_many(self, origins: ArrayLike, directions: ArrayLike, max_distance: Any) -> Any:
         """`Scene.raycast_many` over this shard's shapes, characters and ghosts."""
@@ -343,12 +345,19 @@ def checked_motions(ids: ArrayLike, displacements: ArrayLike | None,
         raise ValueError(f"displacements must have shape ({len(number)}, 3), got {way.shape}")
     if not np.isfinite(way).all():
         raise ValueError("displacements must be finite")
-    length = np.abs(way[:, :2]).max(1, initial=0.0)
-    if (length > max_motion).any():
+    far = _beyond(way, max_motion)
+    if len(far):
+        length = np.abs(way[far, :2]).max(1)
         k = int(np.argmax(length))
-        raise ValueError(f"displacements of character {number[k]} reach {length[k]:g} m, but max_motion is "
+        raise ValueError(f"displacements of character {number[far[k]]} reach {length[k]:g} m, but max_motion is "
                          f"{max_motion:g} m")
-    return number.astype(np.int64), way
+    return number.astype(np.int64, copy=False), way
+
+
+def _beyond(way: NDArray[np.float64], most: float) -> NDArray[np.int64]:
+    """Return the rows that are longer than `most` along x or y."""
+    rows: NDArray[np.int64] = np.flatnonzero((np.abs(way[:, 0]) > most) | (np.abs(way[:, 1]) > most))
+    return rows
 
 
 def checked_step(dt: Any, threads: Any) -> tuple[float, int]:
