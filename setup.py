@@ -50,7 +50,8 @@ WRAPPERS = {
     "pycct.scene.scene", "pycct.world.broadphase",
 }
 COLD = {
-    "pycct.character.contacts", "pycct.character.parameters", "pycct.character.state_io",
+    "pycct.character.contacts", "pycct.character.parameters", "pycct.character.records",
+    "pycct.character.state_io",
     "pycct.convex.outline", "pycct.crowd.crowd",
     "pycct.cube_world.controller", "pycct.geometry.array_loops", "pycct.queries.shape_pairs",
     "pycct.runtime._cython_shared", "pycct.runtime.build_info", "pycct.runtime.lock",

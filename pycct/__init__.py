@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     from pycct.levels import LevelReport, load_heightfield, load_level, load_scene
 
 if TYPE_CHECKING or not PURE:
-    from pycct._core import CharacterController, Ground, Hit, MoveStats, State, decompose_movement, separate
+    from pycct._core import CharacterController, decompose_movement, separate
     from pycct.character.contacts import Contacts
+    from pycct.character.records import Ground, Hit, MoveStats, State
     from pycct.convex.hull import HullTables
     from pycct.convex.outline import expanding_polygon
     from pycct.crowd.crowd import Crowd, CrowdMember

@@ -8,7 +8,7 @@ import numpy as np
 
 cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
@@ -19,24 +19,16 @@ from pycct.character.parameters cimport (
     character_of,
     foot_below,
     gap_to_close,
-    is_walkable,
     other_of,
     parameter_set,
     parameters_check,
-    parameters_loaded,
     snapped,
     state_forget,
     state_shift,
     z_to,
 )
-from pycct.character.state_io cimport (
-    character_hash,
-    cursor,
-    parameters_bytes,
-    parameters_hash,
-    state_bytes,
-    state_makes_sense,
-)
+from pycct.character.records cimport ground_of, hit_of, hits_of, state_of, stats_of
+from pycct.character.state_io cimport character_hash, controller_bytes, controller_from_bytes, parameters_hash
 from pycct.args.values cimport (
     FARTHEST,
     as_behavior,
@@ -58,19 +50,14 @@ from pycct.character.move_types cimport (
     COLLISION_DOWN,
     COLLISION_SIDES,
     COLLISION_UP,
-    HIT_NON_WALKABLE,
-    IS_MOVING_UP,
     TRACE_HIT,
     NON_WALKABLE_FORCE_SLIDING,
     STATUS_CACHE_MISS,
-    TOUCH_OBSTACLE,
-    TOUCH_OTHER_CONTROLLER,
     controller_params,
     controller_state,
     decomposition,
     ground_contact,
     hit_log,
-    hit_record,
     compact_cache,
     move_stats,
     move_world,
@@ -99,24 +86,16 @@ from pycct.geometry.types cimport STATUS_NEED_ANSWER
 from pycct.geometry.vec cimport aabb, v3, v3_add, v3_is_zero, v3_len, v3_madd, v3_max_abs, v3_sub, vec3
 from pycct.world.candidates cimport (
     ASK_FILTER,
-    OWNER_ACTOR,
-    OWNER_CONTROLLER,
-    OWNER_OBSTACLE,
     answer,
     book_add,
     capsule_bounds,
 )
 
-from pycct.args import save_format as saves
-from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Region, Rules
+from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Pass, Rules
 from pycct.runtime.version import RESULTS_VERSION
 from pycct.character.explanation import KINDS, Event, Explanation
 
-# Shares of the axis for the bottom and the top of the capsule (SWEEP 6.3).
-cdef double BOTTOM_REGION = 0.1
-cdef double TOP_REGION = 0.9
 cdef tuple FLAGS = tuple([CollisionFlags(i) for i in range(8)])
-cdef tuple PASSES = (Pass.UP, Pass.SIDE, Pass.DOWN, Pass.SENSOR)
 # Silent until the program configures the log.
 cdef object logger = logging.getLogger("pycct")
 logger.addHandler(logging.NullHandler())
@@ -175,332 +154,6 @@ def decompose_movement(displacement, up=(0.0, 0.0, 1.0), step_offset=0.5, standi
         "is_moving_up": bool(d.is_moving_up),
         "has_side_movement": bool(d.has_side_movement),
     }
-
-
-@cython.final
-cdef class Hit:
-    """One collision of a move.
-
-    Attributes
-    ----------
-    actor, controller, obstacle : object
-        The object that was hit, in one of them; None if it has been removed, and in pickles and
-        deep copies.
-    triangle : int or None
-        Index in the mesh or heightfield, in the order of your triangles.
-    data : int or None
-        The mesh's ``triangle_data`` of the triangle.
-    """
-
-    cdef readonly object actor
-    cdef readonly object controller
-    cdef readonly object obstacle
-    cdef readonly object triangle
-    cdef readonly object data
-    cdef hit_record r
-
-    @property
-    def other(self):
-        """The actor, controller or obstacle that was hit; None if it has been removed."""
-        if self.actor is not None:
-            return self.actor
-        return self.controller if self.controller is not None else self.obstacle
-
-    @property
-    def dynamic(self):
-        """True for a dynamic body, which the game may push at ``position`` along ``direction``."""
-        return bool(self.r.dynamic)
-
-    @property
-    def position(self):
-        """Point of contact, metres."""
-        return from_vec3(self.r.position)
-
-    @property
-    def normal(self):
-        """Unit normal, out of the object that was hit."""
-        return from_vec3(self.r.normal)
-
-    @property
-    def direction(self):
-        """Unit direction of the motion at the hit."""
-        return from_vec3(self.r.direction)
-
-    @property
-    def length(self):
-        """Length of the motion that remained, metres."""
-        return self.r.length
-
-    @property
-    def distance(self):
-        """Distance to the hit along the direction, metres."""
-        return self.r.distance
-
-    @property
-    def time(self):
-        """Distance as a share of the remaining motion.
-
-        Slightly above 1 within the contact offset.
-        """
-        return self.r.distance / self.r.length
-
-    @property
-    def region(self):
-        """Part of the capsule (Region), by the position on its axis (SWEEP 6.3)."""
-        if self.r.along <= BOTTOM_REGION:
-            return Region.BOTTOM
-        return Region.TOP if self.r.along >= TOP_REGION else Region.SIDE
-
-    @property
-    def pass_(self):
-        """The pass (Pass) of the move."""
-        return PASSES[self.r.sweep_pass]
-
-    @property
-    def id(self):
-        """Id of the object that was hit, which pickles and deep copies contain instead of it."""
-        return self.r.id
-
-    def __copy__(self):
-        return self
-
-    def __reduce__(self):
-        return _hit_again, (self.r.owner, self.r.id, self.triangle, self.data, self.dynamic, self.pass_,
-                            self.position, self.normal, self.direction, self.r.length, self.r.distance, self.r.along)
-
-    def __repr__(self):
-        return (f"<Hit: {self.other!r}, triangle {self.triangle}, pass {self.pass_.name}, position {self.position}, "
-                f"normal {self.normal}>")
-
-
-def _hit_again(owner, id, triangle, data, dynamic, pass_, position, normal, direction, length, distance, along):
-    """Return a pickled Hit, without the object that was hit."""
-    cdef Hit h = Hit.__new__(Hit)
-    h.r.owner, h.r.id, h.triangle, h.data = owner, id, triangle, data
-    h.r.dynamic = dynamic
-    h.r.sweep_pass = PASSES.index(pass_)
-    h.r.position = as_vec3(position, "position")
-    h.r.normal = as_vec3(normal, "normal")
-    h.r.direction = as_vec3(direction, "direction")
-    h.r.length, h.r.distance, h.r.along = length, distance, along
-    return h
-
-
-@cython.final
-cdef class Ground:
-    """The ground below a character.
-
-    Attributes
-    ----------
-    actor, controller, obstacle : object
-        The object below, in one of them; None if it has been removed, and in pickles and deep
-        copies.
-    triangle : int or None
-        Index in the mesh or heightfield, in the order of your triangles.
-    data : int or None
-        The mesh's ``triangle_data`` of the triangle.
-    walkable : bool
-        Whether the slope is within the limit, by the triangle's normal if there is one.
-    """
-
-    cdef readonly object actor
-    cdef readonly object controller
-    cdef readonly object obstacle
-    cdef readonly object triangle
-    cdef readonly object data
-    cdef readonly bint walkable
-    cdef ground_contact g
-
-    @property
-    def normal(self):
-        """Unit contact normal."""
-        return from_vec3(self.g.normal)
-
-    @property
-    def face_normal(self):
-        """Unit normal of the triangle below; the contact normal without a triangle."""
-        return from_vec3(self.g.face_normal)
-
-    @property
-    def point(self):
-        """Point of contact, metres."""
-        return from_vec3(self.g.point)
-
-    @property
-    def distance(self):
-        """Gap between the capsule and the ground, metres."""
-        return self.g.distance
-
-    @property
-    def other(self):
-        """The actor, controller or obstacle; None if it has been removed."""
-        if self.actor is not None:
-            return self.actor
-        return self.controller if self.controller is not None else self.obstacle
-
-    @property
-    def id(self):
-        """Id of the object below. Pickles and deep copies contain it instead of the object."""
-        return self.g.id
-
-    def __copy__(self):
-        return self
-
-    def __reduce__(self):
-        return _ground_again, (self.g.owner, self.g.id, self.triangle, self.data, bool(self.walkable), self.normal,
-                               self.face_normal, self.point, self.distance)
-
-    def __repr__(self):
-        return (f"<Ground: {self.other!r}, triangle {self.triangle}, normal {self.normal}, "
-                f"walkable {bool(self.walkable)}>")
-
-
-def _ground_again(owner, id, triangle, data, walkable, normal, face_normal, point, distance):
-    """Return a pickled Ground, without the object below."""
-    cdef Ground r = Ground.__new__(Ground)
-    r.g.owner, r.g.id, r.triangle, r.data = owner, id, triangle, data
-    r.walkable = walkable
-    r.g.normal = as_vec3(normal, "normal")
-    r.g.face_normal = as_vec3(face_normal, "face_normal")
-    r.g.point = as_vec3(point, "point")
-    r.g.distance = distance
-    return r
-
-
-@cython.final
-cdef class State:
-    """State of a character after its last move.
-
-    Attributes
-    ----------
-    standing_on : Actor, Obstacle, CharacterController or None
-        The object on which the move ended, stored for riding; None in pickles and deep copies.
-    standing_on_id : int or None
-        Id of that object, which pickles and deep copies contain instead of it.
-    on_controller, on_obstacle : bool
-        Whether that object is another character or an obstacle.
-    moving_up : bool
-        Whether the displacement pointed up.
-    sliding : bool
-        Whether the move ended on ground that is too steep to walk on. False in front of a steep
-        slope without contact from above; `CharacterController.explain_last` explains such a stop.
-    overlap : float
-        Depth that remains after recovery, metres. It covers only overlaps at the start of a pass;
-        ``scene.penetration(hero.shape, *hero.pose)`` returns all overlaps.
-    contact_point_height : float
-        Height of the last contact of any pass along up, metres.
-    ground_triangle : int or None
-        Index of the triangle below, in the order of your triangles.
-    """
-
-    cdef readonly object standing_on
-    cdef readonly object standing_on_id
-    cdef readonly bint on_controller
-    cdef readonly bint on_obstacle
-    cdef readonly bint moving_up
-    cdef readonly bint sliding
-    cdef readonly double overlap
-    cdef readonly double contact_point_height
-    cdef readonly object ground_triangle
-    cdef vec3 velocity_
-    cdef vec3 displacement_
-    cdef vec3 platform_delta_
-
-    @property
-    def velocity(self):
-        """Motion of the last move / dt, m/s, without recovery and separation."""
-        return from_vec3(self.velocity_)
-
-    @property
-    def displacement(self):
-        """Whole motion of the last move, metres: platform, recovery and separation included."""
-        return from_vec3(self.displacement_)
-
-    @property
-    def platform_delta(self):
-        """Motion by the platform, metres."""
-        return from_vec3(self.platform_delta_)
-
-    def __copy__(self):
-        return self
-
-    def __reduce__(self):
-        return _state_again, (self.standing_on_id, bool(self.on_controller), bool(self.on_obstacle),
-                              bool(self.moving_up), bool(self.sliding), self.overlap, self.contact_point_height,
-                              self.ground_triangle, self.velocity, self.displacement, self.platform_delta)
-
-    def __repr__(self):
-        return (f"<State: standing on {self.standing_on!r}, moving_up {bool(self.moving_up)}, "
-                f"sliding {bool(self.sliding)}, overlap {self.overlap:.3g}>")
-
-
-def _state_again(standing_on_id, on_controller, on_obstacle, moving_up, sliding, overlap, contact_point_height,
-                 ground_triangle, velocity, displacement, platform_delta):
-    """Return a pickled State, without the object that the character stood on."""
-    cdef State r = State.__new__(State)
-    r.standing_on_id, r.ground_triangle = standing_on_id, ground_triangle
-    r.on_controller, r.on_obstacle, r.moving_up, r.sliding = on_controller, on_obstacle, moving_up, sliding
-    r.overlap, r.contact_point_height = overlap, contact_point_height
-    r.velocity_ = as_vec3(velocity, "velocity")
-    r.displacement_ = as_vec3(displacement, "displacement")
-    r.platform_delta_ = as_vec3(platform_delta, "platform_delta")
-    return r
-
-
-@cython.final
-cdef class MoveStats:
-    """Costs of the last move, and contents of its candidate cache (SWEEP 11.1).
-
-    Attributes
-    ----------
-    iterations, full_updates, partial_updates, triangles_tested, recoveries : int
-        Counts of the last move.
-    cache_bounds : tuple of two (3,) floats, or None
-        Corners (lo, hi) of the cached volume; None for an empty cache.
-    timestamp : int
-        `Scene.timestamp` of the static geometry in the cache.
-    static_triangles, total_triangles : int
-        Numbers of triangles in the cache.
-    """
-
-    cdef readonly object cache_bounds
-    cdef readonly int64_t timestamp
-    cdef readonly int64_t static_triangles
-    cdef readonly int64_t total_triangles
-    cdef readonly int64_t iterations
-    cdef readonly int64_t full_updates
-    cdef readonly int64_t partial_updates
-    cdef readonly int64_t triangles_tested
-    cdef readonly int64_t recoveries
-    cdef uint32_t fixes_
-
-    @property
-    def fixes(self):
-        """The fixes (Rules) that changed the move; none means the same bits as ``physx``."""
-        return Rules(self.fixes_)
-
-    def __copy__(self):
-        return self
-
-    def __reduce__(self):
-        return _stats_again, (self.cache_bounds, self.timestamp, self.static_triangles, self.total_triangles,
-                              self.iterations, self.full_updates, self.partial_updates, self.triangles_tested,
-                              self.recoveries, self.fixes_)
-
-    def __repr__(self):
-        return (f"<MoveStats: {self.iterations} iterations, {self.full_updates} full and {self.partial_updates} "
-                f"partial updates, {self.triangles_tested} triangles tested, {self.recoveries} recoveries>")
-
-
-def _stats_again(cache_bounds, timestamp, static_triangles, total_triangles, iterations, full_updates, partial_updates,
-                 triangles_tested, recoveries, fixes):
-    """Return a pickled or copied MoveStats."""
-    cdef MoveStats r = MoveStats.__new__(MoveStats)
-    r.cache_bounds, r.timestamp = cache_bounds, timestamp
-    r.static_triangles, r.total_triangles = static_triangles, total_triangles
-    r.iterations, r.full_updates, r.partial_updates = iterations, full_updates, partial_updates
-    r.triangles_tested, r.recoveries, r.fixes_ = triangles_tested, recoveries, fixes
-    return r
 
 
 cdef class CharacterController:
@@ -940,7 +593,7 @@ cdef class CharacterController:
             raise ValueError(f"displacement must not lead beyond {FARTHEST:g} m, to "
                              f"{from_vec3(self.trial.state.position)}")
         if on_hit is not None:
-            for hit in _hits(self.scene, self.trial_log):
+            for hit in hits_of(self.scene, self.trial_log):
                 on_hit(hit)
         if self.trial.pending_warnings:
             self.warn()
@@ -1051,7 +704,7 @@ cdef class CharacterController:
         """
         cdef ground_contact found
         self.look_down(as_not_negative(max_distance, "max_distance"), &found, False)
-        return _ground(self.scene, &self.params, &found)
+        return ground_of(self.scene, &self.params, &found)
 
     cdef int look_down(self, double reach, ground_contact* found, bint tells) except -1:
         """Find the ground below, within a distance."""
@@ -1349,8 +1002,8 @@ cdef class CharacterController:
             events = []
             for i in range(trace.n):
                 e = &trace.events[i]
-                hit = _hit(self.scene, &e.hit) if e.kind == TRACE_HIT else None
-                events.append(Event(KINDS[e.kind], PASSES[e.sweep_pass], from_vec3(e.position), from_vec3(e.vector),
+                hit = hit_of(self.scene, &e.hit) if e.kind == TRACE_HIT else None
+                events.append(Event(KINDS[e.kind], Pass(e.sweep_pass), from_vec3(e.position), from_vec3(e.vector),
                                     hit))
             return Explanation(from_vec3(d), from_vec3(start.position), from_vec3(then.state.position),
                                FLAGS[then.state.flags], events)
@@ -1386,7 +1039,7 @@ cdef class CharacterController:
             and refer to actors by id.
         """
         with cython.critical_section(self):
-            return _save(&self.params, &self.now.state)
+            return controller_bytes(&self.params, &self.now.state)
 
     def restore(self, data):
         """Restore a state of `save`; moves then repeat to the bit in an equal scene.
@@ -1398,7 +1051,7 @@ cdef class CharacterController:
         """
         cdef controller_params p
         cdef controller_state st
-        _restore(&p, &st, data)
+        controller_from_bytes(&p, &st, data)
         p.proxy = self.params.proxy
         self.enter()
         try:
@@ -1591,64 +1244,25 @@ cdef class CharacterController:
     def ground(self):
         """The ground at the end of the last move (Ground), or None."""
         with cython.critical_section(self):
-            return _ground(self.scene, &self.params, &self.now.state.ground)
+            return ground_of(self.scene, &self.params, &self.now.state.ground)
 
     @property
     def state(self):
         """State after the last move (State)."""
         if self.scene is None:
             raise RuntimeError("the controller was not initialised: call CharacterController.__init__")
-        cdef State r = State.__new__(State)
-        r.standing_on = r.standing_on_id = None
-        if self.now.state.touched_actor >= 0:
-            r.standing_on_id = self.now.state.touched_actor
-        elif self.now.state.touched_obstacle >= 0:
-            r.standing_on_id = self.now.state.touched_obstacle
-        elif self.now.state.touched_controller >= 0:
-            r.standing_on_id = self.now.state.touched_controller
-        if r.standing_on_id is not None:
-            r.standing_on = (self.scene.character(r.standing_on_id) if self.now.state.touched_actor < 0
-                             and self.now.state.touched_obstacle < 0 else self.scene.actor(r.standing_on_id))
-        r.on_controller = (self.now.state.marks & TOUCH_OTHER_CONTROLLER) != 0
-        r.on_obstacle = (self.now.state.marks & TOUCH_OBSTACLE) != 0
-        r.moving_up = (self.now.state.marks & IS_MOVING_UP) != 0
-        r.sliding = (self.now.state.marks & HIT_NON_WALKABLE) != 0
-        r.overlap = self.now.state.overlap
-        r.contact_point_height = self.now.state.contact_height
-        r.ground_triangle = None
-        if self.now.state.ground.touching and self.now.state.ground.triangle >= 0:
-            r.ground_triangle = self.now.state.ground.triangle
-        r.velocity_ = self.now.state.velocity
-        r.displacement_ = self.now.state.displacement
-        r.platform_delta_ = self.now.state.platform_delta
-        return r
+        return state_of(self.scene, &self.now.state)
 
     @property
     def hits(self):
         """Collisions of the last move (list of Hit), in their order."""
         with cython.critical_section(self):
-            return _hits(self.scene, self.log)
+            return hits_of(self.scene, self.log)
 
     @property
     def stats(self):
         """Costs of the last move (MoveStats)."""
-        cdef MoveStats r = MoveStats.__new__(MoveStats)
-        r.iterations = self.now.cost.iterations
-        r.full_updates = self.now.cost.full_updates
-        r.partial_updates = self.now.cost.partial_updates
-        r.triangles_tested = self.now.cost.triangles_tested
-        r.recoveries = self.now.cost.recoveries
-        r.fixes_ = self.now.cost.fixes
-        if self.scratch.cache.valid:
-            r.cache_bounds = (from_vec3(self.scratch.cache.bounds.lo), from_vec3(self.scratch.cache.bounds.hi))
-            r.timestamp = <int64_t>self.scratch.cache.timestamp
-            r.static_triangles = self.scratch.cache.fixed_tris
-            r.total_triangles = self.scratch.cache.near.n_tris
-        elif self.kept.near.whole:
-            r.cache_bounds = (from_vec3(self.kept.bounds.lo), from_vec3(self.kept.bounds.hi))
-            r.timestamp = <int64_t>self.kept.timestamp
-            r.static_triangles = r.total_triangles = self.kept.near.n_spots
-        return r
+        return stats_of(&self.now.cost, &self.scratch, &self.kept)
 
     cdef int _set(self, str name, object value) except -1:
         """Change a parameter."""
@@ -1889,65 +1503,6 @@ cdef class CharacterController:
     def __repr__(self):
         return (f"<{type(self).__name__} at {self.position}, radius {self.params.radius}, "
                 f"height {self.params.height}>")
-
-
-cdef Ground _ground(Scene scene, const controller_params* p, const ground_contact* g):
-    cdef Ground r
-    if not g.touching:
-        return None
-    r = Ground.__new__(Ground)
-    r.g = g[0]
-    other = other_of(scene, g.owner, g.id)
-    r.actor = other if g.owner == OWNER_ACTOR else None
-    r.controller = other if g.owner == OWNER_CONTROLLER else None
-    r.obstacle = other if g.owner == OWNER_OBSTACLE else None
-    r.triangle = g.triangle if g.triangle >= 0 else None
-    r.data = g.data if g.has_data else None
-    r.walkable = is_walkable(p, g)
-    return r
-
-
-cdef Hit _hit(Scene scene, const hit_record* record):
-    cdef Hit h = Hit.__new__(Hit)
-    h.r = record[0]
-    other = other_of(scene, h.r.owner, h.r.id)
-    h.actor = other if h.r.owner == OWNER_ACTOR else None
-    h.controller = other if h.r.owner == OWNER_CONTROLLER else None
-    h.obstacle = other if h.r.owner == OWNER_OBSTACLE else None
-    h.triangle = h.r.triangle if h.r.triangle >= 0 else None
-    h.data = h.r.data if h.r.has_data else None
-    return h
-
-
-cdef list _hits(Scene scene, const hit_log* log):
-    cdef int32_t i
-    return [_hit(scene, &log.records[i]) for i in range(log.n)]
-
-
-cdef bytes _save(controller_params* p, controller_state* st):
-    cdef bytearray body = bytearray(saves.BODY)
-    cdef uint8_t[::1] room = body
-    cdef cursor c
-    c.at = &room[0]
-    c.loads = False
-    parameters_bytes(&c, p)
-    state_bytes(&c, st)
-    return saves.seal(body)
-
-
-cdef int _restore(controller_params* p, controller_state* st, object data) except -1:
-    cdef const uint8_t[::1] body = saves.unseal(data)
-    cdef cursor c
-    memset(p, 0, sizeof(controller_params))
-    memset(st, 0, sizeof(controller_state))
-    c.at = <uint8_t*>&body[0]
-    c.loads = True
-    parameters_bytes(&c, p)
-    state_bytes(&c, st)
-    parameters_loaded(p)
-    if not state_makes_sense(st):
-        raise ValueError("data is damaged: its state makes no sense")
-    return 0
 
 
 def separate(controllers, dt, *, yielding=None):

@@ -29,3 +29,7 @@ cdef uint64_t character_hash(uint64_t parameters, int64_t id, int32_t group, int
                              const controller_state* s) noexcept nogil
 # Whether a character can have a state from bytes.
 cdef bint state_makes_sense(const controller_state* s) noexcept nogil
+
+# The sealed bytes of one character, and back; ValueError if they are damaged.
+cdef bytes controller_bytes(controller_params* p, controller_state* st)
+cdef int controller_from_bytes(controller_params* p, controller_state* st, object data) except -1

@@ -7,7 +7,10 @@ from libc.string cimport memcpy, memset
 
 from pycct.args.values cimport FARTHEST
 from pycct.character.move_types cimport controller_params, controller_state, ground_contact
+from pycct.character.parameters cimport parameters_loaded
 from pycct.geometry.vec cimport v3_finite, v3_max_abs, v3_scale, vec3
+
+from pycct.args import save_format as saves
 
 # Compilers turn this expression into one load. A loop stays a loop at -Os, which doubles the time
 # of saves and hashes.
@@ -180,3 +183,29 @@ cdef bint state_makes_sense(const controller_state* s) noexcept nogil:
             and v3_finite(s.down_normal) and v3_finite(s.side_normal) and v3_finite(g.normal) and v3_finite(g.point)
             and v3_finite(g.face_normal)
             and v3_max_abs(s.position) <= FARTHEST and 0 <= s.flags <= 7 and 0 <= g.owner <= 2)
+
+
+cdef bytes controller_bytes(controller_params* p, controller_state* st):
+    cdef bytearray body = bytearray(saves.BODY)
+    cdef uint8_t[::1] fields = body
+    cdef cursor c
+    c.at = &fields[0]
+    c.loads = False
+    parameters_bytes(&c, p)
+    state_bytes(&c, st)
+    return saves.seal(body)
+
+
+cdef int controller_from_bytes(controller_params* p, controller_state* st, object data) except -1:
+    cdef const uint8_t[::1] body = saves.unseal(data)
+    cdef cursor c
+    memset(p, 0, sizeof(controller_params))
+    memset(st, 0, sizeof(controller_state))
+    c.at = <uint8_t*>&body[0]
+    c.loads = True
+    parameters_bytes(&c, p)
+    state_bytes(&c, st)
+    parameters_loaded(p)
+    if not state_makes_sense(st):
+        raise ValueError("data is damaged: its state makes no sense")
+    return 0
