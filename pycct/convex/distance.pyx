@@ -19,7 +19,7 @@ from pycct.geometry.vec cimport (
 cdef double TOUCHING = 1e-10
 # Share of the scale. An axis must be better by this to replace an earlier one: faces before edges,
 # A before B, and equal faces always in the same order.
-cdef double TIE = 1e-10
+cdef double AXIS_TIE = 1e-10
 # Of the size: poses of equal shapes that differ by less are ordered by what differs by more, if
 # anything does.
 cdef double SAME_POSE = 1e-9
@@ -359,7 +359,7 @@ cdef void _edge_axes(const polytope* a, const polytope* b, double scale, best_ax
     cdef vec3[MAX_EDGES] nbr
     cdef int32_t na, nb, i, j, u, v, al, ar, bl, br
     cdef vec3 da, db, pa, pb, n, nal, nar, zero = v3(0.0, 0.0, 0.0)
-    cdef double left, right, m, depth, slack, sign, tie = TIE * scale
+    cdef double left, right, m, depth, slack, sign, tie = AXIS_TIE * scale
     cdef bint b_has_sides = True
     cdef int up, down
     na = _edges_worth_trying(a, b, wa, best.depth, ea)
@@ -437,8 +437,8 @@ cdef void _penetration(const polytope* a, const polytope* b, core_pair* out) noe
     best.depth = 1e300
     best.n = v3(0.0, 0.0, 1.0)
     best.face_a = best.face_b = best.edge_a = best.edge_b = -1
-    _face_axes(a, b, True, TIE * scale, &best, &wa)
-    _face_axes(b, a, False, TIE * scale, &best, &wb)
+    _face_axes(a, b, True, AXIS_TIE * scale, &best, &wa)
+    _face_axes(b, a, False, AXIS_TIE * scale, &best, &wb)
     if a.n_edges > 0 and b.n_edges > 0:
         _edge_axes(a, b, scale, &best, &wa, &wb)
     _witnesses(a, b, &best, out)
@@ -547,7 +547,7 @@ cdef int _boxes(const polytope* a, const polytope* b, double limit, best_axis* b
     cdef int[3] order
     order[0], order[1], order[2] = 1, 2, 0
     x.limit = limit
-    x.tie = TIE * scale
+    x.tie = AXIS_TIE * scale
     x.touching = TOUCHING * scale
     x.r[0][0], x.r[0][1], x.r[0][2] = b.rotation.r0.x, b.rotation.r0.y, b.rotation.r0.z
     x.r[1][0], x.r[1][1], x.r[1][2] = b.rotation.r1.x, b.rotation.r1.y, b.rotation.r1.z

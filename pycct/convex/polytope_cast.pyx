@@ -7,7 +7,7 @@ from pycct.convex.polytope cimport edge_ends, edge_sides, face_normal, face_offs
 from pycct.geometry.vec cimport v3, v3_cross, v3_dot, v3_len2, v3_neg, v3_scale, v3_sub
 
 # Squared sine below which two edges are parallel and make no face.
-cdef double PARALLEL2 = 1e-16
+cdef double EDGES_PARALLEL2 = 1e-16
 # A motion along a face within this neither enters nor leaves it.
 cdef double ALONG = 1e-12
 # Of the size: how deep such a motion may lie below the face and still only touch.
@@ -134,7 +134,7 @@ cdef bint cast_polytopes(const cast_body* a, const cast_body* b, vec3 dir, doubl
             if u * v < 0.0:
                 continue
             m = v3_len2(n)
-            if m <= PARALLEL2 * v3_len2(a.along[i]) * v3_len2(b.along[j]) or m <= 0.0:
+            if m <= EDGES_PARALLEL2 * v3_len2(a.along[i]) * v3_len2(b.along[j]) or m <= 0.0:
                 continue
             n = v3_scale(n, 1.0 / sqrt(m))
             if x <= 0.0 and y <= 0.0 and u >= 0.0 and v >= 0.0:

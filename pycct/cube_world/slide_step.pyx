@@ -40,7 +40,7 @@ from pycct.geometry.vec cimport (
 # A motion that approaches more slowly than this, per metre, is parallel.
 cdef double ALONGSIDE = 1e-9
 # Overlaps up to this depth are rounding.
-cdef double ROUNDING = 1e-9
+cdef double DEPTH_ROUNDING = 1e-9
 # A hit leaves this much more than the skin, so that the next motion along the surface does not
 # graze the edges of the next cube by rounding.
 cdef double CLEARANCE = 1e-7
@@ -696,7 +696,7 @@ cdef void slide_move(const cube_grid* g, slide_runner* r, vec3* velocity, double
         b.remain = length
         tr.n_bumps = bump + 1
         grid_sweep(g, _centre0(c, r.state.feet), 2.0 * c.half_height, c.radius + c.skin, delta, c.tie_epsilon,
-                   c.merge_faces, &b.hit, counts, c.radius - ROUNDING, &overlapped)
+                   c.merge_faces, &b.hit, counts, c.radius - DEPTH_ROUNDING, &overlapped)
         if bump == 0:
             tr.candidates = counts[0]
             tr.first_id = counts[1]
@@ -778,7 +778,7 @@ cdef void _snap(const cube_grid* g, slide_runner* r, double gap) noexcept nogil:
 
 cdef inline bint _within(const ground_result* r, double gap) noexcept nogil:
     """Whether walkable ground is within a gap along its normal, like the skin on a slope."""
-    return r.walkable and r.distance * r.normal.y <= gap + ROUNDING
+    return r.walkable and r.distance * r.normal.y <= gap + DEPTH_ROUNDING
 
 
 cdef void _update_ground(const cube_grid* g, slide_runner* r, double dt) noexcept nogil:
@@ -997,7 +997,7 @@ cdef bint _push_out(const cube_grid* g, slide_runner* r) noexcept nogil:
     """SLIDE 6.2. True if no overlap deeper than min_depen_dist remains."""
     cdef const slide_config* c = &r.config
     cdef slide_trace* tr = &r.trace
-    cdef double least = f_max(c.min_depen_dist, ROUNDING)
+    cdef double least = f_max(c.min_depen_dist, DEPTH_ROUNDING)
     cdef _overlaps o
     cdef vec3 push, feet
     cdef int32_t i
@@ -1022,15 +1022,15 @@ cdef bint _push_out(const cube_grid* g, slide_runner* r) noexcept nogil:
         return False
     # No deep overlap remains. Now restore the skin where space allows.
     if not touched:
-        _find_overlaps(g, c, r.state.feet, c.radius, ROUNDING, &o)
+        _find_overlaps(g, c, r.state.feet, c.radius, DEPTH_ROUNDING, &o)
         touched = o.n > 0
     feet = r.state.feet
     for _ in range(c.max_depen_iters):
-        _find_overlaps(g, c, feet, c.radius + c.skin, ROUNDING, &o)
+        _find_overlaps(g, c, feet, c.radius + c.skin, DEPTH_ROUNDING, &o)
         if o.n == 0:
             break
         feet = v3_add(feet, _push_round(&o, CLEARANCE, c.max_depen_clamp))
-    _find_overlaps(g, c, feet, c.radius, ROUNDING, &o)
+    _find_overlaps(g, c, feet, c.radius, DEPTH_ROUNDING, &o)
     if o.n == 0 and v3_finite(feet):
         r.state.feet = feet
         tr.depen_pushed = tr.depen_pushed or touched
@@ -1042,7 +1042,7 @@ cdef void slide_depenetrate(const cube_grid* g, slide_runner* r) noexcept nogil:
     # not cause a return to safety.
     cdef slide_state* s = &r.state
     cdef vec3 start = s.feet
-    cdef double least = f_max(r.config.min_depen_dist, ROUNDING)
+    cdef double least = f_max(r.config.min_depen_dist, DEPTH_ROUNDING)
     r.trace.depen_failed = False
     r.trace.depen_reverted = False
     if _push_out(g, r):

@@ -4,7 +4,7 @@ from libc.math cimport sqrt
 
 from pycct.geometry.closest cimport closest_pair, point_segment, segment_segment, segment_triangle
 from pycct.geometry.sweep cimport triangle_order
-from pycct.geometry.tolerances cimport DEPTH_TIE
+from pycct.geometry.tolerances cimport DEPTH_TIE, PARALLEL2
 from pycct.geometry.vec cimport (
     v3_across,
     f_max,
@@ -26,8 +26,6 @@ from pycct.geometry.vec cimport (
 cdef int MESH_PUSHES = 4
 # Below this share of the radius, closest points define no reliable direction.
 cdef double NO_DIRECTION = 1e-9
-# Squared sine below which two directions are parallel.
-cdef double PARALLEL2 = 1e-18
 
 
 cdef inline push_out _apart() noexcept nogil:

@@ -22,7 +22,7 @@ from pycct.geometry.closest cimport (
     within_edge,
 )
 from pycct.geometry.aabb4 cimport aabb4_box, aabb4_overlap_mask, lowest_bit
-from pycct.geometry.tolerances cimport FACING_TIE
+from pycct.geometry.tolerances cimport COORDINATE_ROUNDING, FACING_TIE, PARALLEL2
 from pycct.geometry.vec cimport (
     f_max,
     f_min,
@@ -50,15 +50,11 @@ cdef double NO_HIT = 1e300
 # exactly along an edge must not stop at every rounding error.
 cdef double GRAZE = 1e-12
 
-# Squared sine below which a motion is parallel to a segment: within 1e-9 (RULES 3).
-cdef double PARALLEL2 = 1e-18
-
 # Squared sine below which the cross product of two edges has lost too many digits.
 cdef double NARROW2 = 1e-6
 
-# Overlaps up to these shares of the radius and of the coordinates are touches.
+# Overlaps up to this share of the radius, and up to the rounding of the coordinates, are touches.
 cdef double TOUCH = 1e-9
-cdef double ROUNDING = 1e-15
 
 # Rejecting tests leave a margin of this share of a squared distance, and of that to the corners.
 cdef double SURELY = 1.000001
@@ -437,7 +433,7 @@ cdef inline double _inside(vec3 p0, vec3 p1, double radius) noexcept nogil:
 
     Exact touch does not, despite rounding (RULES 3, 5).
     """
-    return f_max(0.0, radius * (1.0 - TOUCH) - ROUNDING * f_max(v3_max_abs(p0), v3_max_abs(p1)))
+    return f_max(0.0, radius * (1.0 - TOUCH) - COORDINATE_ROUNDING * f_max(v3_max_abs(p0), v3_max_abs(p1)))
 
 
 cdef inline double _axis(vec3 v, int i) noexcept nogil:

@@ -41,7 +41,7 @@ from pycct.convex.polytope cimport (
     support,
     vertex_at,
 )
-from pycct.geometry.tolerances cimport FACING_TIE
+from pycct.geometry.tolerances cimport DEPTH_TIE, FACING_TIE
 from pycct.geometry.ray cimport ray, ray_set, ray_box, ray_capsule, ray_plane, ray_polytope, ray_triangle
 from pycct.shapes.primitives cimport mesh_usable
 from pycct.geometry.sweep cimport (
@@ -130,11 +130,12 @@ cdef enum:
     FEW_CELLS = 32          # of a heightfield: so few are looked at without a walk through its tree
     FEW_COLLIDERS = 2       # so few are cast at without a walk through the tree of their layer
 
-# Most pushes of one exit from a surface, and depths that count as equal (RULES 7.5).
+# Most pushes of one exit from a surface (RULES 7.5).
 cdef int SURFACE_PUSHES = 4
 # Triangles are gathered up to this many times the excursion of the pushes that were seen.
 cdef double FARTHER = 1.25
-cdef double TIE = 1e-9
+# Two unit normals with a shorter sum are opposite.
+cdef double OPPOSITE = 1e-9
 # Share of their size below which two axes count as crossing, as in distances of convex shapes.
 cdef double CROSSING = 1e-10
 # Distance below which two points define a direction worse than the face that one of them is on, m.
@@ -1061,7 +1062,7 @@ cdef double _lowest_of(const collider* p, vec3 n, uint32_t mask, vec3* point, in
     if p.kind == SHAPE_PLANE:
         # Endless, unless it faces exactly the other way.
         point[0] = v3_scale(p.a, p.offset)
-        return -p.offset if v3_len(v3_add(n, p.a)) <= TIE else -INFINITY
+        return -p.offset if v3_len(v3_add(n, p.a)) <= OPPOSITE else -INFINITY
     if p.kind == SHAPE_BOX:
         h = _box_half(p)
         local = m3_tmul(p.matrix, n)
@@ -1197,7 +1198,7 @@ cdef int _polytope_from_surface(const query_shape* q, query_scratch* s, const co
             break
         winner = -1
         for i in range(c.n_tris):
-            if c.depths[i] >= deepest - TIE and c.depths[i] > 0.0 and (
+            if c.depths[i] >= deepest - DEPTH_TIE and c.depths[i] > 0.0 and (
                     winner < 0 or triangle_order(&c.tris[i], &c.tris[winner]) < 0):
                 winner = i
         best = _polytope_from_triangle(s.work, &s.work.other, &c.tris[winner], two_sided, at)

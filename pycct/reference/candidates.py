@@ -31,6 +31,7 @@ from pycct.reference.sweep import (
     cast_triangles,
     triangle_order,
 )
+from pycct.reference.tolerances import DEPTH_TIE
 from pycct.reference.types import ACTOR, BOX, CAPSULE, OBSTACLE, PLANE, SPHERE, TRIANGLES, USER_GEOMETRY
 from pycct.reference.vec import (
     add,
@@ -60,8 +61,6 @@ from pycct.reference.vec import (
 
 # Shapes of many open triangles.
 SURFACES = (Mesh, Heightfield)
-# Depths this close count as equal (RULES 7.5).
-TIE = 1e-9
 # A cosine below the slope limit by no more is at the limit, which is walkable (RULES_2 8).
 SLOPE_ROUNDING = 1e-6
 # Corners of a box's faces, counter-clockwise from outside; bit 0 is +x, bit 1 +y, bit 2 +z. The
@@ -517,7 +516,7 @@ def shortest(pushes, p0, p1, reach):
     least = min((push.depth for _, push in pushes), default=0.0)
     best = None
     for g, push in pushes:
-        if push.depth <= least + TIE and (best is None or place_order(g, best[0], p0, p1, reach) < 0):
+        if push.depth <= least + DEPTH_TIE and (best is None or place_order(g, best[0], p0, p1, reach) < 0):
             best = (g, push)
     return best
 
@@ -550,7 +549,7 @@ def deepest_group(groups, p0, p1, radius, recovers, may_meet=anything):
         return None, APART
     best = None
     for g, push in pushes:
-        if push.depth >= depth - TIE and may_meet(g.item):
+        if push.depth >= depth - DEPTH_TIE and may_meet(g.item):
             if best is None or group_order(g, push.face, best[0], best[1].face) < 0:
                 best = (g, push)
     return best

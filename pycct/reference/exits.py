@@ -3,7 +3,8 @@
 from math import sqrt
 
 from pycct.reference.closest import segment_triangle
-from pycct.reference.overlap import APART, PARALLEL2, _push, _support, push_from_triangles
+from pycct.reference.overlap import APART, _push, _support, push_from_triangles
+from pycct.reference.tolerances import PARALLEL2
 from pycct.reference.vec import (
     ZERO,
     add,

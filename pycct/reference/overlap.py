@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from pycct.reference.closest import point_segment, segment_segment, segment_triangle
 from pycct.reference.sweep import Face, triangle_order
+from pycct.reference.tolerances import DEPTH_TIE, PARALLEL2
 from pycct.reference.vec import (
     ZERO,
     across,
@@ -24,12 +25,8 @@ from pycct.reference.vec import (
 
 # Most pushes out of a mesh in one correction (RULES 7.5).
 MESH_PUSHES = 4
-# Depths this close count as equal; the triangles' order decides (RULES 7.5).
-TIE = 1e-9
 # Below this share of the radius, closest points define no reliable direction.
 NO_DIRECTION = 1e-9
-# Squared sine below which two directions are parallel.
-PARALLEL2 = 1e-18
 
 
 class PushOut(NamedTuple):
@@ -222,7 +219,7 @@ def _leave_triangles(p0, p1, radius, faces, two_sided, across):
             crossed = True
         winner = None
         for t, push in pushes:
-            if push.depth >= deepest - TIE and push.depth > 0.0:
+            if push.depth >= deepest - DEPTH_TIE and push.depth > 0.0:
                 if winner is None or triangle_order(t, winner[0]) < 0:
                     winner = (t, push)
         total = madd(total, winner[1].dir, winner[1].depth)

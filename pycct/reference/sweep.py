@@ -13,6 +13,7 @@ from math import sqrt
 from typing import NamedTuple
 
 from pycct.reference.closest import point_segment, segment_box, segment_segment, segment_triangle
+from pycct.reference.tolerances import COORDINATE_ROUNDING, FACING_TIE, PARALLEL2
 from pycct.reference.vec import (
     add,
     cross,
@@ -37,11 +38,8 @@ NO_HIT = 1e300
 # A motion that passes less than half of this times the radius below the surface is no hit: rolling
 # exactly along an edge must not stop at every rounding error.
 GRAZE = 1e-12
-# Squared sine below which a motion is parallel to a segment: within 1e-9 (RULES 3).
-PARALLEL2 = 1e-18
-# Overlaps up to these shares of the radius and of the coordinates are touches.
+# Overlaps up to this share of the radius, and up to the rounding of the coordinates, are touches.
 TOUCH = 1e-9
-ROUNDING = 1e-15
 # Squared sine below which the cross product of two edges has lost too many digits.
 NARROW2 = 1e-6
 # Over a face at a smaller slope, a sphere can pass an edge within GRAZE, or within the rounding of
@@ -51,8 +49,6 @@ SHALLOW = 1e-3
 # A candidate is a triangle touched at most this (times max(1, distance)) after the first one of its
 # shape (RULES 3).
 CANDIDATE_WINDOW = 1e-3
-# 'Equal' facings and distances among candidates, 'parallel', 'in its plane' (RULES 3).
-TIE = 1e-9
 # Distance behind the leading sphere's surface up to which triangles count if the axis is parallel
 # to the motion (RULES 3).
 TRAILING_SLACK = 0.002
@@ -122,7 +118,7 @@ def inside_radius(p0, p1, radius):
 
     Exact touch does not, despite rounding (RULES 3, 5).
     """
-    return f_max(0.0, radius * (1.0 - TOUCH) - ROUNDING * f_max(max_abs(p0), max_abs(p1)))
+    return f_max(0.0, radius * (1.0 - TOUCH) - COORDINATE_ROUNDING * f_max(max_abs(p0), max_abs(p1)))
 
 
 def capsule_cast(p0, p1, radius, direction, limit, trailing_rule, culls):
@@ -595,7 +591,7 @@ def _window(q, first, distance):
 def _axis_in_plane(q, t):
     """Return whether the capsule has an axis, and that axis is parallel to a triangle's plane."""
     axis = unit(sub(q.p1, q.p0))
-    return not is_zero(axis) and abs(dot(t.n, axis)) <= TIE
+    return not is_zero(axis) and abs(dot(t.n, axis)) <= FACING_TIE
 
 
 def _first_touched(q, touched, overlapping):
@@ -607,9 +603,9 @@ def _first_touched(q, touched, overlapping):
     # Three rounds, so that the order of the triangles does not matter: most opposed,
     # then nearest, then the first by its vertices, of twins by its number.
     best_facing = max(facing for _, facing, _ in touched)
-    touched = [c for c in touched if c[1] >= best_facing - TIE]
+    touched = [c for c in touched if c[1] >= best_facing - FACING_TIE]
     best_distance = min(distance for distance, _, _ in touched)
-    touched = [c for c in touched if c[0] <= best_distance + TIE]
+    touched = [c for c in touched if c[0] <= best_distance + FACING_TIE]
     _, opposed, winner = touched[0]
     for _, facing, face in touched:
         order = triangle_order(face, winner)
@@ -646,7 +642,7 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
             if two_sided:
                 t = flipped(t)
                 nd = -nd
-            elif q.culls and not (q.keeps_parallel and nd <= TIE):
+            elif q.culls and not (q.keeps_parallel and nd <= FACING_TIE):
                 if q.passed is not None and (q.passing or _is_behind(q, t)) and _overlaps(q, t):
                     q.passed.add("back")
                 continue
@@ -689,9 +685,9 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
         if overlapping or left_out:
             continue
         # RULES 2: with motion and axis both in its plane, a triangle is not met at all.
-        along = abs(nd) <= TIE and _axis_in_plane(q, t)
+        along = abs(nd) <= FACING_TIE and _axis_in_plane(q, t)
         # A capsule that only touches the plane slides along it.
-        if along and (not q.meets_rims or abs(low) >= q.inside - TIE * length(sub(q.p1, q.p0))):
+        if along and (not q.meets_rims or abs(low) >= q.inside - FACING_TIE * length(sub(q.p1, q.p0))):
             continue
         time = capsule_triangle_time(q.p0, q.p1, q.radius, q.dir, t, q.limit)
         if time < NO_HIT:
@@ -706,7 +702,7 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
     if overlapping:
         return SweepHit(first, True, neg(q.dir), near.on_b, winner)
     normal = _contact_normal(q, t, near)
-    by_rim = rim < NO_HIT and (rim == first or opposed <= TIE)
+    by_rim = rim < NO_HIT and (rim == first or opposed <= FACING_TIE)
     return SweepHit(first, False, normal, near.on_b, winner, by_rim)
 
 
