@@ -540,11 +540,11 @@ cdef class CharacterController:
         try:
             before = self.params.up
             if listened:
-                told = {"displacement": from_vec3(d), "dt": time, "min_distance": least, "mask": mask,
-                        "filter": filter}
+                event = {"displacement": from_vec3(d), "dt": time, "min_distance": least, "mask": mask,
+                         "filter": filter}
                 if up is not None:
-                    told["up"] = from_vec3(raw)
-                self.tell("move", told)
+                    event["up"] = from_vec3(raw)
+                self.tell("move", event)
             try:
                 if up is not None:
                     self.turn(turned)
@@ -958,15 +958,15 @@ cdef class CharacterController:
             return None
         self.enter()
         try:
-            told = self.retrace(&self.before.state, self.now.asked, self.now.asked_dt, self.now.asked_least,
-                                self.now.asked_mask, self.asked_filter)
+            explanation = self.retrace(&self.before.state, self.now.asked, self.now.asked_dt, self.now.asked_least,
+                                       self.now.asked_mask, self.asked_filter)
         finally:
             self.leave()
         # A shift of the origin may change the last digits.
-        if v3_len(v3_sub(as_vec3(told.end, "end"), self.now.state.position)) > EPSILON_DISTANCE:
-            told.notes.append("the character is elsewhere now: the scene has changed or it was put there; "
-                              f"it is at {from_vec3(self.now.state.position)}")
-        return told
+        if v3_len(v3_sub(as_vec3(explanation.end, "end"), self.now.state.position)) > EPSILON_DISTANCE:
+            explanation.notes.append("the character is elsewhere now: the scene has changed or it was put there; "
+                                     f"it is at {from_vec3(self.now.state.position)}")
+        return explanation
 
     cdef object retrace(self, const controller_state* start, vec3 d, double dt, double least, uint32_t mask,
                         object filter):
@@ -1612,10 +1612,11 @@ cdef int tell_together(str name, list heroes, dict arguments) except -1:
     for scene, ones in by_scene.items():
         listener = (<Scene>scene).journal_
         if listener is not None:
-            told = {"controllers": ones, **arguments}
-            if "yielding" in told:
-                told["yielding"] = np.array([told["yielding"][scene, (<CharacterController>one).id][0] for one in ones])
-            listener(scene, name, told)
+            event = {"controllers": ones, **arguments}
+            if "yielding" in event:
+                weights = event["yielding"]
+                event["yielding"] = np.array([weights[scene, (<CharacterController>one).id][0] for one in ones])
+            listener(scene, name, event)
     return 0
 
 

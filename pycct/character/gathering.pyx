@@ -52,15 +52,15 @@ cdef int gather_others(move_job* m, candidates* c, aabb box) noexcept nogil:
     cdef int status
     if m.world.others == NULL:
         return STATUS_OK
-    n = shared_collect(m.world.others, box, &m.world.self, k.others, k.room_others)
-    while n > k.room_others:
+    n = shared_collect(m.world.others, box, &m.world.self, k.others, k.capacity_others)
+    while n > k.capacity_others:
         # Spare capacity: others may arrive while the lock is open.
         p = realloc(k.others, <size_t>(2 * <int64_t>n) * sizeof(character))
         if p == NULL:
             return STATUS_NO_MEMORY
         k.others = <character*>p
-        k.room_others = 2 * n
-        n = shared_collect(m.world.others, box, &m.world.self, k.others, k.room_others)
+        k.capacity_others = 2 * n
+        n = shared_collect(m.world.others, box, &m.world.self, k.others, k.capacity_others)
     for i in range(n):
         status = candidates_add_character(c, &k.others[i], i)
         if status != STATUS_OK:

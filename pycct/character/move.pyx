@@ -399,18 +399,19 @@ cdef bint _is_lintel(move_job* m, const capsule_cast* cast, const world_hit* hit
                                      low.limit) > low.limit)
 
 
-cdef inline bint _is_in(const aabb* room, vec3 p) noexcept nogil:
-    return (room.lo.x <= p.x <= room.hi.x and room.lo.y <= p.y <= room.hi.y and room.lo.z <= p.z <= room.hi.z)
+cdef inline bint _is_in(const aabb* region, vec3 p) noexcept nogil:
+    return (region.lo.x <= p.x <= region.hi.x and region.lo.y <= p.y <= region.hi.y
+            and region.lo.z <= p.z <= region.hi.z)
 
 
-cdef void _measure_room(const move_job* m, candidate_cache* c) noexcept nogil:
+cdef void _measure_safe_region(const move_job* m, candidate_cache* c) noexcept nogil:
     """Compute the region of the centre, slightly smaller than the bounds to allow for rounding."""
     cdef vec3 half = v3_madd(m.half, m.half, MOTION_SHARE)
     half = v3_madd(half, v3_add(v3_abs(c.bounds.lo), v3_abs(c.bounds.hi)), COORDINATE_ROUNDING)
     c.half = m.half
-    c.room = box_of(v3_add(c.bounds.lo, half), v3_sub(c.bounds.hi, half))
+    c.safe_region = box_of(v3_add(c.bounds.lo, half), v3_sub(c.bounds.hi, half))
     # A jump reaches farther.
-    c.roomy = m.p.max_jump_height <= 0.0
+    c.has_safe_region = m.p.max_jump_height <= 0.0
 
 
 cdef double _top_of(const candidates* c, vec3 up) noexcept nogil:
@@ -493,18 +494,18 @@ cdef inline bint _is_free(const move_job* m, vec3 way, double length2, vec3 targ
 
 cdef inline void _set_back(const move_job* m) noexcept nogil:
     """The position changed without a motion, so it may be outside of the cached volume."""
-    m.cache.roomy = False
+    m.cache.has_safe_region = False
 
 
 cdef inline bint _at_hand(const move_job* m, vec3 end) noexcept nogil:
     """Whether the cache contains everything that a motion may touch, in a convex region."""
-    return not m.first_query and m.cache.roomy and _is_in(&m.cache.room, end)
+    return not m.first_query and m.cache.has_safe_region and _is_in(&m.cache.safe_region, end)
 
 
 cdef inline bint _is_around(const candidate_cache* c, const move_world* world, vec3 centre, vec3 end) noexcept nogil:
     """Whether the cache contains all static candidates of a motion, in a convex region."""
-    return (c.roomy and c.valid and c.fixed_version == world.fixed.version and c.mask == world.mask
-            and world.others == NULL and _is_in(&c.room, centre) and _is_in(&c.room, end))
+    return (c.has_safe_region and c.valid and c.fixed_version == world.fixed.version and c.mask == world.mask
+            and world.others == NULL and _is_in(&c.safe_region, centre) and _is_in(&c.safe_region, end))
 
 
 cdef inline bint _is_still_around(const move_job* m, vec3 centre, vec3 end) noexcept nogil:
@@ -525,7 +526,7 @@ cdef int _update_candidates(move_job* m, vec3 centre, vec3 end) noexcept nogil:
         if _is_still_around(m, centre, end):
             m.first_query = False
             return STATUS_OK
-    elif c.roomy and _is_in(&c.room, end):
+    elif c.has_safe_region and _is_in(&c.safe_region, end):
         return STATUS_OK
     return _fetch(m, temporal_box(m.p, centre, v3_sub(end, centre)))
 
@@ -547,7 +548,7 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
             _look_around(m, c)
             m.stats.partial_updates += 1
         m.first_query = False
-        _measure_room(m, c)
+        _measure_safe_region(m, c)
         return STATUS_OK
     if m.world.cache_only:
         return STATUS_CACHE_MISS
@@ -556,7 +557,7 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
                                c.fixed_tris if c.valid and c.fixed_version == m.world.fixed.version else 0)
     c.valid = False
     c.bounds = _next_volume(m, temporal)
-    _measure_room(m, c)
+    _measure_safe_region(m, c)
     candidates_cut(&c.near, 0, 0)
     status = candidates_gather(&c.near, m.world.fixed, 0, c.bounds, m.world.mask, &m.walls)
     if status != STATUS_OK:
@@ -579,7 +580,7 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
 
 
 cdef int _log_hit(hit_log* log, const hit_record* r) noexcept nogil:
-    cdef void* p = one_more(log.records, sizeof(hit_record), log.n, &log.room, 4)
+    cdef void* p = one_more(log.records, sizeof(hit_record), log.n, &log.capacity, 4)
     if p == NULL:
         return STATUS_NO_MEMORY
     log.records = <hit_record*>p
@@ -593,7 +594,7 @@ cdef int _trace(move_job* m, int32_t kind, int32_t sweep_pass, vec3 position, ve
     """Trace an event, if requested."""
     cdef trace_log* log = m.world.trace
     cdef trace_event* e
-    cdef void* p = one_more(log.events, sizeof(trace_event), log.n, &log.room, 32)
+    cdef void* p = one_more(log.events, sizeof(trace_event), log.n, &log.capacity, 32)
     if p == NULL:
         return STATUS_NO_MEMORY
     log.events = <trace_event*>p
@@ -1547,7 +1548,7 @@ cdef int move_compact(const controller_params* p, controller_state* state, const
         if status != STATUS_OK:
             return status
         c.bounds = kept.bounds
-        c.roomy = c.open_above = False
+        c.has_safe_region = c.open_above = False
         c.top = NO_HIT
         c.fixed_version = kept.fixed_version
         c.timestamp = kept.timestamp

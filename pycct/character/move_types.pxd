@@ -167,7 +167,7 @@ cdef struct hit_record:
 cdef struct hit_log:
     hit_record* records
     int32_t n
-    int32_t room
+    int32_t capacity
 
 
 cdef struct move_stats:
@@ -188,9 +188,9 @@ cdef struct candidate_cache:
     uint64_t timestamp          # of the scene whose static part it contains
     uint64_t moving_version
     uint32_t mask
-    bint roomy                  # ``room`` is valid: region of the character's centre whose box of half size
-    vec3 half                   # ``half`` needs no new candidates
-    aabb room
+    bint has_safe_region        # ``safe_region`` is valid: the region of the character's centre whose box
+    vec3 half                   # of half size ``half`` needs no new candidates
+    aabb safe_region
     bint open_above             # no candidate can be hit on the way straight up,
     vec3 up                     # for this up direction
     double top                  # no candidate is higher along it; huge: unknown
@@ -222,7 +222,7 @@ cdef struct move_scratch:
     candidates around           # for recovery and the ground probe
     hit_log* log                # receives the hits; belongs to its owner
     character* others           # near controllers
-    int32_t room_others
+    int32_t capacity_others
     callback_answers book            # results of callbacks during this move
 
 
@@ -263,7 +263,7 @@ cdef struct trace_event:
 cdef struct trace_log:
     trace_event* events
     int32_t n
-    int32_t room
+    int32_t capacity
 
 
 cdef enum:

@@ -338,5 +338,5 @@ cdef int rise_from_below(move_job* m) noexcept nogil:
     elif m.scratch.book.needs_answer:
         return STATUS_NEED_ANSWER
     m.s.position = v3_madd(m.s.position, m.p.up, rise)
-    m.cache.roomy = False
+    m.cache.has_safe_region = False
     return STATUS_OK

@@ -153,22 +153,22 @@ cdef inline uint64_t _mix_bytes(uint64_t h, const uint8_t* at, const uint8_t* en
 
 
 cdef uint64_t parameters_hash(const controller_params* p, uint64_t version) noexcept nogil:
-    cdef uint8_t[512] room
+    cdef uint8_t[512] buffer
     cdef cursor c
-    c.at = room
+    c.at = buffer
     c.loads = False
     parameters_bytes(&c, <controller_params*>p)
-    return _mix_bytes(version, room, c.at)
+    return _mix_bytes(version, buffer, c.at)
 
 
 cdef uint64_t character_hash(uint64_t parameters, int64_t id, int32_t group, int32_t home,
                              const controller_state* s) noexcept nogil:
-    cdef uint8_t[512] room
+    cdef uint8_t[512] buffer
     cdef cursor c
-    c.at = room
+    c.at = buffer
     c.loads = False
     state_bytes(&c, <controller_state*>s)
-    return _mix_bytes(mix64(mix64(parameters, <uint64_t>id), <uint64_t>group | <uint64_t>home << 32), room, c.at)
+    return _mix_bytes(mix64(mix64(parameters, <uint64_t>id), <uint64_t>group | <uint64_t>home << 32), buffer, c.at)
 
 
 cdef bint state_makes_sense(const controller_state* s) noexcept nogil:

@@ -399,14 +399,14 @@ cdef object _faces_of_solid(_Work w, int32_t a, int32_t b, int32_t c, int32_t d)
 cdef object _faces_of_polygon(_Work w, int32_t a, int32_t b, int32_t c):
     """Front and back [(unit normal, loop)] of points in a plane."""
     cdef vec3 n = v3_cross(v3_sub(w.point(b), w.point(a)), v3_sub(w.point(c), w.point(a)))
-    cdef int32_t room = HULL_MAX_VERTICES + 1
+    cdef int32_t capacity = HULL_MAX_VERTICES + 1
     cdef int32_t out[HULL_MAX_VERTICES + 2]
     cdef int32_t i, count
     cdef outline_item* scratch = <outline_item*>malloc(w.n * sizeof(outline_item))
     if scratch == NULL:
         raise MemoryError
     n = v3_scale(n, 1.0 / v3_len(n))
-    count = outline_build(w.p, w.n, n, room, w.tolerance, out, scratch)
+    count = outline_build(w.p, w.n, n, capacity, w.tolerance, out, scratch)
     free(scratch)
     if count > HULL_MAX_VERTICES:
         raise ValueError("points have more than 255 hull vertices")

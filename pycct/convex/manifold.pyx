@@ -232,19 +232,19 @@ cdef inline void _keep(manifold* m, const contact_work* w, int32_t i) noexcept n
     m.count += 1
 
 
-cdef void _keep_best(manifold* m, const contact_work* w, int32_t room, int32_t deepest,
+cdef void _keep_best(manifold* m, const contact_work* w, int32_t capacity, int32_t deepest,
                      double tolerance) noexcept nogil:
     """Too many contacts: keep the largest outline, and the deepest one."""
     cdef int32_t[MAX_CONTACTS + 2] chosen
     cdef outline_item[MAX_WORK] scratch
     cdef int32_t i, k, count
     cdef bint found = False
-    count = outline_build(w.points, w.n, m.normal, room, tolerance, chosen, scratch)
+    count = outline_build(w.points, w.n, m.normal, capacity, tolerance, chosen, scratch)
     for i in range(count):
         found = found or w.distances[chosen[i]] <= w.distances[deepest] + tolerance
     if not found:
-        if count == room:
-            count = outline_build(w.points, w.n, m.normal, room - 1, tolerance, chosen, scratch)
+        if count == capacity:
+            count = outline_build(w.points, w.n, m.normal, capacity - 1, tolerance, chosen, scratch)
         chosen[count] = deepest
         count += 1
     for k in range(count):
@@ -270,7 +270,7 @@ cdef void build_manifold(const polytope* a, const polytope* b, const core_pair* 
     cdef double distance = core.distance - a.radius - b.radius
     cdef double scale = a.extent + b.extent
     cdef double tolerance = ON_EDGE * scale
-    cdef int32_t i, room, deepest = 0
+    cdef int32_t i, capacity, deepest = 0
     cdef bint needs_closest = True
     w.n = 0
     out.normal = core.n
@@ -289,12 +289,12 @@ cdef void build_manifold(const polytope* a, const polytope* b, const core_pair* 
             deepest = i
     if w.n > 0:
         needs_closest = w.distances[deepest] > distance + CLOSE_ENOUGH * (scale if scale < 1.0 else 1.0)
-    room = MAX_CONTACTS - 1 if needs_closest else MAX_CONTACTS
-    if w.n <= room:
+    capacity = MAX_CONTACTS - 1 if needs_closest else MAX_CONTACTS
+    if w.n <= capacity:
         for i in range(w.n):
             _keep(out, &w, i)
     else:
-        _keep_best(out, &w, room, deepest, tolerance)
+        _keep_best(out, &w, capacity, deepest, tolerance)
     if needs_closest:
         out.points[out.count] = v3_madd(core.on_b, core.n, b.radius)
         out.distances[out.count] = distance

@@ -21,7 +21,7 @@ cdef class Crowd:
     cdef bint repeats           # rows of the table may be equal
     cdef dict known             # bytes of parameters -> row of the table
     cdef int32_t n_rows
-    cdef int32_t room_rows
+    cdef int32_t capacity_rows
     cdef controller_params usual        # for characters that are added later
     cdef int32_t usual_group
     cdef crowd_thread* threads
@@ -51,7 +51,7 @@ cdef class Crowd:
     cdef int32_t row_of(self, controller_params* p) except -1
     cdef int tidy(self) except -1
     cdef list rows_for(self, dict parameters, Py_ssize_t n)
-    cdef int grow(self, int64_t room) except -1
+    cdef int grow(self, int64_t capacity) except -1
     cdef int fresh_arrays(self) except -1
     cdef list own_data(self)
     cdef list data_of(self, object before)

@@ -206,12 +206,12 @@ cdef dict _turned_rows(object up, object active, int64_t n):
 
 cdef bytes _bytes_of(controller_params* p):
     """Parameters as bytes, by which equal ones are found."""
-    cdef uint8_t room[128]
+    cdef uint8_t buffer[128]
     cdef cursor cur
-    cur.at = room
+    cur.at = buffer
     cur.loads = False
     parameters_bytes(&cur, p)
-    return <bytes>(<char*>room)[:cur.at - room]
+    return <bytes>(<char*>buffer)[:cur.at - buffer]
 
 
 cdef inline int64_t _first_part(int64_t n, int64_t ticks) noexcept nogil:
@@ -471,7 +471,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         memset(&self.usual, 0, sizeof(controller_params))
         self.threads = NULL
         self.n_threads = 0
-        self.n_rows = self.room_rows = 0
+        self.n_rows = self.capacity_rows = 0
         self.neighbours = NULL
         self.known = {}
         self.shown = {}
@@ -560,7 +560,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             self.move_out()
             crowd_free(&self.c)
             self.known.clear()
-            self.n_rows = self.room_rows = 0
+            self.n_rows = self.capacity_rows = 0
             self.scene = self.worlds = self.scenes_ = None
             raise
         for home in self.scenes_:
@@ -650,14 +650,14 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         found = self.known.get(key)
         if found is not None:
             return found
-        if self.n_rows == self.room_rows:
+        if self.n_rows == self.capacity_rows:
             self.alone()
-            wider = 2 * self.room_rows + 4
+            wider = 2 * self.capacity_rows + 4
             grown = realloc(self.c.table, <size_t>wider * sizeof(controller_params))
             if grown == NULL:
                 raise MemoryError("pycct: out of memory")
             self.c.table = <controller_params*>grown
-            self.room_rows = wider
+            self.capacity_rows = wider
         row = self.n_rows
         self.c.table[row] = p[0]
         self.known[key] = row
@@ -716,11 +716,11 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
 
     cdef int grow(self, int64_t n) except -1:
         """Reserve memory for n characters."""
-        cdef int64_t room = self.c.room
+        cdef int64_t capacity = self.c.capacity
         self.alone()
-        if n > room:
+        if n > capacity:
             # The first capacity is exact; later ones grow by a factor.
-            raise_status(crowd_reserve(&self.c, n if room == 0 else n + n // 4))
+            raise_status(crowd_reserve(&self.c, n if capacity == 0 else n + n // 4))
         return 0
 
     cdef int fresh_arrays(self) except -1:
@@ -1311,7 +1311,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         try:
             which = self.indices(indices)
             n = which.shape[0]
-            told = {"indices": np.asarray(which), **parameters}
+            event = {"indices": np.asarray(which), **parameters}
             if "group" in parameters:
                 group = parameters.pop("group")
                 groups = _each(group, "group", n)
@@ -1341,7 +1341,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                             changed[self.c.rows[i]] = row
                     rows.append(row)
             if self.journal_ is not None:
-                self.tell("set", told)
+                self.tell("set", event)
             self.alone()
             flags = self.flags_
             for k in range(n):
@@ -1720,7 +1720,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                 self.c.rows[i] = <int32_t>i
             free(self.c.table)
             self.c.table = grown
-            self.n_rows, self.room_rows = <int32_t>n, <int32_t>n + 4
+            self.n_rows, self.capacity_rows = <int32_t>n, <int32_t>n + 4
         self.known.clear()
         self.repeats = True
         for i in range(n):
@@ -1936,11 +1936,11 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         try:
             if self.uncounted:
                 raise RuntimeError("the last move recorded no costs: pass record_stats=True to it")
-            told = np.zeros(self.c.n, STATS)
+            rows = np.zeros(self.c.n, STATS)
             if self.costs_ is not None:
                 # As bytes, because NumPy does not copy the gaps between fields.
-                told.view(np.uint8)[:] = self.costs_.view(np.uint8)
-            return told
+                rows.view(np.uint8)[:] = self.costs_.view(np.uint8)
+            return rows
         finally:
             self.leave()
 
@@ -2176,7 +2176,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         cdef int32_t home
         cdef int status
         cdef unsigned long long env
-        cdef list told = []
+        cdef list found = []
         self.enter(True)
         try:
             self.ready(1, 1)
@@ -2200,9 +2200,9 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                     status = gather_near(p, &self.c.states[i], &w, &self.threads[0].scratch, reach)
                     fp_leave(env)
                 raise_status(status)
-                told.append(contacts_around(self.scenes_[home], snap, p, self.c.states[i].position,
-                                            &self.threads[0].scratch, reach, None))
-            return told
+                found.append(contacts_around(self.scenes_[home], snap, p, self.c.states[i].position,
+                                             &self.threads[0].scratch, reach, None))
+            return found
         finally:
             self.leave()
 
@@ -2551,7 +2551,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
     cdef void keep_spare(self, crowd_data* old) noexcept:
         """Keep the memory of a small crowd for the next restore; free it otherwise."""
         cdef int64_t i
-        if not 0 < old.room <= SPARE_MOST:
+        if not 0 < old.capacity <= SPARE_MOST:
             crowd_free(old)
             return
         crowd_free(&self.spare)
@@ -2560,7 +2560,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         free(self.spare.table)
         self.spare.table = NULL
         self.spare.n = self.spare.colliding = 0
-        for i in range(self.spare.room):
+        for i in range(self.spare.capacity):
             near_forget(&self.spare, i)
 
     def extract(self, ids, *, keep=False):

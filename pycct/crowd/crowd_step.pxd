@@ -65,7 +65,7 @@ cdef struct crowd_thread:
     hit_log log                 # of one move
     hit_row* hits               # hits since the start of the step
     int64_t n_hits
-    int64_t room_hits
+    int64_t capacity_hits
     int64_t failed              # first character that could not move, -1: none
     int status                  # its status
 
@@ -82,7 +82,7 @@ cdef struct crowd_world:
 # Structure of arrays with capacity for ``room`` characters, in the order of their ids.
 cdef struct crowd_data:
     int64_t n
-    int64_t room
+    int64_t capacity
     controller_state* states
     candidate_cache* near       # candidate caches, one for each; NULL: the crowd is too large
     compact_cache* kept            # compact caches, in that case
@@ -139,7 +139,7 @@ cdef enum:
 cdef int64_t few_enough() noexcept nogil
 cdef void set_few_enough(int64_t n) noexcept nogil
 
-cdef int crowd_reserve(crowd_data* c, int64_t room) noexcept nogil
+cdef int crowd_reserve(crowd_data* c, int64_t capacity) noexcept nogil
 # Empty the cache of a character that has changed.
 cdef void near_forget(crowd_data* c, int64_t i) noexcept nogil
 # Free the cache of a character.

@@ -68,36 +68,36 @@ cdef void set_few_enough(int64_t n) noexcept nogil:
     most_with_triangles = n
 
 
-cdef int crowd_reserve(crowd_data* c, int64_t room) noexcept nogil:
+cdef int crowd_reserve(crowd_data* c, int64_t capacity) noexcept nogil:
     cdef int64_t i
-    if room <= c.room:
+    if capacity <= c.capacity:
         return STATUS_OK
-    if (_grow(<void**>&c.states, room, sizeof(controller_state)) != STATUS_OK
-            or _grow(<void**>&c.kept, room, sizeof(compact_cache)) != STATUS_OK
-            or _grow(<void**>&c.ids, room, sizeof(int64_t)) != STATUS_OK
-            or _grow(<void**>&c.rows, room, sizeof(int32_t)) != STATUS_OK
-            or _grow(<void**>&c.groups, room, sizeof(int32_t)) != STATUS_OK
-            or _grow(<void**>&c.slots, room, sizeof(int32_t)) != STATUS_OK):
+    if (_grow(<void**>&c.states, capacity, sizeof(controller_state)) != STATUS_OK
+            or _grow(<void**>&c.kept, capacity, sizeof(compact_cache)) != STATUS_OK
+            or _grow(<void**>&c.ids, capacity, sizeof(int64_t)) != STATUS_OK
+            or _grow(<void**>&c.rows, capacity, sizeof(int32_t)) != STATUS_OK
+            or _grow(<void**>&c.groups, capacity, sizeof(int32_t)) != STATUS_OK
+            or _grow(<void**>&c.slots, capacity, sizeof(int32_t)) != STATUS_OK):
         return STATUS_NO_MEMORY
-    if c.n_worlds > 1 and _grow(<void**>&c.homes, room, sizeof(int32_t)) != STATUS_OK:
+    if c.n_worlds > 1 and _grow(<void**>&c.homes, capacity, sizeof(int32_t)) != STATUS_OK:
         return STATUS_NO_MEMORY
-    memset(&c.kept[c.room], 0, <size_t>(room - c.room) * sizeof(compact_cache))
-    if room > most_with_triangles:
+    memset(&c.kept[c.capacity], 0, <size_t>(capacity - c.capacity) * sizeof(compact_cache))
+    if capacity > most_with_triangles:
         _near_free_all(c)
-    elif c.near != NULL or c.room == 0:
-        if _grow(<void**>&c.near, room, sizeof(candidate_cache)) != STATUS_OK:
+    elif c.near != NULL or c.capacity == 0:
+        if _grow(<void**>&c.near, capacity, sizeof(candidate_cache)) != STATUS_OK:
             return STATUS_NO_MEMORY
-        memset(&c.near[c.room], 0, <size_t>(room - c.room) * sizeof(candidate_cache))
-        for i in range(c.room, room):
+        memset(&c.near[c.capacity], 0, <size_t>(capacity - c.capacity) * sizeof(candidate_cache))
+        for i in range(c.capacity, capacity):
             candidates_init(&c.near[i].near)
-    c.room = room
+    c.capacity = capacity
     return STATUS_OK
 
 
 cdef void _near_free_all(crowd_data* c) noexcept nogil:
     cdef int64_t i
     if c.near != NULL:
-        for i in range(c.room):
+        for i in range(c.capacity):
             candidates_free(&c.near[i].near)
         free(c.near)
         c.near = NULL
@@ -121,7 +121,7 @@ cdef void near_free(crowd_data* c, int64_t i) noexcept nogil:
 cdef void crowd_free(crowd_data* c) noexcept nogil:
     cdef int64_t i
     cdef int32_t k
-    for i in range(c.room):
+    for i in range(c.capacity):
         compact_cache_free(&c.kept[i])
     _near_free_all(c)
     free(c.states)
@@ -144,7 +144,7 @@ cdef void thread_free(crowd_thread* t) noexcept nogil:
     free(t.log.records)
     free(t.hits)
     t.hits = NULL
-    t.n_hits = t.room_hits = 0
+    t.n_hits = t.capacity_hits = 0
 
 
 cdef inline character _character(const crowd_data* c, int64_t i) noexcept nogil:
@@ -207,15 +207,15 @@ cdef int crowd_freeze(crowd_data* c) noexcept nogil:
 
 cdef int _log_hits(crowd_thread* t, const crowd_data* c, int64_t i) noexcept nogil:
     """Record the hits of the current move."""
-    cdef int64_t n = t.n_hits + t.log.n, room
+    cdef int64_t n = t.n_hits + t.log.n, capacity
     cdef const hit_record* r
     cdef hit_row* h
     cdef int32_t k
-    if n > t.room_hits:
-        room = 2 * n + 64
-        if _grow(<void**>&t.hits, room, sizeof(hit_row)) != STATUS_OK:
+    if n > t.capacity_hits:
+        capacity = 2 * n + 64
+        if _grow(<void**>&t.hits, capacity, sizeof(hit_row)) != STATUS_OK:
             return STATUS_NO_MEMORY
-        t.room_hits = room
+        t.capacity_hits = capacity
     for k in range(t.log.n):
         r = &t.log.records[k]
         h = &t.hits[t.n_hits]
@@ -422,13 +422,13 @@ cdef void _separate_some(void* context, int worker, int64_t first, int64_t last)
         me = _character(c, i)
         box = capsule_bounds(me.p0, me.p1, me.radius) if s.yielding == NULL else yielding_box(&me)
         picture = &world_of(c, i).picture
-        n = shared_collect(picture, box, &me, k.others, k.room_others)
-        if n > k.room_others:
+        n = shared_collect(picture, box, &me, k.others, k.capacity_others)
+        if n > k.capacity_others:
             if _grow(<void**>&k.others, 2 * <int64_t>n, sizeof(character)) != STATUS_OK:
                 _fail(&s.threads[worker], i, STATUS_NO_MEMORY)
                 continue
-            k.room_others = 2 * n
-            n = shared_collect(picture, box, &me, k.others, k.room_others)
+            k.capacity_others = 2 * n
+            n = shared_collect(picture, box, &me, k.others, k.capacity_others)
         if s.yielding == NULL:
             c.states[i].separation = separation(&me, k.others, n, c.table[c.rows[i]].up, limit)
         else:

@@ -95,7 +95,7 @@ cdef struct team_entry:
 
 
 # Memory for a call.
-cdef struct team_room:
+cdef struct team_memory:
     team_job* jobs
     int64_t n_jobs
     move_scratch* scratches
@@ -104,38 +104,38 @@ cdef struct team_room:
 
 
 # Memory of the last call, for the next one.
-cdef team_room spare
+cdef team_memory spare
 cdef long spare_taken = 0
-memset(&spare, 0, sizeof(team_room))
+memset(&spare, 0, sizeof(team_memory))
 
 
-cdef int _reserve(team_room* room, int64_t n, int threads) except -1:
+cdef int _reserve(team_memory* memory, int64_t n, int threads) except -1:
     """Reserve memory for that many jobs, and scratch memory for that many threads."""
     cdef void* grown
     cdef int k
-    if n > room.n_jobs:
-        grown = realloc(room.jobs, <size_t>n * sizeof(team_job))
+    if n > memory.n_jobs:
+        grown = realloc(memory.jobs, <size_t>n * sizeof(team_job))
         if grown == NULL:
             raise MemoryError("pycct: out of memory")
-        room.jobs = <team_job*>grown
-        room.n_jobs = n
-    if threads > room.n_scratches:
-        grown = realloc(room.scratches, <size_t>threads * sizeof(move_scratch))
+        memory.jobs = <team_job*>grown
+        memory.n_jobs = n
+    if threads > memory.n_scratches:
+        grown = realloc(memory.scratches, <size_t>threads * sizeof(move_scratch))
         if grown == NULL:
             raise MemoryError("pycct: out of memory")
-        room.scratches = <move_scratch*>grown
-        for k in range(room.n_scratches, threads):
-            scratch_init(&room.scratches[k])
-        room.n_scratches = threads
+        memory.scratches = <move_scratch*>grown
+        for k in range(memory.n_scratches, threads):
+            scratch_init(&memory.scratches[k])
+        memory.n_scratches = threads
     return 0
 
 
-cdef void _free(team_room* room) noexcept:
+cdef void _free(team_memory* memory) noexcept:
     cdef int k
-    for k in range(room.n_scratches):
-        scratch_free(&room.scratches[k])
-    free(room.scratches)
-    free(room.jobs)
+    for k in range(memory.n_scratches):
+        scratch_free(&memory.scratches[k])
+    free(memory.scratches)
+    free(memory.jobs)
 
 
 cdef inline bint _has_own(const team_call* t, const team_job* j) noexcept nogil:
@@ -302,7 +302,7 @@ cdef int _check(const team_job* j, int64_t row) except -1:
     return 0
 
 
-cdef int _enter_all(list heroes, const vector_rows* ways, team_call* t, team_room* room, dict snaps, int many,
+cdef int _enter_all(list heroes, const vector_rows* ways, team_call* t, team_memory* memory, dict snaps, int n_threads,
                     team_entry* e) except -1:
     """Acquire all controllers and fill in their jobs; the pool begins to move a large team."""
     cdef CharacterController hero
@@ -328,17 +328,17 @@ cdef int _enter_all(list heroes, const vector_rows* ways, team_call* t, team_roo
         snap = snaps.get(scene)
         if snap is None:
             snap = snaps[scene] = scene.snapshot()
-        _write_down(&room.jobs[e.entered - 1], hero, snap, way)
-        if e.entered == 1 and many > 1 and (n >= MANY or pool_worth_waking(n, room.pace)):
+        _write_down(&memory.jobs[e.entered - 1], hero, snap, way)
+        if e.entered == 1 and n_threads > 1 and (n >= MANY or pool_worth_waking(n, memory.pace)):
             # The workers may start.
             begun = True
-            pool_begin(&batch, _move_some, t, n, CHUNK, many)
+            pool_begin(&batch, _move_some, t, n, CHUNK, n_threads)
             pool_wake(&batch)
-        e.entered = _enter_alike(heroes, ways, e.entered, scene, snap, room.jobs, &batch if begun else NULL)
+        e.entered = _enter_alike(heroes, ways, e.entered, scene, snap, memory.jobs, &batch if begun else NULL)
         if begun:
             with nogil:
                 pool_end(&batch, e.entered)
-            room.pace = batch.pace
+            memory.pace = batch.pace
             begun = False
             e.done = e.entered
     return 0
@@ -386,36 +386,36 @@ cdef int _commit_all(list heroes, const vector_rows* ways, team_call* t, team_jo
 
 
 cdef int _move_team(list heroes, const vector_rows* ways, object displacements, team_call* t, uint8_t[::1] flags,
-                    int many) except -1:
+                    int n_threads) except -1:
     """Move controllers with checked arguments, and release them in any case."""
     cdef list moved = []
     cdef dict snaps = {}
     cdef CharacterController hero
     cdef team_entry e
-    cdef team_room own
-    cdef team_room* room = &own
+    cdef team_memory own
+    cdef team_memory* memory = &own
     cdef int64_t n = len(heroes), i
     cdef bint large
     t.flags = &flags[0] if n > 0 else NULL
     t.odd = 0
     memset(&e, 0, sizeof(team_entry))
-    memset(&own, 0, sizeof(team_room))
+    memset(&own, 0, sizeof(team_memory))
     try:
         if not atomic_exchange(&spare_taken, 1):
-            room = &spare
+            memory = &spare
         large = n > few_enough()
-        _reserve(room, n, many if large else 0)
-        t.jobs = room.jobs
-        t.scratches = room.scratches if large else NULL
-        _enter_all(heroes, ways, t, room, snaps, many, &e)
+        _reserve(memory, n, n_threads if large else 0)
+        t.jobs = memory.jobs
+        t.scratches = memory.scratches if large else NULL
+        _enter_all(heroes, ways, t, memory, snaps, n_threads, &e)
         if e.done < n:
-            t.jobs = room.jobs + e.done
+            t.jobs = memory.jobs + e.done
             t.flags += e.done
             with nogil:
-                pool_run_brief(_move_some, t, n - e.done, CHUNK, many, &room.pace)
+                pool_run_brief(_move_some, t, n - e.done, CHUNK, n_threads, &memory.pace)
         if e.listened:
             _tell(heroes, displacements, t.dt, t.min_distance)
-        _commit_all(heroes, ways, t, room.jobs, snaps, flags, moved)
+        _commit_all(heroes, ways, t, memory.jobs, snaps, flags, moved)
     finally:
         try:
             for hero in moved:
@@ -424,10 +424,10 @@ cdef int _move_team(list heroes, const vector_rows* ways, object displacements, 
         finally:
             for i in range(e.entered):
                 (<CharacterController>heroes[i]).leave()
-            if room == &spare:
+            if memory == &spare:
                 atomic_store(&spare_taken, 0)
             else:
-                _free(room)
+                _free(memory)
     return 0
 
 
@@ -479,7 +479,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
     cdef team_call t
     cdef list heroes
     cdef int64_t n
-    cdef int many
+    cdef int n_threads
     cdef uint8_t[::1] flags
     t.dt = as_time(dt)
     t.min_distance = as_not_negative(min_distance, "min_distance")
@@ -489,14 +489,14 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
     heroes = list(controllers)
     n = len(heroes)
     _held = as_vectors(displacements, "displacements", n, &ways)
-    many = pool_threads(threads)
+    n_threads = pool_threads(threads)
     if n < FEW:
-        many = 1
+        n_threads = 1
     if out is not None:
         as_flags(out, n)
     result = np.zeros(n, np.uint8)
     flags = result
-    _move_team(heroes, &ways, _held, &t, flags, many)
+    _move_team(heroes, &ways, _held, &t, flags, n_threads)
     if out is None:
         return result
     np.copyto(out, result)

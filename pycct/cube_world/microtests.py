@@ -266,7 +266,7 @@ def t06(knobs: dict[str, Any]) -> Outcome:
 
 def t07(knobs: dict[str, Any]) -> Outcome:
     """Slope limit."""
-    told, tracks, ok = [], [], True
+    results, tracks, ok = [], [], True
     for degrees in (44.0, 46.0):
         world = CubeWorld()
         floor(world)
@@ -282,7 +282,7 @@ def t07(knobs: dict[str, Any]) -> Outcome:
         up = 3.0 * math.sin(angle) + (radius + skin) * math.cos(angle) - radius + 1e-4
         along = 3.0 * math.cos(angle) - (radius + skin) * math.sin(angle)
         with log_lines() as lines:
-            put = _start(world, (along, up, 0.0), lines, knobs, settle=0)
+            put = _start(world, (along, up, 0.0), results, knobs, settle=0)
             probe = put.runner.probe_ground()
             put.go((0.0, 0.0, 0.0), 30)
         measured = math.degrees(math.acos(min(1.0, probe.normal[1])))
@@ -292,10 +292,10 @@ def t07(knobs: dict[str, Any]) -> Outcome:
         else:
             ok = ok and climbed < 0.1 and not probe.walkable and slid > 0.5
         ok = ok and probe.hit and abs(measured - degrees) < 0.1
-        told.append(f"{degrees:.0f}: climbed {climbed:.2f} m, slid {slid:.2f} m, angle {measured:.2f}")
+        results.append(f"{degrees:.0f}: climbed {climbed:.2f} m, slid {slid:.2f} m, angle {measured:.2f}")
         tracks += [track, put]
     return Outcome("T07", "Slope Limit", "ramps of 44 and 46 degrees", "climbs 44, slides off 46, angle correct",
-                   "; ".join(told), ok,
+                   "; ".join(results), ok,
                    {"abs(angle - ramp) <": 0.1, "44 climbed >": 1.0, "46 climbed <": 0.1, "46 slid >": 0.5}, tracks)
 
 

@@ -29,7 +29,7 @@ cdef double SLACK = 1e-6
 # The ring of a `History` and its grids. A tick has `room` members at most.
 cdef struct ring:
     int64_t size            # slots of the ring
-    int64_t room
+    int64_t capacity
     const int64_t* ids      # (size, room)
     const double* places    # (size, room, 3), m
     const int32_t* row      # (size, room), the row of parameters of each member
@@ -100,10 +100,10 @@ cdef void _test(const ring* g, const selection* seen, shot* s, const int32_t* pa
     cdef vec3 p, w, up, normal
     cdef bint inside
     for k in range(n):
-        at = s.slot * g.room + pairs[2 * k]
+        at = s.slot * g.capacity + pairs[2 * k]
         p = v3_load(g.places + 3 * at)
         if s.share != 0.0:
-            w = v3_load(g.places + 3 * (s.after * g.room + pairs[2 * k + 1]))
+            w = v3_load(g.places + 3 * (s.after * g.capacity + pairs[2 * k + 1]))
             p = v3_add(p, v3_scale(v3_sub(w, p), s.share))
         # A ball that contains any member rejects most of them.
         w = v3_sub(p, s.origin)
@@ -234,7 +234,7 @@ def offer_members(hits, moments, rays, parts, grids, double largest, uint32_t ma
     cdef shot s
     if ids.shape[1] == 0 or rows.shape[0] == 0 or entries.shape[2] == 0:
         return
-    g.size, g.room, g.n_starts, g.n_entries = ids.shape[0], ids.shape[1], starts.shape[2], entries.shape[2]
+    g.size, g.capacity, g.n_starts, g.n_entries = ids.shape[0], ids.shape[1], starts.shape[2], entries.shape[2]
     g.ids, g.places, g.row, g.rows = &ids[0, 0], &places[0, 0, 0], &row[0, 0], &rows[0, 0]
     g.grid, g.starts, g.entries = &grid[0, 0, 0], &starts[0, 0, 0], &entries[0, 0, 0, 0]
     g.outside, g.largest = &outside[0, 0, 0], largest

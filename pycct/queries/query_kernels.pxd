@@ -92,10 +92,10 @@ cdef struct query_scratch:
     polytope_work* work
     query_touch* touches
     int32_t n_touches
-    int32_t room_touches
+    int32_t capacity_touches
     query_hit* hits         # of query_ray_all
     int32_t n_hits
-    int32_t room_hits
+    int32_t capacity_hits
 
 
 cdef void query_init(query_scratch* s) noexcept nogil
@@ -119,7 +119,8 @@ cdef void query_offer_triangle(const query_view* v, const query_shape* q, vec3 d
                                const triangle* t, int32_t tri, double distance, bint back,
                                query_hit* hit) noexcept nogil
 # Items of one part that a query may meet in a box: their number, at most ``room`` are written.
-cdef int32_t query_items_in(const query_view* v, int32_t part, aabb box, int32_t* items, int32_t room) noexcept nogil
+cdef int32_t query_items_in(const query_view* v, int32_t part, aabb box, int32_t* items,
+                            int32_t capacity) noexcept nogil
 # All hits along a ray, in s.hits, the nearest first: each triangle, and each solid once. Status.
 cdef int query_ray_all(const query_view* v, const query_shape* q, vec3 dir, double limit,
                        query_scratch* s) noexcept nogil

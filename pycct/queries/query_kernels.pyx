@@ -112,7 +112,7 @@ from pycct.world.candidates cimport (
     candidates_cut,
     candidates_free,
     candidates_init,
-    candidates_room,
+    candidates_reserve,
     capsule_bounds,
     group_overlaps,
     group_push,
@@ -146,9 +146,9 @@ cdef void query_init(query_scratch* s) noexcept nogil:
     candidates_init(&s.near)
     s.work = NULL
     s.touches = NULL
-    s.n_touches = s.room_touches = 0
+    s.n_touches = s.capacity_touches = 0
     s.hits = NULL
-    s.n_hits = s.room_hits = 0
+    s.n_hits = s.capacity_hits = 0
 
 
 cdef void query_free(query_scratch* s) noexcept nogil:
@@ -399,7 +399,7 @@ cdef inline void _took(cast_job* j) noexcept nogil:
 cdef void _record(cast_job* j, query_hit* h) noexcept nogil:
     """Append a hit of a ray that looks for all."""
     cdef query_scratch* s = j.s
-    cdef void* more = one_more(s.hits, sizeof(query_hit), s.n_hits, &s.room_hits, 16)
+    cdef void* more = one_more(s.hits, sizeof(query_hit), s.n_hits, &s.capacity_hits, 16)
     if more == NULL:
         j.status = STATUS_NO_MEMORY
         return
@@ -461,7 +461,7 @@ cdef void _gather(cast_job* j, const triangle* t, bint two_sided, int32_t tri) n
         return
     if not cast_triangles(&j.cast, t, 1, two_sided, False, &touched, &c.tested, &one):
         return
-    if candidates_room(c, 1) != STATUS_OK:
+    if candidates_reserve(c, 1) != STATUS_OK:
         j.status = STATUS_NO_MEMORY
         return
     c.tris[c.n_tris] = t[0]
@@ -942,7 +942,8 @@ cdef void query_offer_triangle(const query_view* v, const query_shape* q, vec3 d
     _offer(v, hit, &h, dir, t, tri)
 
 
-cdef int32_t query_items_in(const query_view* v, int32_t part, aabb box, int32_t* items, int32_t room) noexcept nogil:
+cdef int32_t query_items_in(const query_view* v, int32_t part, aabb box, int32_t* items,
+                            int32_t capacity) noexcept nogil:
     cdef const broadphase_layer* layer = v.parts[part]
     cdef bvh_walk w
     cdef int32_t i, item, first, count, n = 0
@@ -950,14 +951,14 @@ cdef int32_t query_items_in(const query_view* v, int32_t part, aabb box, int32_t
         return 0
     for i in range(layer.n_endless):
         if _asked(v, part, layer.endless[i]):
-            if n < room:
+            if n < capacity:
                 items[n] = layer.endless[i]
             n += 1
     if layer.tree.n_items <= FEW_COLLIDERS:
         for i in range(layer.tree.n_items):
             item = layer.tree.order[i]
             if item >= 0 and _asked(v, part, item) and box_overlap(layer.items[item].bounds, box):
-                if n < room:
+                if n < capacity:
                     items[n] = item
                 n += 1
         return n
@@ -966,7 +967,7 @@ cdef int32_t query_items_in(const query_view* v, int32_t part, aabb box, int32_t
         for i in range(first, first + count):
             item = layer.tree.order[i]
             if _asked(v, part, item) and box_overlap(layer.items[item].bounds, box):
-                if n < room:
+                if n < capacity:
                     items[n] = item
                 n += 1
     return n
@@ -1113,7 +1114,7 @@ cdef inline void _lower(const triangle* t, vec3 n, int32_t k, double* best, vec3
 
 
 cdef int query_note(query_scratch* s, const query_touch* touch) noexcept nogil:
-    cdef void* more = one_more(s.touches, sizeof(query_touch), s.n_touches, &s.room_touches, 16)
+    cdef void* more = one_more(s.touches, sizeof(query_touch), s.n_touches, &s.capacity_touches, 16)
     if more == NULL:
         return STATUS_NO_MEMORY
     s.touches = <query_touch*>more

@@ -430,10 +430,10 @@ def _tell_together(name, heroes, **arguments):
             scenes.append(hero.scene)
     for scene in scenes:
         ones = [h for h in heroes if h.scene is scene]
-        told = {"controllers": ones, **arguments}
-        if "yielding" in told:
-            told["yielding"] = np.array([told["yielding"][scene, h.id][0] for h in ones])
-        scene._tell(scene, name, **told)
+        event = {"controllers": ones, **arguments}
+        if "yielding" in event:
+            event["yielding"] = np.array([event["yielding"][scene, h.id][0] for h in ones])
+        scene._tell(scene, name, **event)
 
 
 def weights_of(values, n):
@@ -617,8 +617,8 @@ class CharacterController:
         self._on_hit = as_callback(on_hit, "on_hit")
         self._behavior = as_callback(behavior, "behavior")
         self._filter = as_callback(filter, "filter")
-        told = {name: value for name, value in given.items() if name not in ("self", "scene", "position")}
-        scene._tell(scene, "CharacterController", position=place, **told)
+        event = {name: value for name, value in given.items() if name not in ("self", "scene", "position")}
+        scene._tell(scene, "CharacterController", position=place, **event)
         self._params = params
         self._scene = scene
         self._proxy = None
@@ -763,9 +763,9 @@ class CharacterController:
         bits = self.mask if mask is None else as_bits(mask, "mask")
         chosen = self._filter if filter is None else as_callback(filter, "filter")
         turned, before = None if up is None else as_unit(up, "up"), self.up
-        told = {} if up is None else {"up": as_vec3(up, "up")}
+        event = {} if up is None else {"up": as_vec3(up, "up")}
         with self._mine():
-            self._tell("move", displacement=d, dt=dt, min_distance=min_distance, mask=mask, filter=filter, **told)
+            self._tell("move", displacement=d, dt=dt, min_distance=min_distance, mask=mask, filter=filter, **event)
         try:
             if up is not None:
                 self._params = replace(self._params, up=turned)
@@ -858,8 +858,8 @@ class CharacterController:
         answer = convert(callback(other))
         if self._telling:
             question = "filter" if convert is bool else "behavior"
-            told = answer if convert is bool else Behavior(answer)
-            self._tell("answer", question=question, other=other, answer=told)
+            converted = answer if convert is bool else Behavior(answer)
+            self._tell("answer", question=question, other=other, answer=converted)
         return answer
 
     @property
@@ -1068,13 +1068,13 @@ class CharacterController:
         if self._last is None:
             return None
         with self._mine():
-            told = self._retrace(*self._last)
+            explanation = self._retrace(*self._last)
         # A shift of the origin may change the last digits.
-        if length(sub(told.end, self.position)) > EPSILON_DISTANCE:
-            told.notes.append(
+        if length(sub(explanation.end, self.position)) > EPSILON_DISTANCE:
+            explanation.notes.append(
                 f"the character is elsewhere now: the scene has changed or it was put there; it is at {self.position}"
             )
-        return told
+        return explanation
 
     def _retrace(self, memory, d, dt, min_distance, mask, filter):
         """Repeat a move and explain it."""

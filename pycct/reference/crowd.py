@@ -190,9 +190,9 @@ class Crowd:
         self._depth = 0
         self._flags = np.zeros(0, np.uint8)
         self._forget_move()
-        told = {"scene": scene, "positions": np.array(places).reshape(-1, 3), "order": order, "group": group}
+        event = {"scene": scene, "positions": np.array(places).reshape(-1, 3), "order": order, "group": group}
         for home in self._scenes:
-            home._tell(home, "Crowd", **told, world=world, **parameters)
+            home._tell(home, "Crowd", **event, world=world, **parameters)
         self.add(np.array(places).reshape(-1, 3), group=group, world=world, **parameters)
         for home in self._scenes:
             home._crowds.add(self)
@@ -528,7 +528,7 @@ class Crowd:
         numbers = self._indices(indices)
         n = len(numbers)
         groups = places = homes = None
-        told = {"indices": np.array(numbers, np.int64), **parameters}
+        event = {"indices": np.array(numbers, np.int64), **parameters}
         if "world" in parameters:
             homes = self._homes_for(parameters.pop("world"), n)
         if "group" in parameters:
@@ -548,7 +548,7 @@ class Crowd:
                 for name, values in columns.items()
             }
             fresh.append(_checked(replace(self.controllers[i]._params, **given)))
-        with self._change("set", **told):
+        with self._change("set", **event):
             for k, i in enumerate(numbers):
                 if homes is not None and homes[k] != self._home_of(self.controllers[i]):
                     self._move_to(homes[k], i)
@@ -951,8 +951,8 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
         _check_out(out, len(controllers))
     for scene in {id(hero.scene): hero.scene for hero in controllers}.values():
         mine = [k for k, hero in enumerate(controllers) if hero.scene is scene]
-        told = {"controllers": [controllers[k] for k in mine], "displacements": np.array([ways[k] for k in mine])}
-        scene._tell(scene, "move_many", **told, dt=dt, min_distance=min_distance)
+        event = {"controllers": [controllers[k] for k in mine], "displacements": np.array([ways[k] for k in mine])}
+        scene._tell(scene, "move_many", **event, dt=dt, min_distance=min_distance)
     for k, (hero, way) in enumerate(zip(controllers, ways, strict=True)):
         with hero.scene._quietly():
             out[k] = CharacterController.move(hero, way, dt, min_distance=min_distance)

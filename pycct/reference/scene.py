@@ -483,13 +483,13 @@ class Scene:
         with self.lock:
             if id is not None:
                 id = self._free_id(id)
-            told = {"shape": actor.shape, "position": actor.position, "rotation": actor.rotation}
+            event = {"shape": actor.shape, "position": actor.position, "rotation": actor.rotation}
             if not actor.is_obstacle:
-                told |= {"scale": actor.scale, "body": actor.body}
-            told |= {"layer": actor.layer, "behavior": actor.behavior, "user_data": actor.user_data, "id": id}
+                event |= {"scale": actor.scale, "body": actor.body}
+            event |= {"layer": actor.layer, "behavior": actor.behavior, "user_data": actor.user_data, "id": id}
             if not actor.is_obstacle:
-                told["trigger"] = actor.trigger
-            self._tell(self, "add_obstacle" if actor.is_obstacle else "add", **told)
+                event["trigger"] = actor.trigger
+            self._tell(self, "add_obstacle" if actor.is_obstacle else "add", **event)
             actor._id = self._issue() if id is None else id
             actor._placed = None
             self._actors[actor.id] = actor
@@ -634,8 +634,8 @@ class Scene:
             if len(set(given.tolist())) != n:
                 raise ValueError("ids must be different from one another")
             given_turns = None if rotations is None else np.array(turns, np.float64).reshape(-1, 4)
-            told = {"ids": given, "positions": np.array(places, np.float64).reshape(-1, 3), "rotations": given_turns}
-            self._tell(self, "move_actors", **told)
+            event = {"ids": given, "positions": np.array(places, np.float64).reshape(-1, 3), "rotations": given_turns}
+            self._tell(self, "move_actors", **event)
             with self._quietly(), self.edit():
                 for actor, place, turn in zip(actors, places, turns, strict=True):
                     actor._position = place

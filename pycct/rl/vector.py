@@ -153,16 +153,16 @@ class CrowdVectorEnv(gym.vector.VectorEnv[Floats, Any, Any]):
         info: dict[str, Any] = {}
         done = out.terminated | out.truncated
         fresh = ~active
-        told = active
+        reported = active
         if self.autoreset_mode is AutoresetMode.SAME_STEP and done.any():
-            fresh, told = done, ~done
+            fresh, reported = done, ~done
             final = np.full(n, None, object)
             for env, row in zip(np.flatnonzero(done).tolist(), _observe(episodes, np.flatnonzero(done)), strict=True):
                 final[env] = row
             last = self._step_info({}, done, out.success, out.left_world)
             info.update(final_obs=final, _final_obs=done.copy(), final_info=last, _final_info=done.copy())
         episodes.begin(np.flatnonzero(fresh), None)
-        info = self._step_info(info, told, out.success, out.left_world)
+        info = self._step_info(info, reported, out.success, out.left_world)
         info = self._level_info(info, fresh)
         self._done = done
         return _observe(episodes, self._all), rewards, out.terminated, out.truncated, info

@@ -69,14 +69,14 @@ cdef int bvh_build(bvh* tree, const box32* boxes, int32_t n) noexcept nogil
 cdef int bvh_build_items(bvh* tree, bvh_item* items, int32_t n, int threads) noexcept nogil
 cdef void bvh_free(bvh* tree) noexcept nogil
 # Memory for n nodes; a status.
-cdef int bvh_make_room(bvh* tree, Py_ssize_t n) noexcept nogil
+cdef int bvh_reserve(bvh* tree, Py_ssize_t n) noexcept nogil
 # Whether a walk can reach each item once: indices in range, no deeper than a walk's stack, and no
 # place that the check rejects: 1, else 0; STATUS_NO_MEMORY.
 cdef int bvh_verify(const bvh* tree) noexcept nogil
 
 # Places (positions in ``order``) of the items in leaves that the box touches, at most ``room``;
 # returns the total number.
-cdef int32_t bvh_collect(const bvh* tree, const box32* box, int32_t* places, int32_t room) noexcept nogil
+cdef int32_t bvh_collect(const bvh* tree, const box32* box, int32_t* places, int32_t capacity) noexcept nogil
 
 
 # Eight triangles in the order of the leaves, in steps of a grid of their own. They only rule out.

@@ -38,7 +38,8 @@ cdef extern from "pycct/spatial/wide8.h" nogil:
                     uint32_t* bits) noexcept
     int w8_next_box(w8_walk* w, const w8_block* blocks, double limit, int32_t* first, uint32_t* bits) noexcept
     unsigned w8_mask(const w8_walk* w, const w8_node* node, double limit) noexcept
-    int32_t w8_collect(const w8_node* nodes, const float* lo, const float* hi, int32_t* places, int32_t room) noexcept
+    int32_t w8_collect(const w8_node* nodes, const float* lo, const float* hi, int32_t* places,
+                       int32_t capacity) noexcept
 
 cdef enum:
     BINS = 16
@@ -104,10 +105,10 @@ cdef struct build_job:
     build_item* items
     build_piece* pieces
     int32_t n_pieces
-    int32_t room_pieces
+    int32_t capacity_pieces
     pair_node* top           # nodes above the pieces
     int32_t n_top
-    int32_t room_top
+    int32_t capacity_top
 
 
 cdef struct build_bin:
@@ -374,14 +375,14 @@ cdef int _build_top(build_job* job, const build_range* items) noexcept nogil:
             _hang(&job.top[t.parent], t.side, &t.items, t.items.first, _count(&t))
             continue
         if _count(&t) <= PIECE:
-            p = one_more(job.pieces, sizeof(build_piece), job.n_pieces, &job.room_pieces, 16)
+            p = one_more(job.pieces, sizeof(build_piece), job.n_pieces, &job.capacity_pieces, 16)
             if p == NULL:
                 return STATUS_NO_MEMORY
             job.pieces = <build_piece*>p
             job.pieces[job.n_pieces].root = t
             job.n_pieces += 1
             continue
-        p = one_more(job.top, sizeof(pair_node), job.n_top, &job.room_top, 16)
+        p = one_more(job.top, sizeof(pair_node), job.n_top, &job.capacity_top, 16)
         if p == NULL:
             return STATUS_NO_MEMORY
         job.top = <pair_node*>p
@@ -477,7 +478,7 @@ cdef int _widen(bvh* tree, const pair_node* pairs, int32_t n_pairs) noexcept nog
     cdef bvh_node* node
     cdef int32_t at, pair
     cdef int top = 1, n, i, k, opened
-    cdef int status = bvh_make_room(tree, n_pairs)
+    cdef int status = bvh_reserve(tree, n_pairs)
     if status != STATUS_OK:
         return status
     leaves = <int32_t*>malloc(<size_t>n_pairs * sizeof(int32_t))
@@ -525,7 +526,7 @@ cdef int _widen(bvh* tree, const pair_node* pairs, int32_t n_pairs) noexcept nog
     free(leaves)
     # Memory for as many as there are.
     tight.block = NULL
-    if bvh_make_room(&tight, tree.n_nodes) == STATUS_OK:
+    if bvh_reserve(&tight, tree.n_nodes) == STATUS_OK:
         memcpy(tight.nodes, tree.nodes, <size_t>tree.n_nodes * sizeof(bvh_node))
         free(tree.block)
         tree.block = tight.block
@@ -533,7 +534,7 @@ cdef int _widen(bvh* tree, const pair_node* pairs, int32_t n_pairs) noexcept nog
     return STATUS_OK
 
 
-cdef int bvh_make_room(bvh* tree, Py_ssize_t n) noexcept nogil:
+cdef int bvh_reserve(bvh* tree, Py_ssize_t n) noexcept nogil:
     cdef uintptr_t at
     tree.block = malloc(<size_t>n * sizeof(bvh_node) + ALIGNED)
     if tree.block == NULL:
@@ -676,7 +677,7 @@ cdef inline bint _touch(const bvh_node* node, int lane, const box32* b) noexcept
     return True
 
 
-cdef int32_t _collect_checked(const bvh* tree, const box32* box, int32_t* places, int32_t room) noexcept nogil:
+cdef int32_t _collect_checked(const bvh* tree, const box32* box, int32_t* places, int32_t capacity) noexcept nogil:
     """`bvh_collect` in an untrusted tree."""
     cdef int32_t[BVH_STACK] stack
     cdef int top = 1, lane
@@ -700,7 +701,7 @@ cdef int32_t _collect_checked(const bvh* tree, const box32* box, int32_t* places
                 for i in range(child, child + count):
                     # Leaves with shared items must not exhaust the memory.
                     if found < tree.n_items and tree.check(tree.owner, i):
-                        if found < room:
+                        if found < capacity:
                             places[found] = i
                         found += 1
     return found
@@ -748,12 +749,12 @@ cdef int bvh_verify(const bvh* tree) noexcept nogil:
     return sound and found == tree.n_items and left == 0
 
 
-cdef int32_t bvh_collect(const bvh* tree, const box32* box, int32_t* places, int32_t room) noexcept nogil:
+cdef int32_t bvh_collect(const bvh* tree, const box32* box, int32_t* places, int32_t capacity) noexcept nogil:
     if tree.n_nodes == 0:
         return 0
     if tree.check != NULL:
-        return _collect_checked(tree, box, places, room)
-    return w8_collect(<const w8_node*>tree.nodes, box.lo, box.hi, places, room)
+        return _collect_checked(tree, box, places, capacity)
+    return w8_collect(<const w8_node*>tree.nodes, box.lo, box.hi, places, capacity)
 
 
 cdef inline double _inverse(double d) noexcept nogil:

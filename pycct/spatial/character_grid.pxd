@@ -42,7 +42,7 @@ cdef struct neighbour_slot:
 cdef struct neighbour_grid:
     neighbour_slot* slots
     int32_t n_slots             # used and free
-    int32_t room
+    int32_t capacity
     int32_t free_slot           # first free slot (linked by next), -1: none
     int32_t count               # used
     int32_t* heads              # first slot of each cell
@@ -62,7 +62,7 @@ cdef int grid_copy(neighbour_grid* to, const neighbour_grid* g) noexcept nogil
 # Characters whose boxes touch ``box`` and that ``self`` can collide with, in the order of ids;
 # writes at most ``room`` of them and returns their number.
 cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* self, character* out,
-                          int32_t room) noexcept nogil
+                          int32_t capacity) noexcept nogil
 # Half of the horizontal separation of a character from all overlapping others; two of them
 # separate by at most ``limit`` together (RULES 8, RULES_2 2).
 cdef vec3 separation(const character* self, const character* others, int32_t n, vec3 up, double limit) noexcept nogil
@@ -92,7 +92,7 @@ cdef int32_t shared_add(shared_grid* g, const character* who) noexcept nogil
 cdef int shared_update(shared_grid* g, int32_t slot, const character* who) noexcept nogil
 cdef void shared_remove(shared_grid* g, int32_t slot) noexcept nogil
 cdef int32_t shared_collect(shared_grid* g, aabb box, const character* self, character* out,
-                            int32_t room) noexcept nogil
+                            int32_t capacity) noexcept nogil
 
 
 # Makes ``to`` a snapshot of ``g``, unless it is one already.

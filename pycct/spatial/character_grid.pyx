@@ -56,7 +56,7 @@ cdef enum:
 cdef void grid_init(neighbour_grid* g) noexcept nogil:
     g.slots = NULL
     g.heads = NULL
-    g.n_slots = g.room = g.count = g.n_heads = 0
+    g.n_slots = g.capacity = g.count = g.n_heads = 0
     g.free_slot = -1
     g.cell_size = v3(SMALLEST_CELL, SMALLEST_CELL, SMALLEST_CELL)
     g.largest = v3(0.0, 0.0, 0.0)
@@ -164,21 +164,21 @@ cdef void _fit(neighbour_grid* g, const character* who) noexcept nogil:
 
 
 cdef int32_t grid_add(neighbour_grid* g, const character* who) noexcept nogil:
-    cdef int32_t slot, room
+    cdef int32_t slot, capacity
     cdef void* p
     if g.free_slot < 0:
-        p = one_more(g.slots, sizeof(neighbour_slot), g.n_slots, &g.room, 64)
+        p = one_more(g.slots, sizeof(neighbour_slot), g.n_slots, &g.capacity, 64)
         if p == NULL:
             return STATUS_NO_MEMORY
         g.slots = <neighbour_slot*>p
         if g.n_slots + 1 > g.n_heads:
-            room = 4 * g.n_heads if g.n_heads > 0 else 64
-            p = malloc(<size_t>room * sizeof(int32_t))
+            capacity = 4 * g.n_heads if g.n_heads > 0 else 64
+            p = malloc(<size_t>capacity * sizeof(int32_t))
             if p == NULL:
                 return STATUS_NO_MEMORY
             free(g.heads)
             g.heads = <int32_t*>p
-            g.n_heads = room
+            g.n_heads = capacity
             _relink(g)
         slot = g.n_slots
         g.n_slots += 1
@@ -214,12 +214,12 @@ cdef void grid_remove(neighbour_grid* g, int32_t slot) noexcept nogil:
 
 cdef int grid_copy(neighbour_grid* to, const neighbour_grid* g) noexcept nogil:
     cdef void* p
-    if to.room < g.n_slots:
-        p = realloc(to.slots, <size_t>g.room * sizeof(neighbour_slot))
+    if to.capacity < g.n_slots:
+        p = realloc(to.slots, <size_t>g.capacity * sizeof(neighbour_slot))
         if p == NULL:
             return STATUS_NO_MEMORY
         to.slots = <neighbour_slot*>p
-        to.room = g.room
+        to.capacity = g.capacity
     if to.n_heads != g.n_heads:
         p = malloc(<size_t>g.n_heads * sizeof(int32_t)) if g.n_heads > 0 else NULL
         if p == NULL and g.n_heads > 0:
@@ -319,11 +319,11 @@ cdef vec3 yielding_push(const character* self, const yielder* me, const characte
 
 
 cdef inline int32_t _take(const character* c, aabb box, const character* self, character* out, int32_t found,
-                          int32_t room) noexcept nogil:
+                          int32_t capacity) noexcept nogil:
     cdef int32_t i
     if not characters_meet(c, self) or not box_overlap(_bounds(c), box):
         return found
-    if found < room:
+    if found < capacity:
         # Kept in the order of ids: few at a time.
         i = found
         while i > 0 and out[i - 1].id > c.id:
@@ -334,17 +334,17 @@ cdef inline int32_t _take(const character* c, aabb box, const character* self, c
 
 
 cdef inline int32_t _take_cell(const neighbour_grid* g, int32_t slot, cell_place c, aabb box, const character* self,
-                               character* out, int32_t found, int32_t room) noexcept nogil:
+                               character* out, int32_t found, int32_t capacity) noexcept nogil:
     while slot >= 0:
         # Two cells may share a bucket: take each character in its own cell only.
         if _same_place(g.slots[slot].place, c):
-            found = _take(&g.slots[slot].who, box, self, out, found, room)
+            found = _take(&g.slots[slot].who, box, self, out, found, capacity)
         slot = g.slots[slot].next
     return found
 
 
 cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* self, character* out,
-                          int32_t room) noexcept nogil:
+                          int32_t capacity) noexcept nogil:
     cdef int32_t found = 0, slot, n = 0, k
     cdef cell_place c, lo, hi
     cdef cell_place[AT_ONCE] places
@@ -358,7 +358,7 @@ cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* se
     if cells > MANY_CELLS or cells > 2.0 * g.n_slots + 64.0:
         for slot in range(g.n_slots):
             if g.slots[slot].cell >= 0:
-                found = _take(&g.slots[slot].who, box, self, out, found, room)
+                found = _take(&g.slots[slot].who, box, self, out, found, capacity)
         return found
     for c.z in range(lo.z, hi.z + 1):
         for c.y in range(lo.y, hi.y + 1):
@@ -373,10 +373,10 @@ cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* se
                 n += 1
                 if n == AT_ONCE:
                     for k in range(n):
-                        found = _take_cell(g, firsts[k], places[k], box, self, out, found, room)
+                        found = _take_cell(g, firsts[k], places[k], box, self, out, found, capacity)
                     n = 0
     for k in range(n):
-        found = _take_cell(g, firsts[k], places[k], box, self, out, found, room)
+        found = _take_cell(g, firsts[k], places[k], box, self, out, found, capacity)
     return found
 
 
@@ -406,12 +406,12 @@ cdef void shared_remove(shared_grid* g, int32_t slot) noexcept nogil:
 
 
 cdef int32_t shared_collect(shared_grid* g, aabb box, const character* self, character* out,
-                            int32_t room) noexcept nogil:
+                            int32_t capacity) noexcept nogil:
     cdef int32_t r
     if g.frozen:
-        return grid_collect(&g.grid, box, self, out, room)
+        return grid_collect(&g.grid, box, self, out, capacity)
     spin_lock(&g.lock)
-    r = grid_collect(&g.grid, box, self, out, room)
+    r = grid_collect(&g.grid, box, self, out, capacity)
     spin_unlock(&g.lock)
     return r
 

@@ -270,12 +270,12 @@ static inline unsigned w8_mask(const w8_walk *w, const w8_node *node, double lim
 }
 
 static inline int32_t w8_collect(const w8_node *nodes, const float *lo, const float *hi, int32_t *places,
-                                 int32_t room) {
+                                 int32_t capacity) {
 #if W8_HAS_AVX2
     if (w8_set == W8_AVX2)
-        return w8_collect_avx2(nodes, lo, hi, places, room);
+        return w8_collect_avx2(nodes, lo, hi, places, capacity);
 #endif
-    return w8_collect_base(nodes, lo, hi, places, room);
+    return w8_collect_base(nodes, lo, hi, places, capacity);
 }
 
 #endif

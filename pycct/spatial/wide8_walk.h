@@ -301,7 +301,7 @@ static W8_TARGET unsigned W8_F(walk_mask)(const w8_walk *w, const w8_node *node,
 
 /* Places of the leaves that a box touches, in a tree that holds no wrong index. */
 static W8_TARGET int32_t W8_F(collect)(const w8_node *nodes, const float *lo, const float *hi, int32_t *places,
-                                       int32_t room) {
+                                       int32_t capacity) {
     int32_t stack[W8_STACK];
     int32_t found = 0;
     int top = 1;
@@ -323,7 +323,7 @@ static W8_TARGET int32_t W8_F(collect)(const w8_node *nodes, const float *lo, co
                 stack[top++] = child;
             }
             for (j = 0; j < count; j++, found++)
-                if (found < room)
+                if (found < capacity)
                     places[found] = child + j;
         }
     }

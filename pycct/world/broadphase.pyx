@@ -21,7 +21,7 @@ from pycct.spatial.bvh cimport (
     bvh_free,
     bvh_insert,
     bvh_link,
-    bvh_make_room,
+    bvh_reserve,
     bvh_node,
     bvh_refit,
     bvh_refit_slot,
@@ -239,7 +239,7 @@ cdef int _reserve(BroadphaseLayer part, Py_ssize_t n) except -1:
 cdef int _copy_tree(BroadphaseLayer part, BroadphaseLayer old, Py_ssize_t more) except -1:
     """Copy the tree of another layer, with capacity for more items."""
     cdef Py_ssize_t nodes = old.data.tree.n_nodes, places = old.data.tree.n_items
-    bvh_make_room(&part.data.tree, _least_one(nodes + more))
+    bvh_reserve(&part.data.tree, _least_one(nodes + more))
     part.data.tree.order = <int32_t*>malloc(_least_one(places + more) * sizeof(int32_t))
     part.above = <int32_t*>malloc(_least_one(nodes + more) * sizeof(int32_t))
     if part.data.tree.nodes == NULL or part.data.tree.order == NULL or part.above == NULL:

@@ -120,7 +120,7 @@ cdef struct answer:
 cdef struct callback_answers:
     answer* answers
     int32_t n
-    int32_t room
+    int32_t capacity
     bint needs_answer
     answer pending
 
@@ -129,7 +129,7 @@ cdef struct callback_answers:
 cdef struct candidates:
     candidate_group* groups
     int32_t n_groups
-    int32_t room_groups
+    int32_t capacity_groups
     void* block             # memory of all data of triangles
     triangle* tris
     int32_t* source         # the user's index of each triangle, -1: invisible wall or no mesh
@@ -142,11 +142,11 @@ cdef struct candidates:
     toi_candidate* touched
     double* depths
     int32_t n_tris
-    int32_t room_tris
+    int32_t capacity_tris
     int32_t* places
-    int32_t room_places
+    int32_t capacity_places
     int32_t* items
-    int32_t room_items
+    int32_t capacity_items
     int64_t tested          # number of tested triangles
     uint32_t mask           # of the last gathering: layers of triangles to see
     int32_t[4] hints        # triangle that the last cast of each kind hit, -1: none (SWEEP 10.3)
@@ -171,7 +171,7 @@ cdef struct compact_candidates:
     bint whole              # False: contains no usable data
     int32_t n_groups
     int32_t n_spots
-    int32_t room            # capacity of ``block`` in numbers
+    int32_t capacity            # capacity of ``block`` in numbers
     int32_t* block          # the groups, then their spots
 
 
@@ -183,7 +183,7 @@ cdef struct world_hit:
 cdef void candidates_init(candidates* c) noexcept nogil
 cdef void candidates_free(candidates* c) noexcept nogil
 # Reserves memory for more triangles. Status.
-cdef int candidates_room(candidates* c, int32_t more) noexcept nogil
+cdef int candidates_reserve(candidates* c, int32_t more) noexcept nogil
 cdef void candidates_cut(candidates* c, int32_t n_groups, int32_t n_tris) noexcept nogil
 # The hints among the first n_tris triangles, which belong to a layer; and their restoration, where
 # found.

@@ -106,7 +106,7 @@ cdef void candidates_init(candidates* c) noexcept nogil:
     c.depths = NULL
     c.places = NULL
     c.items = NULL
-    c.n_groups = c.room_groups = c.n_tris = c.room_tris = c.room_places = c.room_items = 0
+    c.n_groups = c.capacity_groups = c.n_tris = c.capacity_tris = c.capacity_places = c.capacity_items = 0
     c.tested = 0
     c.mask = 0xFFFFFFFF
     c.hints[0] = c.hints[1] = c.hints[2] = c.hints[3] = -1
@@ -129,17 +129,17 @@ cdef void candidates_cut(candidates* c, int32_t n_groups, int32_t n_tris) noexce
         c.hints[0] = c.hints[1] = c.hints[2] = c.hints[3] = -1
 
 
-cdef int _room_for_groups(candidates* c, int32_t more) noexcept nogil:
-    cdef int32_t room
+cdef int _reserve_groups(candidates* c, int32_t more) noexcept nogil:
+    cdef int32_t capacity
     cdef void* p
-    if c.n_groups + more <= c.room_groups:
+    if c.n_groups + more <= c.capacity_groups:
         return STATUS_OK
-    room = 2 * c.room_groups + more + 8
-    p = realloc(c.groups, <size_t>room * sizeof(candidate_group))
+    capacity = 2 * c.capacity_groups + more + 8
+    p = realloc(c.groups, <size_t>capacity * sizeof(candidate_group))
     if p == NULL:
         return STATUS_NO_MEMORY
     c.groups = <candidate_group*>p
-    c.room_groups = room
+    c.capacity_groups = capacity
     return STATUS_OK
 
 
@@ -152,58 +152,58 @@ cdef inline void* _carve(char** at, size_t size, const void* old, size_t kept) n
     return p
 
 
-cdef int candidates_room(candidates* c, int32_t more) noexcept nogil:
-    cdef size_t room, n = <size_t>c.n_tris
+cdef int candidates_reserve(candidates* c, int32_t more) noexcept nogil:
+    cdef size_t capacity, n = <size_t>c.n_tris
     cdef char* at
     cdef void* block
-    if c.n_tris + more <= c.room_tris:
+    if c.n_tris + more <= c.capacity_tris:
         return STATUS_OK
     # In whole strides, so that every part of the block is aligned.
-    room = (<size_t>c.room_tris + n + <size_t>more + STRIDE - 1) // STRIDE * STRIDE
+    capacity = (<size_t>c.capacity_tris + n + <size_t>more + STRIDE - 1) // STRIDE * STRIDE
     # One block for all, with the first data of casts in front: fewer pages.
-    block = malloc(aabb4_floats(<int32_t>room) * sizeof(float) + (room + 2) * sizeof(toi_candidate)
-                   + room * (sizeof(triangle) + sizeof(triangle_aid) + 3 * sizeof(int32_t) + sizeof(double)))
+    block = malloc(aabb4_floats(<int32_t>capacity) * sizeof(float) + (capacity + 2) * sizeof(toi_candidate)
+                   + capacity * (sizeof(triangle) + sizeof(triangle_aid) + 3 * sizeof(int32_t) + sizeof(double)))
     if block == NULL:
         return STATUS_NO_MEMORY
     at = <char*>block
-    c.boxes = <float*>_carve(&at, aabb4_floats(<int32_t>room) * sizeof(float), c.boxes,
+    c.boxes = <float*>_carve(&at, aabb4_floats(<int32_t>capacity) * sizeof(float), c.boxes,
                              aabb4_floats(c.n_tris) * sizeof(float))
-    c.aids = <triangle_aid*>_carve(&at, room * sizeof(triangle_aid), c.aids, n * sizeof(triangle_aid))
-    c.source = <int32_t*>_carve(&at, room * sizeof(int32_t), c.source, n * sizeof(int32_t))
-    c.tris = <triangle*>_carve(&at, room * sizeof(triangle), c.tris, n * sizeof(triangle))
-    c.touched = <toi_candidate*>_carve(&at, (room + 2) * sizeof(toi_candidate), NULL, 0)
-    c.picked = <int32_t*>_carve(&at, room * sizeof(int32_t), NULL, 0)
-    c.spot = <int32_t*>_carve(&at, room * sizeof(int32_t), c.spot, n * sizeof(int32_t))
-    c.depths = <double*>_carve(&at, room * sizeof(double), NULL, 0)
+    c.aids = <triangle_aid*>_carve(&at, capacity * sizeof(triangle_aid), c.aids, n * sizeof(triangle_aid))
+    c.source = <int32_t*>_carve(&at, capacity * sizeof(int32_t), c.source, n * sizeof(int32_t))
+    c.tris = <triangle*>_carve(&at, capacity * sizeof(triangle), c.tris, n * sizeof(triangle))
+    c.touched = <toi_candidate*>_carve(&at, (capacity + 2) * sizeof(toi_candidate), NULL, 0)
+    c.picked = <int32_t*>_carve(&at, capacity * sizeof(int32_t), NULL, 0)
+    c.spot = <int32_t*>_carve(&at, capacity * sizeof(int32_t), c.spot, n * sizeof(int32_t))
+    c.depths = <double*>_carve(&at, capacity * sizeof(double), NULL, 0)
     free(c.block)
     c.block = block
-    c.room_tris = <int32_t>room
+    c.capacity_tris = <int32_t>capacity
     return STATUS_OK
 
 
-cdef int _room_for_items(candidates* c, int32_t n) noexcept nogil:
+cdef int _reserve_items(candidates* c, int32_t n) noexcept nogil:
     cdef void* p
-    if n <= c.room_items:
+    if n <= c.capacity_items:
         return STATUS_OK
     p = realloc(c.items, <size_t>(2 * <int64_t>n) * sizeof(int32_t))
     if p == NULL:
         return STATUS_NO_MEMORY
     c.items = <int32_t*>p
-    c.room_items = 2 * n
+    c.capacity_items = 2 * n
     return STATUS_OK
 
 
 cdef int32_t _collect(candidates* c, const bvh* tree, const box32* box) noexcept nogil:
     """Fill c.places; the number found, or a negative status."""
-    cdef int32_t found = bvh_collect(tree, box, c.places, c.room_places)
+    cdef int32_t found = bvh_collect(tree, box, c.places, c.capacity_places)
     cdef void* p
-    if found > c.room_places:
+    if found > c.capacity_places:
         p = realloc(c.places, <size_t>(2 * <int64_t>found) * sizeof(int32_t))
         if p == NULL:
             return STATUS_NO_MEMORY
         c.places = <int32_t*>p
-        c.room_places = 2 * found
-        found = bvh_collect(tree, box, c.places, c.room_places)
+        c.capacity_places = 2 * found
+        found = bvh_collect(tree, box, c.places, c.capacity_places)
     return found
 
 
@@ -410,7 +410,7 @@ cdef int _add_mesh(candidates* c, const collider* p, aabb box, const wall_rule* 
     found = _collect(c, &m.tree, &local)
     if found < 0:
         return found
-    status = candidates_room(c, 6 * found if walls != NULL and walls.height > 0.0 else found)
+    status = candidates_reserve(c, 6 * found if walls != NULL and walls.height > 0.0 else found)
     if status != STATUS_OK:
         return status
     for i in range(found):
@@ -431,7 +431,7 @@ cdef int _add_heightfield(candidates* c, const collider* p, aabb box, const wall
     if not field_cells(f, local_box(p, reach), &i0, &i1, &j0, &j1):
         return STATUS_OK
     for i in range(i0, i1 + 1):
-        status = candidates_room(c, 12 * (j1 - j0 + 1) if walls != NULL and walls.height > 0.0 else 2 * (j1 - j0 + 1))
+        status = candidates_reserve(c, (12 if walls != NULL and walls.height > 0.0 else 2) * (j1 - j0 + 1))
         if status != STATUS_OK:
             return status
         for j in range(j0, j1 + 1):
@@ -448,7 +448,7 @@ cdef int _add_heightfield(candidates* c, const collider* p, aabb box, const wall
 cdef int _add_box(candidates* c, const collider* p) noexcept nogil:
     cdef vec3[8] corner
     cdef int i
-    cdef int status = candidates_room(c, 12)
+    cdef int status = candidates_reserve(c, 12)
     if status != STATUS_OK:
         return status
     for i in range(8):
@@ -508,7 +508,7 @@ cdef void hull_ends(const collider* p, vec3* a, vec3* b) noexcept nogil:
 cdef int _add_hull(candidates* c, const collider* p) noexcept nogil:
     cdef int32_t i
     cdef const int32_t* t
-    cdef int status = candidates_room(c, p.hull.n_triangles)
+    cdef int status = candidates_reserve(c, p.hull.n_triangles)
     if status != STATUS_OK:
         return status
     for i in range(p.hull.n_triangles):
@@ -559,7 +559,7 @@ cdef inline candidate_group* _open_group(candidates* c, const collider* p, int32
 cdef int candidates_add(candidates* c, const collider* p, int32_t item, int32_t part_index, aabb box,
                         const wall_rule* walls) noexcept nogil:
     cdef candidate_group* g
-    cdef int status = _room_for_groups(c, 1)
+    cdef int status = _reserve_groups(c, 1)
     if status != STATUS_OK:
         return status
     g = _open_group(c, p, item, part_index)
@@ -573,7 +573,7 @@ cdef int candidates_add(candidates* c, const collider* p, int32_t item, int32_t 
         elif p.kind == SHAPE_HULL:
             status = _add_hull(c, p)
         else:
-            status = candidates_room(c, 1)
+            status = candidates_reserve(c, 1)
             if status == STATUS_OK:
                 _store_face(c, p.mirrored, place_point(p, p.a), place_point(p, p.b), place_point(p, p.c))
         if status != STATUS_OK:
@@ -633,12 +633,12 @@ cdef int candidates_keep(const candidates* c, const broadphase_layer* part, comp
         if _has_spots(&part.items[c.groups[i].item]):
             n += c.groups[i].count
     need = 2 * c.n_groups + n
-    if need > kept.room:
+    if need > kept.capacity:
         p = realloc(kept.block, <size_t>need * sizeof(int32_t))
         if p == NULL:
             return STATUS_NO_MEMORY
         kept.block = <int32_t*>p
-        kept.room = need
+        kept.capacity = need
     kept.n_groups = c.n_groups
     kept.n_spots = n
     n = 2 * c.n_groups
@@ -663,9 +663,9 @@ cdef int candidates_expand(candidates* c, const broadphase_layer* part, int32_t 
     cdef candidate_group* g
     cdef triangle* t
     cdef int32_t i, j, cell
-    cdef int status = _room_for_groups(c, kept.n_groups)
+    cdef int status = _reserve_groups(c, kept.n_groups)
     if status == STATUS_OK:
-        status = candidates_room(c, kept.n_spots)
+        status = candidates_reserve(c, kept.n_spots)
     if status != STATUS_OK:
         return status
     for i in range(kept.n_groups):
@@ -677,7 +677,7 @@ cdef int candidates_expand(candidates* c, const broadphase_layer* part, int32_t 
                 return status
             continue
         # Items added since then may have used up the capacity.
-        status = candidates_room(c, k.count)
+        status = candidates_reserve(c, k.count)
         if status != STATUS_OK:
             return status
         g = _open_group(c, p, k.item, part_index)
@@ -733,7 +733,7 @@ cdef void compact_free(compact_candidates* kept) noexcept nogil:
 
 cdef int candidates_add_character(candidates* c, const character* who, int32_t index) noexcept nogil:
     cdef candidate_group* g
-    cdef int status = _room_for_groups(c, 1)
+    cdef int status = _reserve_groups(c, 1)
     if status != STATUS_OK:
         return status
     g = &c.groups[c.n_groups]
@@ -773,7 +773,7 @@ cdef bint book_answer(callback_answers* book, int32_t question, int32_t owner, i
 
 
 cdef int book_add(callback_answers* book, const answer* a) noexcept nogil:
-    cdef void* p = one_more(book.answers, sizeof(answer), book.n, &book.room, 16)
+    cdef void* p = one_more(book.answers, sizeof(answer), book.n, &book.capacity, 16)
     if p == NULL:
         return STATUS_NO_MEMORY
     book.answers = <answer*>p
@@ -786,7 +786,7 @@ cdef int book_add(callback_answers* book, const answer* a) noexcept nogil:
 cdef void book_free(callback_answers* book) noexcept nogil:
     free(book.answers)
     book.answers = NULL
-    book.n = book.room = 0
+    book.n = book.capacity = 0
     book.needs_answer = False
 
 
@@ -834,7 +834,7 @@ cdef int candidates_gather(candidates* c, const broadphase_layer* part, int32_t 
     if found < 0:
         return found
     # Each mesh reuses c.places.
-    status = _room_for_items(c, found)
+    status = _reserve_items(c, found)
     if status != STATUS_OK:
         return status
     for i in range(found):
