@@ -39,15 +39,17 @@ class _Worker:
         self.shard.populate(data)
         return len(self.shard)
 
-    def begin(self, tick: int) -> Any:
+    def begin(self, tick: int) -> list[bytes]:
         """Return one message for each shard, empty for this one; Ray makes each an object."""
         out = self.shard.begin(tick)
-        messages = [out.get(k, b"") for k in range(self.count)]
-        return messages if self.count > 1 else messages[0]
+        return [out.get(k, b"") for k in range(self.count)]
 
     def finish(self, tick: int, ids: Any, displacements: Any, dt: float, threads: int, moving: Any,
-               *inbox: bytes) -> int:
-        return self.shard.finish(tick, [m for m in inbox if m], ids, displacements, dt, threads=threads, moving=moving)
+               *inbox: bytes) -> list[Any]:
+        """Return the hash, and the messages for the next tick."""
+        found = self.shard.finish(tick, [m for m in inbox if m], ids, displacements, dt, threads=threads,
+                                  moving=moving)
+        return [found, *self.begin(tick + 1)]
 
     def state(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         return self.shard.ids, self.shard.positions.copy()
@@ -143,12 +145,15 @@ class ShardedCrowd:
         self._inputs: list[list[Any]] = []
         # A tick was begun and not finished everywhere: all shards go back to the keyframe first.
         self._behind = False
+        # Messages of the shards for the next tick, a row for each sender.
+        self._boxes: list[list[Any]] = []
         self._workers: list[Any] = []
         try:
             # Most callers pass the same ids in every tick.
             self._ids_stored = ray.put(self._ids)
             self._workers = [self._spawn(k) for k in range(count)]
             self._get([w.populate.remote(crowd) for w in self._workers])
+            self._begin()
             self._keyframes = self._get([w.save.remote() for w in self._workers])
         except BaseException:
             self.close()
@@ -311,18 +316,23 @@ class ShardedCrowd:
         """One tick of all shards; the displacements of the job become a reference."""
         tick = self._tick + 1
         self._behind = True
-        boxes = [w.begin.options(num_returns=self._count).remote(tick) for w in self._workers]
-        if self._count == 1:
-            boxes = [[box] for box in boxes]
-        # The shards pack their messages meanwhile.
         if isinstance(job[1], np.ndarray):
             job[1] = ray.put(job[1])
-        found = self._get([
-            w.finish.remote(tick, *job, *[boxes[j][k] for j in range(self._count) if j != k])
-            for k, w in enumerate(self._workers)])
+        boxes = self._boxes
+        answers = [
+            w.finish.options(num_returns=1 + self._count).remote(
+                tick, *job, *[boxes[j][k] for j in range(self._count) if j != k])
+            for k, w in enumerate(self._workers)]
+        found = self._get([a[0] for a in answers])
+        self._boxes = [a[1:] for a in answers]
         self._behind = False
         self._tick = tick
         return int(sum(found) & MASK)
+
+    def _begin(self) -> None:
+        """Ask for the messages of the next tick, which no tick before has returned."""
+        boxes = [w.begin.options(num_returns=self._count).remote(self._tick + 1) for w in self._workers]
+        self._boxes = boxes if self._count > 1 else [[boxes[0]]]
 
     def _safely(self, job: list[Any]) -> int:
         """One tick, repeated from the last keyframe when a shard is lost on the way."""
@@ -342,7 +352,8 @@ class ShardedCrowd:
                 if self._behind:
                     self._revive()
                 return act()
-            except ray.exceptions.RayActorError:
+            except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError):
+                # A lost machine takes its messages along.
                 self._behind = True
                 tries -= 1
                 if tries < 0:
@@ -363,6 +374,7 @@ class ShardedCrowd:
                 self._workers[k] = self._spawn(k)
         self._get([w.restore.remote(data) for w, data in zip(self._workers, self._keyframes, strict=True)])
         self._tick = self._keyframe_tick
+        self._begin()
         for job in self._inputs:
             self._run(job)
         self._behind = False

@@ -142,7 +142,7 @@ class Shard:
         -------
         dict of int to bytes
             A message for each shard that gets characters or ghosts from this one. Characters that
-            left this shard's cells are gone from it now.
+            left this shard's cells stay in it until `finish`.
         """
         if operator.index(tick) != self.tick + 1:
             raise ValueError(f"tick must be {self.tick + 1}, got {tick}")
@@ -171,7 +171,7 @@ class Shard:
         for k in packed:
             leaves = ids[owner == k]
             if len(leaves):
-                packed[k] = (self.crowd.extract(leaves), packed[k][1])
+                packed[k] = (self.crowd.extract(leaves, keep=True), packed[k][1])
         self._own_ghosts = own_ghosts
         self._leavers = ids[owner != self.index]
         return {k: MESSAGE.pack(MARK, tick, len(a), len(b)) + a + b for k, (a, b) in packed.items() if a or b}
@@ -231,8 +231,10 @@ class Shard:
         parts = [_opened(data, tick) for data in inbox]
         asked = None if ids is None else self._checked(ids, displacements)
         seconds, workers = checked_step(dt, threads)
-        arrived = self._take(parts)
+        leaving = self.crowd.extract(self._leavers) if len(self._leavers) else b""
+        arrived = np.empty(0, np.int64)
         try:
+            arrived = self._take(parts)
             way = None if asked is None else self._own_rows(*asked)
             if moving is not None:
                 self.scene.move_actors(*moving)
@@ -240,6 +242,8 @@ class Shard:
             # As before the call, so that it can be repeated with other arguments.
             self._drop_ghosts()
             self.crowd.remove(self.crowd.index_of(arrived))
+            if leaving:
+                self.crowd.insert(leaving)
             raise
         self._leavers = None
         self.tick = tick
@@ -308,8 +312,6 @@ class Shard:
 
     def save(self) -> bytes:
         """Return a keyframe: this shard's characters between two ticks, and moving actors."""
-        if self._leavers is not None:
-            raise RuntimeError("a shard is saved after finish, not between begin and finish")
         body = self.crowd.save(moving=True)
         return KEYFRAME.pack(KEYFRAME_MARK, self.tick, self._dt, len(body)) + body
 
