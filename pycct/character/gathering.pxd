@@ -65,7 +65,8 @@ cdef inline void begin_job(move_job* m, const controller_params* p, controller_s
     m.above = 0.5 * p.height + p.radius + p.contact_offset + aabb4_slack(2.0 * m.far)
     m.side = v3(0.0, 0.0, 0.0)
     m.standing_on_moving = m.passing = m.lintel = m.moving_below = m.moving_aside = m.carried = False
-    m.pushed_out = False
+    m.pushed_out = m.starts_free = False
+    m.n_unseen = 0
     m.recovered = v3(0.0, 0.0, 0.0)
     m.round_below = m.round_aside = False
     m.longest = 0.0

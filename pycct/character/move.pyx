@@ -38,6 +38,7 @@ from pycct.character.move_types cimport (
     FIX_STEP_IS_NO_JUMP,
     HIT_NON_WALKABLE,
     IS_MOVING_UP,
+    MAX_UNSEEN,
     NON_WALKABLE_FORCE_SLIDING,
     NORMALIZE_RESPONSE,
     PASSES_BACK_FACE,
@@ -77,6 +78,7 @@ from pycct.character.move_types cimport (
     controller_params,
     controller_state,
     decomposition,
+    free_place,
     hit_log,
     hit_record,
     move_job,
@@ -163,6 +165,7 @@ from pycct.world.candidates cimport (
     candidates_keep,
     candidates_deepest,
     candidates_overlap,
+    candidates_overlap_one,
     candidates_top,
     capsule_bounds,
     collider,
@@ -204,6 +207,7 @@ cdef double TURNED_BACK = 1e-6
 # A motion whose cosine with up is larger than this moves away from all triangles whose normals rise
 # more.
 cdef double FACES_UP = 1e-3
+cdef double STRAIGHT = 1.0 - 1e-8
 cdef double STRAIGHT2 = 1.0 - 2e-8
 # Metres by which heights of candidates along another up direction may be uncertain.
 cdef double TURNED_FAR = 0.02
@@ -220,6 +224,10 @@ cdef double NEARLY_UPRIGHT = 0.05
 cdef double INTO_PLANE = 1e-6
 # All kinds of bodies, obstacles and other characters, as recovered_kinds returns them.
 cdef int ANY_BODY = 0xF
+# Fixes without which a sweep may lead into a triangle that it sees.
+cdef uint32_t SEES_ALL = FIX_BACK_FACES | FIX_SHEET_EDGES | FIX_STATIC_RECOVERY
+# Coordinates, as a multiple of the radius, below which rounding is far less than a touch.
+cdef double FREE_FAR = 1e6
 # Number of parts of the step offset in FIX_LOWER_STEP.
 cdef int STEP_PARTS = 8
 # Largest number of cached triangles and shapes of a short move.
@@ -376,8 +384,12 @@ cdef bint _is_lintel(move_job* m, const capsule_cast* cast, const world_hit* hit
     cdef candidates* near = &m.cache.near
     cdef candidates one
     cdef world_hit other
-    cdef capsule_cast low = cast[0]
+    cdef capsule_cast low
     cdef int passed = 0
+    # A lower capsule comes at least as near to a point that is not above its upper end.
+    if v3_dot(v3_sub(hit.base.point, v3_madd(cast.p0, cast.dir, hit.base.distance)), m.p.up) <= m.p.height - m.lifted:
+        return False
+    low = cast[0]
     low.p0 = v3_madd(cast.p0, m.p.up, -m.lifted)
     low.p1 = v3_madd(cast.p1, m.p.up, -m.lifted)
     low.limit = hit.base.distance + MOTION_SHARE * (hit.base.distance + m.p.radius)
@@ -552,6 +564,9 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
         return STATUS_OK
     if m.world.cache_only:
         return STATUS_CACHE_MISS
+    if m.n_unseen > 0:
+        # They are indices into the candidates.
+        m.n_unseen = -1
     # The last hit is likely to be hit again.
     before = candidates_hinted(&c.near, m.world.fixed,
                                c.fixed_tris if c.valid and c.fixed_version == m.world.fixed.version else 0)
@@ -813,6 +828,27 @@ cdef bint _came_from_behind(const candidates* near, const capsule_cast* cast) no
     return behind
 
 
+cdef void _note_unseen(move_job* m, const candidates* near) noexcept nogil:
+    """Record the triangles that face away from a sweep and that its end may overlap."""
+    cdef int32_t i, k, n = m.n_unseen
+    if n < 0:
+        return
+    if near.n_unseen < 0:
+        m.n_unseen = -1
+        return
+    for k in range(near.n_unseen):
+        i = 0
+        while i < n and m.unseen[i] != near.picked[k]:
+            i += 1
+        if i == MAX_UNSEEN:
+            m.n_unseen = -1
+            return
+        if i == n:
+            m.unseen[n] = near.picked[k]
+            n += 1
+    m.n_unseen = n
+
+
 cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double min_distance, int sweep_pass,
                       int* collisions) noexcept nogil:
     """doSweepTest (MOVE 7.2, RULES 5): move along, and slide along obstacles.
@@ -874,12 +910,18 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             passed = 0
             cast.passed = &passed
             cast.passing = m.passing
+            # On the way down, no triangle faces away if all normals rise.
+            cast.watches = not (sweep_pass == PASS_DOWN and m.cache.open_above and _has_looked_up(m)
+                                and v3_dot(way, m.p.up) <= -STRAIGHT)
         near.turn = sweep_pass
         struck = candidates_cast(near, &cast, recovers, &hit)
-        if m.p.rules & FIX_BACK_FACES and passed:
-            m.passed = m.passed or m.passing or _came_from_behind(near, &cast)
-            if passed & PASSED_OVERLAP:
-                has_fix(m, FIX_BACK_FACES)
+        if m.p.rules & FIX_BACK_FACES:
+            if passed:
+                m.passed = m.passed or m.passing or _came_from_behind(near, &cast)
+                if passed & PASSED_OVERLAP:
+                    has_fix(m, FIX_BACK_FACES)
+            if near.n_unseen != 0 and m.starts_free and sweep_pass != PASS_SENSOR:
+                _note_unseen(m, near)
         if not struck and m.scratch.book.needs_answer:
             m.status = STATUS_NEED_ANSWER
             return moved
@@ -908,6 +950,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             break
         if hit.base.overlapping:
             normal = position
+            m.n_unseen = -1
             m.status = recover(m, &position)
             _set_back(m)
             m.recovered = v3_add(m.recovered, v3_sub(position, normal))
@@ -1206,10 +1249,56 @@ cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_dist
     if p.rules & FIX_BACK_FACES:
         # No overlap: the move started above all candidates.
         s.marks &= ~<uint32_t>PASSES_BACK_FACE
+        if m.cache.open_above and _meets_only_static(m):
+            # None of them faces a motion up, so the motion down has seen all.
+            _note_free(m)
     s.platform_delta = v3(0.0, 0.0, 0.0)
     s.overlap = 0.0
     s.flags = COLLISION_DOWN
     m.stats.iterations = 3
+    return True
+
+
+cdef inline bint _meets_only_static(const move_job* m) noexcept nogil:
+    """Whether everything that the move can meet is static, and solid to it."""
+    return (m.world.moving.n == 0 and m.world.others == NULL and not m.world.filters and m.walls.height <= 0.0
+            and m.p.overlap_recovery)
+
+
+cdef inline void _note_free(const move_job* m) noexcept nogil:
+    """The position is a free_place."""
+    cdef free_place* free = &m.cache.free
+    free.position = m.s.position
+    free.half_axis = m.half_axis
+    free.radius = m.p.radius
+    free.version = m.world.fixed.version
+    free.mask = m.world.mask
+
+
+cdef inline bint _is_free_place(const move_job* m) noexcept nogil:
+    """Whether the position is a known free_place, in the same scene."""
+    cdef const free_place* free = &m.cache.free
+    return (free.position.x == m.s.position.x and free.position.y == m.s.position.y
+            and free.position.z == m.s.position.z and free.radius == m.p.radius
+            and free.half_axis.x == m.half_axis.x and free.half_axis.y == m.half_axis.y
+            and free.half_axis.z == m.half_axis.z and free.version == m.world.fixed.version
+            and free.mask == m.world.mask)
+
+
+cdef bint _stays_free(const move_job* m) noexcept nogil:
+    """Whether the end surely overlaps nothing because the start does not.
+
+    No sweep leads into a triangle that it sees, so only the others are tested.
+    """
+    cdef candidates* near = &m.cache.near
+    cdef vec3 p0 = v3_sub(m.s.position, m.half_axis), p1 = v3_add(m.s.position, m.half_axis)
+    cdef double radius = m.p.radius * (1.0 - 0.5 * MOTION_SHARE)
+    cdef int32_t k
+    if not m.starts_free or m.n_unseen < 0:
+        return False
+    for k in range(m.n_unseen):
+        if candidates_overlap_one(near, m.unseen[k], p0, p1, radius):
+            return False
     return True
 
 
@@ -1225,6 +1314,8 @@ cdef int _find_overlap(move_job* m, int kinds, push_out* push, int32_t* group) n
     if (c.valid and m.walls.height <= 0.0 and box_inside(capsule_bounds(p0, p1, m.p.radius), c.bounds)
             and not candidates_overlap(&c.near, m.world.fixed, m.world.moving, p0, p1,
                                        m.p.radius * (1.0 - 0.5 * MOTION_SHARE))):
+        if _meets_only_static(m):
+            _note_free(m)
         return STATUS_OK
     status = gather_around(m, m.s.position, m.p.radius)
     if status != STATUS_OK:
@@ -1261,6 +1352,9 @@ cdef int _leave_overlaps(move_job* m) noexcept nogil:
             kinds |= 1 << BODY_KINEMATIC
         if reports:
             kinds |= 1 << BODY_STATIC
+    if _stays_free(m):
+        _note_free(m)
+        return STATUS_OK
     status = _find_overlap(m, ANY_BODY if reports else kinds, &push, &group)
     if status != STATUS_OK or not push.overlapping:
         return status
@@ -1409,6 +1503,9 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
     cdef controller_state before
     displacement = _level(m, displacement)
     rise = v3_dot(displacement, p.up)
+    # Far from the origin, rounding may exceed what _find_overlap takes for a touch.
+    m.starts_free = (m.p.rules & SEES_ALL == SEES_ALL and not m.p.rules & RULE_CULL_PARALLEL
+                     and m.far < FREE_FAR * m.p.radius and _meets_only_static(m) and _is_free_place(m))
     if m.s.touched_controller >= 0 and world.others != NULL and p.rules & FIX_KINEMATIC_RECOVERY:
         m.status = rise_from_below(m)
         if m.status != STATUS_OK:
@@ -1541,6 +1638,7 @@ cdef int move_compact(const controller_params* p, controller_state* state, const
     cdef candidate_cache* c = &scratch.cache
     cdef int status
     c.valid = False
+    c.free = kept.free
     if (kept.near.whole and kept.fixed_version == world.fixed.version and kept.mask == world.mask
             and p.invisible_wall_height <= 0.0):
         candidates_cut(&c.near, 0, 0)
@@ -1563,6 +1661,7 @@ cdef int move_compact(const controller_params* p, controller_state* state, const
     status = move_controller(p, state, world, scratch, displacement, dt, min_distance, stats)
     scratch.expand_each_move = False
     kept.hints = c.near.hints
+    kept.free = c.free
     if stats.full_updates > 0:
         kept.near.whole = False
         if c.valid and p.invisible_wall_height <= 0.0:

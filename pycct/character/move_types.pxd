@@ -179,6 +179,16 @@ cdef struct move_stats:
     uint32_t fixes              # fix_bits that made a difference
 
 
+# A place of a capsule that overlaps no static triangle with its centre in front of it, other than by
+# rounding. Known places save tests for overlaps, and never change a result.
+cdef struct free_place:
+    vec3 position
+    vec3 half_axis
+    double radius               # 0: nothing is known
+    uint64_t version            # of the static layer
+    uint32_t mask
+
+
 # Candidates that are kept between moves. A cache never changes a result.
 cdef struct candidate_cache:
     candidates near
@@ -202,6 +212,7 @@ cdef struct candidate_cache:
     double least_rise           # least cosine of a normal with the up direction; -2: unknown
     int32_t fixed_groups        # number of static groups
     int32_t fixed_tris
+    free_place free             # the end of the last move
 
 
 # The same by index, for a character that shares scratch memory with others.
@@ -212,6 +223,7 @@ cdef struct compact_cache:
     uint64_t fixed_version
     uint64_t timestamp
     uint32_t mask
+    free_place free
 
 
 # One for each controller, or one for each thread of a crowd (see move_compact).
@@ -293,6 +305,11 @@ cdef enum behavior_bit:
     USER_DEFINED_RIDE = 4
 
 
+# Most triangles that a move tests again at its end.
+cdef enum:
+    MAX_UNSEEN = 12
+
+
 # All data of one move.
 cdef struct move_job:
     const controller_params* p
@@ -328,6 +345,9 @@ cdef struct move_job:
     double round_max
     double longest              # length of the way that forced sliding may take
     vec3 aside_normal
+    bint starts_free            # the start is a free_place
+    int32_t n_unseen            # number of cached triangles that the end may overlap; -1: any may
+    int32_t[MAX_UNSEEN] unseen
     bint pushed_out             # overlap recovery has moved the character in this move
     bint carried                # it stood on a moving platform at the start of the move
     vec3 recovered              # motion by overlap recovery

@@ -68,6 +68,7 @@ cdef struct capsule_cast:
     bint culls_parallel     # also those perpendicular to the motion (RULES 9 row 8)
     bint passing        # with ``passed``: ignore all overlaps
     int32_t hint        # cast_triangles: first triangle to test, -1: none. Changes speed, never a result
+    bint watches        # with ``passed``: a triangle may face away from the motion
     # Not NULL: overlaps with one-sided triangles that the centre is behind are passed over, and
     # passed_bits report them.
     int* passed
@@ -128,6 +129,7 @@ cdef inline void capsule_cast_set(capsule_cast* q, vec3 p0, vec3 p1, double radi
     q.culls = culls
     q.culls_parallel = False
     q.passing = False
+    q.watches = True
     q.passed = NULL
 
 
@@ -162,10 +164,13 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
                         int32_t n, bint two_sided, bint skip_overlaps, double limit, int32_t hint, bint known,
                         int* passed, toi_candidate* touched, int64_t* tested, sweep_hit* hit) noexcept nogil
 # Like triangles_in_reach, for one-sided triangles with boxes in blocks of four. Triangles that face
-# away and ``but`` (-1: none) do not count. ``touched`` needs room for one more than there are.
-# Returns -1 if q.passed is set and an overlap with a triangle that faces away is possible.
+# away and ``but`` (-1: none) do not count. ``touched`` needs room for one more than there are. If
+# q.passed is set, ``unseen`` receives the triangles that face away and that the capsule may overlap at
+# the end of the motion, although it meets nothing. Returns -1 if the general cast must record what is
+# passed.
 cdef int32_t aabb4_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, int32_t but,
-                            double limit, toi_candidate* touched) noexcept nogil
+                            double limit, toi_candidate* touched, int32_t* unseen,
+                            int32_t* n_unseen) noexcept nogil
 # Whether a cast hits the inside of a triangle before anything else of it; ``found`` describes the
 # hit, except tri.
 cdef bint hits_same_face(const capsule_cast* q, const triangle* t, toi_candidate* found) noexcept nogil

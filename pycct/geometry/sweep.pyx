@@ -857,17 +857,14 @@ cdef inline void _describe(const capsule_cast* q, const triangle* t, int longest
 
 cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris, int32_t first, uint64_t bits,
                                      double limit, toi_candidate* touched, int32_t m, bint watches,
-                                     bint* behind) noexcept nogil:
+                                     int32_t* unseen, int32_t* n_unseen) noexcept nogil:
     """Record the marked triangles that face the motion and are in reach.
 
-    The lowest bit belongs to ``first``. ``watches``: also record whether a triangle that faces away
-    overlaps, from behind or with ``passing``.
+    The lowest bit belongs to ``first``. ``watches``: also record the others in ``unseen``.
     """
     cdef double nd, h0, h1, low, high, reach = q.radius + q.slack
     cdef const triangle* t
-    cdef triangle_aid aid
-    cdef closest_pair near
-    cdef int32_t i
+    cdef int32_t i, n = n_unseen[0]
     while bits != 0:
         i = first + lowest_bit(bits)
         bits &= bits - 1
@@ -884,12 +881,33 @@ cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris
         # Always written, and counted if it faces and is in reach (is_plane_ahead): no branch to
         # mispredict.
         m += f_max(nd, f_max(low - reach + nd * limit, -reach - high)) <= 0.0
-        # It faces away, is in reach, and the centre is behind it: all three terms are negative.
-        if watches and (f_max(-nd, f_max(low, -high) - reach) < 0.0 if q.passing else (
-                f_max(f_max(-nd, low + high), -high - reach) < 0.0)):
-            aid = triangle_aid_of(t)
-            behind[0] |= _overlaps(q, t, low, &aid, &near)
+        if watches:
+            # It faces away, and the capsule starts at or behind it and reaches it: all three terms
+            # are negative.
+            unseen[n] = i
+            n += f_max(-nd, f_max(low - reach, -reach - high - nd * limit)) < 0.0
+    if watches:
+        n_unseen[0] = n
     return m
+
+
+cdef bint _overlaps_from_behind(const capsule_cast* q, const triangle* tris, const int32_t* which,
+                                int32_t n) noexcept nogil:
+    """Whether the capsule overlaps one of these triangles, with its centre behind it."""
+    cdef const triangle* t
+    cdef triangle_aid aid
+    cdef closest_pair near
+    cdef double h0, h1
+    cdef int32_t k
+    for k in range(n):
+        t = &tris[which[k]]
+        h0 = v3_dot(t.n, v3_sub(q.p0, t.a))
+        h1 = h0 + v3_dot(t.n, q.axis)
+        if h0 + h1 < 0.0 and f_max(h0, h1) > -q.radius - q.slack:
+            aid = triangle_aid_of(t)
+            if _overlaps(q, t, f_min(h0, h1), &aid, &near):
+                return True
+    return False
 
 
 cdef inline uint64_t _without(uint64_t bits, int32_t i) noexcept nogil:
@@ -898,30 +916,32 @@ cdef inline uint64_t _without(uint64_t bits, int32_t i) noexcept nogil:
 
 
 cdef inline int32_t _lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n,
-                                    int32_t but, double limit, toi_candidate* touched,
-                                    bint watches) noexcept nogil:
+                                    int32_t but, double limit, toi_candidate* touched, bint watches,
+                                    int32_t* unseen, int32_t* n_unseen) noexcept nogil:
     cdef aabb4_box way
     cdef int32_t first = 0, m = 0
-    cdef bint behind = False
+    n_unseen[0] = 0
     if n <= FEW:
         # For few triangles, testing all planes is faster.
-        m = _planes_in_reach(q, tris, 0, _without((<uint64_t>1 << n) - 1, but), limit, touched, 0, watches, &behind)
-        return -1 if behind else m
-    way = aabb4_path(q, limit)
-    while first < n:
-        m = _planes_in_reach(q, tris, first,
-                             _without(aabb4_overlap_mask(boxes, first, n, &way), but - first), limit, touched,
-                             m, watches, &behind)
-        first += 64
-    return -1 if behind else m
+        m = _planes_in_reach(q, tris, 0, _without((<uint64_t>1 << n) - 1, but), limit, touched, 0, watches,
+                             unseen, n_unseen)
+    else:
+        way = aabb4_path(q, limit)
+        while first < n:
+            m = _planes_in_reach(q, tris, first,
+                                 _without(aabb4_overlap_mask(boxes, first, n, &way), but - first), limit, touched,
+                                 m, watches, unseen, n_unseen)
+            first += 64
+    return -1 if watches and n_unseen[0] > 0 and _overlaps_from_behind(q, tris, unseen, n_unseen[0]) else m
 
 
 cdef int32_t aabb4_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, int32_t but,
-                            double limit, toi_candidate* touched) noexcept nogil:
+                            double limit, toi_candidate* touched, int32_t* unseen,
+                            int32_t* n_unseen) noexcept nogil:
     # Separate, so that other calls skip it.
-    if q.passed != NULL:
-        return _lanes_in_reach(q, tris, boxes, n, but, limit, touched, True)
-    return _lanes_in_reach(q, tris, boxes, n, but, limit, touched, False)
+    if q.passed == NULL or not (q.watches or q.passing):
+        return _lanes_in_reach(q, tris, boxes, n, but, limit, touched, False, unseen, n_unseen)
+    return -1 if q.passing else _lanes_in_reach(q, tris, boxes, n, but, limit, touched, True, unseen, n_unseen)
 
 
 cdef bint hits_same_face(const capsule_cast* q, const triangle* t, toi_candidate* found) noexcept nogil:

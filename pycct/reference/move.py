@@ -801,6 +801,10 @@ class Move:
         A triangle that stops it with and without the lift stops it with each lower one too: heights
         and distances of contact form a convex set.
         """
+        above = dot(sub(hit.base.point, madd(q.p0, q.dir, hit.base.distance)), self.p.up)
+        if above <= self.p.height - self.lifted:
+            # A lower capsule comes at least as near to a point that is not above its upper end.
+            return False
         drop = -self.lifted
         low = q._replace(
             p0=madd(q.p0, self.p.up, drop),

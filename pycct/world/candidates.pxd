@@ -135,6 +135,8 @@ cdef struct candidates:
     int32_t* source         # the user's index of each triangle, -1: invisible wall or no mesh
     float* boxes            # of the triangles, slightly larger, in blocks (see aabb4)
     int32_t* picked         # indices of triangles
+    int32_t n_unseen        # after a cast with ``passed``: triangles in ``picked`` that face away and that the end
+                            # of the motion may overlap; -1: any may
     # Place of each in its mesh's leaves, or number in its heightfield; of walls -1; undefined
     # elsewhere.
     int32_t* spot
@@ -224,6 +226,8 @@ cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tr
 # triangles count from their front.
 cdef bint candidates_overlap(candidates* c, const broadphase_layer* fixed, const broadphase_layer* moving, vec3 p0,
                              vec3 p1, double radius) noexcept nogil
+# The same for triangle i only.
+cdef bint candidates_overlap_one(candidates* c, int32_t i, vec3 p0, vec3 p1, double radius) noexcept nogil
 # The deepest overlap among the bodies in ``recovers``; group -1: none.
 cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius, int recovers,
                                  int32_t* group) noexcept nogil

@@ -110,7 +110,7 @@ cdef void candidates_init(candidates* c) noexcept nogil:
     c.tested = 0
     c.mask = 0xFFFFFFFF
     c.hints[0] = c.hints[1] = c.hints[2] = c.hints[3] = -1
-    c.turn = 0
+    c.turn = c.n_unseen = 0
     c.filter = NULL
 
 
@@ -920,7 +920,8 @@ cdef inline bint _finds_again(candidates* c, const capsule_cast* q, double* limi
         again.tri = -1
         return False
     limit[0] = f_min(limit[0], latest_candidate(q, again.distance))
-    n[0] = aabb4_in_reach(q, c.tris, c.boxes, c.n_tris, again.tri, limit[0], c.touched + 1)
+    n[0] = aabb4_in_reach(q, c.tris, c.boxes, c.n_tris, again.tri, limit[0], c.touched + 1, c.picked,
+                          &c.n_unseen)
     if n[0] < 0:
         return False
     c.tested += n[0] + 1
@@ -954,7 +955,7 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
             hit.group = _group_of(c, hint)
             return True
         if again.tri < 0:
-            n_picked = aabb4_in_reach(q, c.tris, c.boxes, c.n_tris, -1, limit, touched)
+            n_picked = aabb4_in_reach(q, c.tris, c.boxes, c.n_tris, -1, limit, touched, c.picked, &c.n_unseen)
             if n_picked == 0:
                 return False
         if n_picked < 0:
@@ -964,6 +965,7 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
             c.tested += n_picked
     if not in_lanes:
         n_picked = _pick(c, q)
+        c.n_unseen = -1
     for i in range(c.n_groups):
         g = &c.groups[i]
         keeps = group_recovers(g, recovers)
@@ -1077,6 +1079,16 @@ cdef bint group_overlaps(candidates* c, const candidate_group* g, vec3 p0, vec3 
     if g.kind == GROUP_TRIANGLES and not g.closed:
         return overlaps_triangles(p0, p1, radius, c.tris + g.first, g.count)
     return group_push(c, g, p0, p1, radius).overlapping
+
+
+cdef bint candidates_overlap_one(candidates* c, int32_t i, vec3 p0, vec3 p1, double radius) noexcept nogil:
+    cdef const triangle* t = &c.tris[i]
+    cdef double h0 = v3_dot(t.n, v3_sub(p0, t.a)), h1 = h0 + v3_dot(t.n, v3_sub(p1, p0))
+    cdef capsule_cast q
+    if f_min(h0, h1) >= radius or f_max(h0, h1) <= -radius or h0 + h1 < -SURELY_BEHIND * radius:
+        return False
+    capsule_cast_set(&q, p0, p1, radius, v3(0.0, 0.0, 0.0), 0.0, False, False)
+    return overlaps_at_start(&q, t, f_min(h0, h1), &c.aids[i])
 
 
 cdef bint candidates_overlap(candidates* c, const broadphase_layer* fixed, const broadphase_layer* moving, vec3 p0,

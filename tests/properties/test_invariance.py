@@ -232,7 +232,8 @@ def test_a_setter_really_cools_the_cache():
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"invisible_wall_height": 1.5, "max_jump_height": 2.0}, {"overlap_recovery": False}]
+    "more",
+    [{}, {"rules": "robust"}, {"invisible_wall_height": 1.5, "max_jump_height": 2.0}, {"overlap_recovery": False}],
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_cold_and_warm_cache(seed, more):
@@ -243,6 +244,40 @@ def test_cold_and_warm_cache(seed, more):
         warm = track(walkers(scene, seed=seed, **more), d)
         scene = make()
         same(warm, track(walkers(scene, seed=seed, **more), d, each=cool))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_place_that_is_known_to_be_free_changes_no_result(seed):
+    # After a move that ended free, `robust` tests only the triangles that may have been passed. A
+    # new character with the same state knows nothing, and tests all.
+    rng = np.random.default_rng(70 + seed)
+    v, t = hills(seed)
+    scene = mesh_world(v, t)
+    for _ in range(40):
+        # Plates that are solid from one side: characters pass them from behind.
+        corner = (*rng.uniform(-8, 8, 2), rng.uniform(0, 2))
+        scene.add(Mesh(corner + np.vstack([np.zeros(3), rng.normal(size=(2, 3))]), [(0, 1, 2)]))
+    for hero in walkers(scene, seed=seed, rules="robust"):
+        step = np.zeros(3)
+        for k in range(90):
+            if k % 10 == 0:
+                step = rng.normal(size=3) * rng.choice([0.02, 0.08, 0.4])
+                step[2] = -abs(step[2])
+            if k % 15 == 14:
+                # A body that appears inside of the character, and a character that grows.
+                if k % 2:
+                    scene.add(Box((0.1, 0.3, 0.2)), position=np.add(hero.position, (0.35, 0.1, 0.2)))
+                else:
+                    hero.radius = 0.2 + 0.005 * k
+            other = CharacterController(
+                scene, hero.position, hero.radius, 1.1, climbing_mode=hero.climbing_mode,
+                non_walkable_mode=hero.non_walkable_mode, rules="robust",
+            )
+            other.restore(hero.save())
+            assert hero.move(step, DT) == other.move(step, DT)
+            assert hero.position == other.position and hero.state.overlap == other.state.overlap
+            assert hero.stats.fixes == other.stats.fixes
+            other.remove()
 
 
 def test_a_cache_filled_elsewhere_and_by_another_motion():
