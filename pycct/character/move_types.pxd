@@ -179,8 +179,8 @@ cdef struct move_stats:
     uint32_t fixes              # fix_bits that made a difference
 
 
-# A place of a capsule that overlaps no static triangle with its centre in front of it, other than by
-# rounding. Known places save tests for overlaps, and never change a result.
+# A place where a capsule overlaps no static triangle whose front its centre faces, other than by
+# rounding. A known place saves tests for overlaps, and never changes a result.
 cdef struct free_place:
     vec3 position
     vec3 half_axis

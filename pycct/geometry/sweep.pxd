@@ -165,9 +165,9 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
                         int* passed, toi_candidate* touched, int64_t* tested, sweep_hit* hit) noexcept nogil
 # Like triangles_in_reach, for one-sided triangles with boxes in blocks of four. Triangles that face
 # away and ``but`` (-1: none) do not count. ``touched`` needs room for one more than there are. If
-# q.passed is set, ``unseen`` receives the triangles that face away and that the capsule may overlap at
-# the end of the motion, although it meets nothing. Returns -1 if the general cast must record what is
-# passed.
+# q.passed is set, ``unseen`` receives the triangles that face away and that the capsule may overlap
+# at the end of the motion, although it meets nothing. Returns -1 if the general cast must record
+# what is passed.
 cdef int32_t aabb4_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n, int32_t but,
                             double limit, toi_candidate* touched, int32_t* unseen,
                             int32_t* n_unseen) noexcept nogil

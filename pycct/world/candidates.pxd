@@ -135,8 +135,8 @@ cdef struct candidates:
     int32_t* source         # the user's index of each triangle, -1: invisible wall or no mesh
     float* boxes            # of the triangles, slightly larger, in blocks (see aabb4)
     int32_t* picked         # indices of triangles
-    # After a cast with ``passed``: number of triangles in ``picked`` that face away and that the end
-    # of the motion may overlap; -1: any may.
+    # After a cast with ``passed``: number of triangles in ``picked`` that face away and that the
+    # end of the motion may overlap; -1: any may.
     int32_t n_unseen
     # Place of each in its mesh's leaves, or number in its heightfield; of walls -1; undefined
     # elsewhere.
