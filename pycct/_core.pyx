@@ -69,12 +69,12 @@ from pycct.character.recovery cimport unstick
 from pycct.spatial.character_grid cimport (
     Neighbours,
     character,
-    push_limited,
     separation,
     yielder,
     yielder_of,
     yielding_box,
     yielding_push,
+    yielding_sum,
     shared_add,
     shared_collect,
     shared_remove,
@@ -1581,13 +1581,19 @@ def separate(controllers, dt, *, yielding=None):
             hero.leave()
 
 
+cdef yielder _yielder(CharacterController hero, double weight, vec3 up) noexcept:
+    cdef const controller_state* state = &hero.now.state
+    return yielder_of(weight, state.wanted, v3_sub(state.displacement, state.platform_delta), up)
+
+
 cdef vec3 _yield(CharacterController hero, dict weight_of, const character* me, const character* others, int32_t n,
                  double limit):
     """Return the separation of a controller by weights, as of a member of a crowd."""
     cdef vec3 up = hero.params.up, half = v3(0.0, 0.0, 0.0), total = v3(0.0, 0.0, 0.0), push
     cdef double weight = weight_of[hero.scene, hero.id][0]
-    cdef yielder mine = yielder_of(weight, hero.now.state.wanted, up), theirs
+    cdef yielder mine = _yielder(hero, weight, up), theirs
     cdef CharacterController other
+    cdef double lengths = 0.0
     cdef int32_t k
     for k in range(n):
         found = weight_of.get((hero.scene, others[k].id))
@@ -1597,9 +1603,11 @@ cdef vec3 _yield(CharacterController hero, dict weight_of, const character* me, 
             if found is None or not v3_is_zero(push):
                 continue
         other = found[1]
-        theirs = yielder_of(found[0], other.now.state.wanted, up)
-        total = v3_add(total, yielding_push(me, &mine, &others[k], &theirs, up, limit))
-    return v3_add(half, push_limited(total, limit))
+        theirs = _yielder(other, found[0], up)
+        push = yielding_push(me, &mine, &others[k], &theirs, up, limit)
+        total = v3_add(total, push)
+        lengths += v3_len(push)
+    return v3_add(half, yielding_sum(&mine, total, lengths, limit))
 
 
 cdef int tell_together(str name, list heroes, dict arguments) except -1:

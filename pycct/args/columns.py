@@ -27,7 +27,7 @@ def give_column(values: NDArray[Any], dtype: DTypeLike | None, out: NDArray[Any]
     if dtype is not None:
         try:
             kind = np.dtype(dtype)
-        except TypeError:
+        except (TypeError, ValueError):
             raise TypeError(f"dtype must be a data type, not {type(dtype).__name__}") from None
         if out is not None and kind != out.dtype:
             raise TypeError(f"out must be an array of {kind}, not {out.dtype}")

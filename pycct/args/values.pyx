@@ -127,7 +127,7 @@ cdef vec3 as_vec3(object value, str name) except *:
     if type(x) is float and type(y) is float and type(z) is float:
         v = v3(<double>x, <double>y, <double>z)
         if not v3_finite(v):
-            raise ValueError(f"{name} must be finite, got {t!r}")
+            raise ValueError(f"{name} must be finite, got {short(t)}")
         return v
     return v3(as_float(x, name), as_float(y, name), as_float(z, name))
 

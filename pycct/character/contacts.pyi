@@ -6,6 +6,7 @@ from pycct.queries.shape_pairs import ContactManifold
 from pycct.scene.scene import Actor, Obstacle
 
 class Contacts(NamedTuple):
-    other: Actor | CharacterController | CrowdMember | Obstacle
+    other: Actor | CharacterController | CrowdMember | Obstacle | None
     triangle: int | None
     manifold: ContactManifold
+    id: int

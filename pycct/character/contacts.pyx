@@ -34,11 +34,21 @@ class Contacts(NamedTuple):
         Index in the mesh or heightfield, in the order of your triangles.
     manifold : ContactManifold
         Points on the other object, normal towards the character.
+    id : int
+        Id of the touched object. Pickles and deep copies contain it instead of the object, so that
+        `other` is None.
     """
 
     other: object
     triangle: object
     manifold: object
+    id: object
+
+    def __copy__(self):
+        return self
+
+    def __reduce__(self):
+        return type(self), (None, self.triangle, self.manifold, self.id)
 
 
 cdef object _true_shape(object shape, const collider* item):
@@ -126,7 +136,7 @@ cdef list contacts_around(Scene scene, Snapshot snap, const controller_params* p
     if filter is not None:
         touching = [row for row in touching if filter(row[1])]
     touching.sort(key=_first)
-    return [Contacts(other, key[2] if key[2] >= 0 else None, m) for key, other, m in touching]
+    return [Contacts(other, key[2] if key[2] >= 0 else None, m, key[1]) for key, other, m in touching]
 
 
 def _first(row):

@@ -106,7 +106,7 @@ cdef int parameter_set(controller_params* p, str name, object value) except -1:
     elif name == "mask":
         p.mask = as_bits(value, name)
     else:
-        raise TypeError(f"unexpected keyword argument {name!r}")
+        raise TypeError(f"unexpected keyword argument {short(name)}")
     return 0
 
 

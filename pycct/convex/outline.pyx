@@ -178,7 +178,7 @@ cdef object as_points(points):
         array = np.asarray(points)
         if array.dtype.kind not in "biuf":
             array = np.asarray(points, dtype=np.float64) if array.dtype.kind == "O" else None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = None
     if array is None or array.ndim != 2 or array.shape[1] != 3:
         raise ValueError("points must be numbers of shape (n, 3)")

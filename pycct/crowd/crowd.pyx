@@ -6,6 +6,7 @@ import numpy as np
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.pythread cimport PyThread_get_thread_ident
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -709,7 +710,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         if n == 0:
             for name in columns:
                 if name not in DEFAULTS:
-                    raise TypeError(f"unexpected keyword argument {name!r}")
+                    raise TypeError(f"unexpected keyword argument {short(name)}")
         return rows
 
     # --- memory -----------------------------------------------------------------------------------
@@ -995,6 +996,9 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             number = id.__index__()
         except OverflowError:
             return None
+        except TypeError:
+            # An array of several numbers.
+            raise TypeError(f"id must be an integer, not {type(id).__name__}") from None
         return self._member_of(number) if self.find(number) >= 0 else None
 
     def _member_of(self, id):
@@ -1411,7 +1415,9 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         """Values of a parameter, or a view of an array that moves change."""
         cdef int64_t[::1] each
         cdef int64_t i
-        if isinstance(name, str) and name in MOVED_ARRAYS:
+        if not isinstance(name, str):
+            raise ValueError(f"name must be that of a parameter, not {short(name)}")
+        if name in MOVED_ARRAYS:
             return self.view_of(name)
         numbers = np.zeros(self.c.n, np.int64)
         each = numbers
@@ -1424,7 +1430,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                 for i in range(self.c.n):
                     each[i] = self.c.homes[i]
             return numbers
-        if not isinstance(name, str) or name not in DEFAULTS:
+        if name not in DEFAULTS:
             raise ValueError(f"name must be 'group', 'world' or one of {sorted([*DEFAULTS, *MOVED_ARRAYS])}, "
                              f"not {short(name)}")
         for i in range(self.c.n):
@@ -1848,6 +1854,8 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         -----
         With ``yielding``, one moves away by at most 4 m/s. In a door, one of two members side by
         side steps back and the other passes, so that no arch of members blocks the door for ever.
+        A member between others that it yields to steps back along its way, and a member behind one
+        that hardly got on in its last move steps aside as well as back.
         The result does not depend on the order of members or on threads.
         """
         cdef crowd_step s
@@ -1953,12 +1961,11 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         with nogil:
             if q.crowd.colliding > 0:
                 status = crowd_freeze(&self.c)
-            if status == STATUS_OK:
-                if resizes:
-                    crowd_can_resize(q, threads)
-                else:
-                    crowd_probe(q, threads)
         raise_status(status)
+        if resizes:
+            crowd_can_resize(q, threads)
+        else:
+            crowd_probe(q, threads)
         self.blame()
         return 0
 
@@ -2200,6 +2207,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                     status = gather_near(p, &self.c.states[i], &w, &self.threads[0].scratch, reach)
                     fp_leave(env)
                 raise_status(status)
+                PyErr_CheckSignals()
                 found.append(contacts_around(self.scenes_[home], snap, p, self.c.states[i].position,
                                              &self.threads[0].scratch, reach, None))
             return found

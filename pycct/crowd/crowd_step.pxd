@@ -161,8 +161,10 @@ cdef inline crowd_world* world_of(const crowd_data* c, int64_t i) noexcept nogil
 # Make all steps. Characters whose move failed stay, and the threads' ``failed`` report them.
 cdef int crowd_move(crowd_step* s, int threads) noexcept nogil
 cdef int crowd_separate(crowd_step* s, int threads) noexcept nogil
-cdef void crowd_probe(crowd_question* q, int threads) noexcept nogil
-cdef void crowd_can_resize(crowd_question* q, int threads) noexcept nogil
+# Ask about all members. The caller holds the GIL, and Ctrl-C stops a long call, except one that
+# snaps.
+cdef int crowd_probe(crowd_question* q, int threads) except -1
+cdef int crowd_can_resize(crowd_question* q, int threads) except -1
 cdef void ground_row_fill(ground_row* r, const controller_params* p, const ground_contact* g,
                           double distance) noexcept nogil
 # Sum of the members' hashes modulo 2**64; ``of_rows``: the hashes of the rows of parameters.

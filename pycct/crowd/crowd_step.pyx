@@ -20,7 +20,6 @@ from pycct.character.probes cimport probe_below, touches_anything
 from pycct.spatial.character_grid cimport (
     character,
     grid_free,
-    push_limited,
     separation,
     shared_add,
     shared_collect,
@@ -31,12 +30,13 @@ from pycct.spatial.character_grid cimport (
     yielder_of,
     yielding_box,
     yielding_push,
+    yielding_sum,
 )
 from pycct.args.vector_rows cimport vector_rows, row_load, within
-from pycct.runtime.thread_pool cimport pool_run, pool_run_brief
+from pycct.runtime.thread_pool cimport pool_run, pool_run_brief, pool_run_parts
 from pycct.runtime.prefetch cimport prefetch
 from pycct.geometry.types cimport STATUS_NO_MEMORY, STATUS_OK
-from pycct.geometry.vec cimport aabb, v3, v3_add, v3_is_zero, v3_madd, v3_store, vec3
+from pycct.geometry.vec cimport aabb, v3, v3_add, v3_is_zero, v3_len, v3_madd, v3_store, v3_sub, vec3
 from pycct.world.candidates cimport (
     OWNER_ACTOR,
     OWNER_CONTROLLER,
@@ -381,6 +381,11 @@ cdef int64_t _index_of(const crowd_data* c, int64_t id) noexcept nogil:
     return -1
 
 
+cdef inline yielder _yielder(const crowd_step* s, int64_t i, vec3 up) noexcept nogil:
+    cdef const controller_state* state = &s.crowd.states[i]
+    return yielder_of(s.yielding[i], state.wanted, v3_sub(state.displacement, state.platform_delta), up)
+
+
 cdef inline vec3 _yield(const crowd_step* s, int64_t i, const character* me, const character* others, int32_t n,
                         double limit) noexcept nogil:
     """Return the separation of a member by the weights.
@@ -390,7 +395,8 @@ cdef inline vec3 _yield(const crowd_step* s, int64_t i, const character* me, con
     """
     cdef const crowd_data* c = s.crowd
     cdef vec3 up = c.table[c.rows[i]].up, half = v3(0.0, 0.0, 0.0), total = v3(0.0, 0.0, 0.0), push
-    cdef yielder mine = yielder_of(s.yielding[i], c.states[i].wanted, up), theirs
+    cdef yielder mine = _yielder(s, i, up), theirs
+    cdef double lengths = 0.0
     cdef int32_t k
     cdef int64_t j
     for k in range(n):
@@ -400,9 +406,11 @@ cdef inline vec3 _yield(const crowd_step* s, int64_t i, const character* me, con
             half = v3_add(half, push)
             if j < 0 or not v3_is_zero(push):
                 continue
-        theirs = yielder_of(s.yielding[j], c.states[j].wanted, up)
-        total = v3_add(total, yielding_push(me, &mine, &others[k], &theirs, up, limit))
-    return v3_add(half, push_limited(total, limit))
+        theirs = _yielder(s, j, up)
+        push = yielding_push(me, &mine, &others[k], &theirs, up, limit)
+        total = v3_add(total, push)
+        lengths += v3_len(push)
+    return v3_add(half, yielding_sum(&mine, total, lengths, limit))
 
 
 cdef void _separate_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
@@ -530,8 +538,15 @@ cdef void _probe_some(void* context, int worker, int64_t first, int64_t last) no
             q.answers[i] = gap > 0.0
 
 
-cdef void crowd_probe(crowd_question* q, int threads) noexcept nogil:
-    pool_run(_probe_some, q, q.crowd.n, CHUNK, threads if q.crowd.n >= MANY else 1)
+cdef int crowd_probe(crowd_question* q, int threads) except -1:
+    if q.crowd.n < MANY:
+        threads = 1
+    if not q.snaps:
+        return pool_run_parts(_probe_some, q, q.crowd.n, CHUNK, threads)
+    # All members or none are snapped.
+    with nogil:
+        pool_run(_probe_some, q, q.crowd.n, CHUNK, threads)
+    return 0
 
 
 cdef void _can_resize_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
@@ -559,8 +574,8 @@ cdef void _can_resize_some(void* context, int worker, int64_t first, int64_t las
         q.answers[i] = not touches
 
 
-cdef void crowd_can_resize(crowd_question* q, int threads) noexcept nogil:
-    pool_run(_can_resize_some, q, q.crowd.n, CHUNK, threads if q.crowd.n >= MANY else 1)
+cdef int crowd_can_resize(crowd_question* q, int threads) except -1:
+    return pool_run_parts(_can_resize_some, q, q.crowd.n, CHUNK, threads if q.crowd.n >= MANY else 1)
 
 
 cdef uint64_t crowd_hash(const crowd_data* c, const uint64_t* of_rows) noexcept nogil:

@@ -14,7 +14,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from pycct.geometry.closest cimport closest_pair, point_segment, segment_box
-from pycct.args.values cimport as_bool, as_float, as_vec3, from_vec3, raise_status
+from pycct.args.values cimport as_bool, as_float, as_vec3, from_vec3, raise_status, short
 from pycct.runtime.thread_pool cimport pool_run, pool_threads
 from pycct.cube_world.cubes cimport CubeWorld, _Grid, candidate, cube_grid, grid_visit
 from pycct.cube_world.slide_step cimport (
@@ -98,7 +98,7 @@ cdef int _counted(object value, str name, int lo, int hi) except? -1:
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
     value = value.__index__()
     if not lo <= value <= hi:
-        raise ValueError(f"{name} must lie within {lo} and {hi}, got {value}")
+        raise ValueError(f"{name} must lie within {lo} and {hi}, got {short(value)}")
     return value
 
 
@@ -618,7 +618,7 @@ cdef class SweepSlideController:
         """
         for name in knobs:
             if name not in KNOBS:
-                raise TypeError(f"configure() has no argument {name!r}")
+                raise TypeError(f"configure() has no argument {short(name)}")
         present = self.config
         if "max_walkable_angle" in knobs:
             present["walkable_normal_y"] = None

@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from pycct.args.values cimport as_quat, as_vec3, from_quat, from_vec3
+from pycct.args.values cimport as_quat, as_vec3, from_quat, from_vec3, short
 from pycct.geometry.vec cimport (
     aabb,
     box_of,
@@ -409,9 +409,9 @@ cdef (int64_t, int64_t, int64_t) _cell_argument(object cell, str name) except *:
         elif isinstance(value, (float, np.floating)) and value == value and value - value == 0 and int(value) == value:
             value = int(value)
         else:
-            raise TypeError(f"{name} must be three integers, got {cell!r}")
+            raise TypeError(f"{name} must be three integers, got {short(cell)}")
         if not -CELL_LIMIT <= value < CELL_LIMIT:
-            raise ValueError(f"{name} must lie within {-CELL_LIMIT} and {CELL_LIMIT - 1}, got {value}")
+            raise ValueError(f"{name} must lie within {-CELL_LIMIT} and {CELL_LIMIT - 1}, got {short(value)}")
         c[i] = value
     return c[0], c[1], c[2]
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from pycct.args.plain import short
 from pycct.levels.beside import Beside
 from pycct.levels.gltf import read_gltf
 from pycct.levels.obj import read_obj
@@ -35,7 +36,7 @@ def check_number(value: object, name: str, most: float = 1e12) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{name} must be a number, not {type(value).__name__}")
     if not 0.0 < value <= most:
-        raise ValueError(f"{name} must be > 0 and at most {most:g}, got {value}")
+        raise ValueError(f"{name} must be > 0 and at most {most:g}, got {short(value)}")
     return float(value)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pycct.args.plain import short
 from pycct.levels.files import AXES, LARGEST_FILE, check_number, check_size, read_raw
 from pycct.levels.raw import (
     Floats,
@@ -214,7 +215,7 @@ def _mesh_of(level: RawLevel, shape: RawGeometry, turn: Floats, factor: float,
 def _checked(up: str | None, scale: float, two_sided: bool | None) -> tuple[dict[str, Floats], float]:
     """Return the rotations to z and the scale; ValueError or TypeError for a bad argument."""
     if up is not None and (not isinstance(up, str) or up not in AXES):
-        raise ValueError(f"up must be one of {', '.join(AXES)}, not {up!r}")
+        raise ValueError(f"up must be one of {', '.join(AXES)}, not {short(up)}")
     factor = check_number(scale, "scale")
     if two_sided is not None and not isinstance(two_sided, (bool, np.bool_)):
         raise TypeError(f"two_sided must be a bool or None, not {type(two_sided).__name__}")

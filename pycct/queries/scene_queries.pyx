@@ -879,7 +879,7 @@ cdef class Answers:
             wanted = _wanted(names, fields)
         for name in given:
             if name not in wanted:
-                raise ValueError(f"out has an array for {name!r}, which is not one of fields")
+                raise ValueError(f"out has an array for {short(name)}, which is not one of fields")
         for name in wanted:
             k = COLUMN_OF[name]
             full = shape + (3,) if k == POSITION or k == NORMAL or k == POINT else shape
@@ -892,8 +892,8 @@ cdef class Answers:
         self.given.sort()
         for k in range(1, len(self.given)):
             if self.given[k][0] <= self.given[k - 1][1]:
-                raise ValueError(f"out must not hold overlapping arrays: {self.given[k - 1][2]!r} and "
-                                 f"{self.given[k][2]!r} share memory")
+                raise ValueError(f"out must not hold overlapping arrays: {short(self.given[k - 1][2])} and "
+                                 f"{short(self.given[k][2])} share memory")
         # Nothing can be refused any more.
         for name in wanted:
             self._open(COLUMN_OF[name], len(shape))
@@ -902,17 +902,17 @@ cdef class Answers:
     cdef int _take(self, str name, object array, int k, tuple full) except -1:
         """Check one of the caller's arrays."""
         if not isinstance(array, np.ndarray):
-            raise TypeError(f"out[{name!r}] must be a NumPy array, not {type(array).__name__}")
+            raise TypeError(f"out[{short(name)}] must be a NumPy array, not {type(array).__name__}")
         kinds = (FLOAT64, FLOAT32) if COLUMN_TYPES[k] == FLOAT64 else (COLUMN_TYPES[k],)
         if array.dtype not in kinds or not array.dtype.isnative:
-            raise TypeError(f"out[{name!r}] must be an array of {' or '.join(map(str, kinds))}, not {array.dtype}")
+            raise TypeError(f"out[{short(name)}] must be an array of {' or '.join(map(str, kinds))}, not {array.dtype}")
         if array.shape != full:
-            raise ValueError(f"out[{name!r}] must have shape {full}, got {array.shape}")
+            raise ValueError(f"out[{short(name)}] must have shape {full}, got {array.shape}")
         if not array.flags.writeable or not array.flags.aligned:
-            raise ValueError(f"out[{name!r}] must be writeable and aligned")
+            raise ValueError(f"out[{short(name)}] must be writeable and aligned")
         if not array.flags.c_contiguous and (len(full) > (2 if k == POSITION or k == NORMAL or k == POINT else 1)
                                              or 0 in array.strides):
-            raise ValueError(f"out[{name!r}] must be contiguous")
+            raise ValueError(f"out[{short(name)}] must be contiguous")
         if array.size:
             first, end = np.lib.array_utils.byte_bounds(array)
             self.given.append((first, end - 1, name))
@@ -924,7 +924,7 @@ cdef class Answers:
             first, end = np.lib.array_utils.byte_bounds(array)
             for low, high, other in self.given:
                 if low < end and first <= high:
-                    raise ValueError(f"out[{other!r}] must not share memory with {name}")
+                    raise ValueError(f"out[{short(other)}] must not share memory with {name}")
         return 0
 
     cdef int _open(self, int k, int dimensions) except -1:
@@ -1199,6 +1199,8 @@ cdef class Batch:
             _shape_of(shape, &b.convex)
             b.plane = (<Shape>shape).a
             b.offset = (<Shape>shape).height_
+        if what != DO_CLOSEST and directions is None:
+            raise TypeError("directions must be an array of real numbers, not None")
         p, d = positions, directions
         if what != DO_CLOSEST and self._plain(p, d):
             return self._go_on(where, lengths, rotations, mask, options, out, names, p, d)
@@ -1400,7 +1402,8 @@ def put_answers(method, answers, fields, out, inputs):
         given = _touch_fields(fields, out, method == "penetration_many", n)[1]
         for name, array in given.items():
             if array.shape[0] < found[name].shape[0]:
-                raise ValueError(f"out[{name!r}] must have at least {found[name].shape[0]} rows, got {array.shape[0]}")
+                raise ValueError(f"out[{short(name)}] must have at least {found[name].shape[0]} rows, "
+                                 f"got {array.shape[0]}")
             given[name] = array[:found[name].shape[0]]
     else:
         shape = [a.shape[:-1] if name in ("position", "normal", "point") else a.shape
@@ -1559,27 +1562,27 @@ cdef object _touch_out(tuple names, object out, Py_ssize_t n):
     spans = []
     for name, array in given.items():
         if not isinstance(array, np.ndarray):
-            raise TypeError(f"out[{name!r}] must be a NumPy array, not {type(array).__name__}")
+            raise TypeError(f"out[{short(name)}] must be a NumPy array, not {type(array).__name__}")
         kinds = (FLOAT64, FLOAT32) if name in ("direction", "depth") else (TOUCH_TYPES[name],)
         if array.dtype not in kinds:
-            raise TypeError(f"out[{name!r}] must be an array of {' or '.join(map(str, kinds))}, not {array.dtype}")
+            raise TypeError(f"out[{short(name)}] must be an array of {' or '.join(map(str, kinds))}, not {array.dtype}")
         if name in ("hit", "first"):
             want = (n + 1,) if name == "first" else (n,)
             if array.shape != want:
-                raise ValueError(f"out[{name!r}] must have shape {want}, got {array.shape}")
+                raise ValueError(f"out[{short(name)}] must have shape {want}, got {array.shape}")
         elif array.shape[1:] != ((3,) if name == "direction" else ()) or array.ndim == 0:
-            raise ValueError(f"out[{name!r}] must have shape {'(k, 3)' if name == 'direction' else '(k,)'}, "
+            raise ValueError(f"out[{short(name)}] must have shape {'(k, 3)' if name == 'direction' else '(k,)'}, "
                              f"got {array.shape}")
         if not array.flags.writeable or 0 in array.strides and array.size > 1:
-            raise ValueError(f"out[{name!r}] must be writeable, with a place for each value")
+            raise ValueError(f"out[{short(name)}] must be writeable, with a place for each value")
         if array.size:
             first, end = np.lib.array_utils.byte_bounds(array)
             spans.append((first, end - 1, name))
     spans.sort()
     for k in range(1, len(spans)):
         if spans[k][0] <= spans[k - 1][1]:
-            raise ValueError(f"out must not hold overlapping arrays: {spans[k - 1][2]!r} and {spans[k][2]!r} share "
-                             f"memory")
+            raise ValueError(f"out must not hold overlapping arrays: {short(spans[k - 1][2])} and "
+                             f"{short(spans[k][2])} share memory")
     return given
 
 
@@ -1600,7 +1603,7 @@ cdef object _touch_arrays(const touch_job* b, Py_ssize_t n, tuple wanted, dict o
         first[i + 1] = at
     for name, array in out.items():
         if name not in ("hit", "first") and array.shape[0] < at:
-            raise ValueError(f"out[{name!r}] must have at least {at} rows, got {array.shape[0]}")
+            raise ValueError(f"out[{short(name)}] must have at least {at} rows, got {array.shape[0]}")
     made = {"hit": np.diff(starts) > 0, "first": starts}
     if whom:
         made["actor"], made["controller"] = np.full(at, -1, np.int64), np.full(at, -1, np.int64)
@@ -1644,7 +1647,7 @@ cdef tuple _touch_fields(object fields, object out, bint ways_out, Py_ssize_t n)
         wanted = _wanted(names, fields)
     for name in given:
         if name not in wanted:
-            raise ValueError(f"out has an array for {name!r}, which is not one of fields")
+            raise ValueError(f"out has an array for {short(name)}, which is not one of fields")
     return wanted, given
 
 

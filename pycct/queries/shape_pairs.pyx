@@ -1,16 +1,17 @@
 """Shape against shape: the public functions over the distance and manifold kernels."""
 cimport cython
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
 from collections import namedtuple
 
 import numpy as np
 
-from pycct.args.values cimport FARTHEST, as_float, as_place, as_quat, as_table, as_vec3, from_vec3
+from pycct.args.values cimport FARTHEST, as_float, as_place, as_quat, as_table, as_vec3, from_vec3, short
 from pycct.convex.distance cimport distance_result, shape_distance
 from pycct.runtime.fenv cimport fp_enter, fp_leave
+from pycct.runtime.thread_pool cimport clock_now, next_part
 from pycct.convex.manifold cimport MAX_CONTACTS, flip_manifold, manifold, shape_contacts
 from pycct.convex.polytope cimport FEATURE_EDGE, FEATURE_FACE, convex_shape, pose
 from pycct.shapes.primitives cimport Capsule, Shape, convex_values
@@ -26,6 +27,10 @@ DistanceArrays = namedtuple(
 DistanceArrays.__doc__ = "Results of distance_between_many, one row per pair; rows with near False are zero."
 ContactArrays = namedtuple("ContactArrays", "near normal counts points_on_b distances", module=__name__)
 ContactArrays.__doc__ = "Results of contacts_between_many; row i has counts[i] contacts, the rest of its 32 are zero."
+
+
+# Pairs before a batch first looks for Ctrl-C; hulls take up to a millisecond for each.
+cdef int64_t FIRST_PAIRS = 16
 
 
 cdef int convex_of(object shape, str name, convex_shape* out) except -1:
@@ -90,11 +95,13 @@ def decode_feature(code):
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If `code` is no feature code.
     """
+    if isinstance(code, np.ndarray) and code.ndim > 0 or not hasattr(type(code), "__index__"):
+        raise TypeError(f"code must be an integer, not {type(code).__name__}")
     if not 0 <= code < 0xC000:
-        raise ValueError(f"code must be from 0 to {0xC000 - 1}, got {code}")
+        raise ValueError(f"code must be from 0 to {0xC000 - 1}, got {short(code)}")
     return feature_tuple(code)
 
 
@@ -329,7 +336,7 @@ cdef class ContactManifold:
         except OverflowError:
             i = -1
         if not 0 <= i < self.m.count:
-            raise IndexError(f"index must be from 0 to {self.m.count - 1}, got {index}")
+            raise IndexError(f"index must be from 0 to {self.m.count - 1}, got {short(index)}")
         return <int>i
 
     def __len__(self):
@@ -663,22 +670,31 @@ def distance_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
     cdef distance_result r
     cdef pose pa, pb
     cdef unsigned long long env
-    with nogil:
-        env = fp_enter()
-        for i in range(n):
-            pa = sa.placed(i)
-            pb = sb.placed(i)
-            if shape_distance(sa.shape(i), &pa, sb.shape(i), &pb, limit, &r):
-                v_near[i] = 1
-                v_distance[i] = r.distance
-                _store(&v[0, i, 0], r.point_a)
-                _store(&v[1, i, 0], r.point_b)
-                _store(&v[2, i, 0], r.normal)
-                _store(&v[3, i, 0], r.normal_a)
-                _store(&v[4, i, 0], r.normal_b)
-                f[0, i] = <unsigned short>r.feature_a
-                f[1, i] = <unsigned short>r.feature_b
-        fp_leave(env)
+    cdef Py_ssize_t done = 0, last = 0
+    cdef int64_t part = FIRST_PAIRS
+    cdef double started
+    while done < n:
+        last = min(n, done + part)
+        started = clock_now()
+        with nogil:
+            env = fp_enter()
+            for i in range(done, last):
+                pa = sa.placed(i)
+                pb = sb.placed(i)
+                if shape_distance(sa.shape(i), &pa, sb.shape(i), &pb, limit, &r):
+                    v_near[i] = 1
+                    v_distance[i] = r.distance
+                    _store(&v[0, i, 0], r.point_a)
+                    _store(&v[1, i, 0], r.point_b)
+                    _store(&v[2, i, 0], r.normal)
+                    _store(&v[3, i, 0], r.normal_a)
+                    _store(&v[4, i, 0], r.normal_b)
+                    f[0, i] = <unsigned short>r.feature_a
+                    f[1, i] = <unsigned short>r.feature_b
+            fp_leave(env)
+        done = last
+        if done < n:
+            part = next_part(part, started)
     return DistanceArrays(near, distance, *vectors, *features)
 
 
@@ -726,19 +742,28 @@ def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
     cdef manifold m
     cdef pose pa, pb
     cdef unsigned long long env
-    with nogil:
-        env = fp_enter()
-        for i in range(n):
-            pa = sa.placed(i)
-            pb = sb.placed(i)
-            if shape_contacts(sa.shape(i), &pa, sb.shape(i), &pb, limit, cutoff, &m, NULL):
-                v_near[i] = 1
-                v_count[i] = m.count
-                _store(&v_normal[i, 0], m.normal)
-                for k in range(m.count):
-                    _store(&v_points[i, k, 0], m.points[k])
-                    v_distances[i, k] = m.distances[k]
-        fp_leave(env)
+    cdef Py_ssize_t done = 0, last = 0
+    cdef int64_t part = FIRST_PAIRS
+    cdef double started
+    while done < n:
+        last = min(n, done + part)
+        started = clock_now()
+        with nogil:
+            env = fp_enter()
+            for i in range(done, last):
+                pa = sa.placed(i)
+                pb = sb.placed(i)
+                if shape_contacts(sa.shape(i), &pa, sb.shape(i), &pb, limit, cutoff, &m, NULL):
+                    v_near[i] = 1
+                    v_count[i] = m.count
+                    _store(&v_normal[i, 0], m.normal)
+                    for k in range(m.count):
+                        _store(&v_points[i, k, 0], m.points[k])
+                        v_distances[i, k] = m.distances[k]
+            fp_leave(env)
+        done = last
+        if done < n:
+            part = next_part(part, started)
     return ContactArrays(near, normal, count, points, distances)
 
 

@@ -1,6 +1,7 @@
 """``replay``: step through a recording, seek, verify and explain."""
 from __future__ import annotations
 
+import operator
 import os
 import struct
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pycct import CharacterController, Crowd, Scene, move_many, restore_many, separate
+from pycct.args.plain import short
 from pycct.explain import Explanation
 from pycct.record.blocks import CALLS, KEYFRAME, SCENE, Block, read_block, read_index
 from pycct.record.checks import FIELDS, Check, check_of, read_check, state_of
@@ -35,6 +37,14 @@ CROWD_SETTINGS = (
     "overlap_recovery", "prevent_vertical_sliding", "invisible_wall_height", "max_jump_height", "layer", "mask",
     "collide", "surface",
 )
+
+
+def _whole(tick: Any) -> int:
+    """Return the number of a tick."""
+    try:
+        return operator.index(tick)
+    except TypeError:
+        raise TypeError(f"tick must be an integer, not {type(tick).__name__}") from None
 
 
 class Difference(NamedTuple):
@@ -197,8 +207,8 @@ class Recording:
         threads : int
             Threads that move crowds.
         """
-        if not 0 <= tick <= self.ticks:
-            raise ValueError(f"tick must be from 0 to {self.ticks}, got {tick}")
+        if not 0 <= _whole(tick) <= self.ticks:
+            raise ValueError(f"tick must be from 0 to {self.ticks}, got {short(tick)}")
         best = max((i for i in self.keyframes if self.index[i].tick <= tick), key=lambda i: (self.index[i].tick, i))
         if not self.index[best].tick <= self.tick <= tick:
             self._load(best)
@@ -251,8 +261,8 @@ class Recording:
         KeyError
             The character does not move in it.
         """
-        if not 0 <= tick < self.ticks:
-            raise ValueError(f"tick must be from 0 to {self.ticks - 1}, got {tick}")
+        if not 0 <= _whole(tick) < self.ticks:
+            raise ValueError(f"tick must be from 0 to {self.ticks - 1}, got {short(tick)}")
         self.seek(tick)
         # The scene is left between two ticks: the next seek loads a keyframe.
         self.tick = -1

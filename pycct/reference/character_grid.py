@@ -66,20 +66,29 @@ ROOM = 0.3
 AHEAD = 0.3
 # A character is in the way of another one that walks towards it within this cosine.
 IN_THE_WAY = 0.5
+# A character that got on by less than this share of the way it wanted is stuck.
+STUCK = 0.25
 # A horizontal part of a displacement below this share of it is rounding.
 UPRIGHT2 = 1e-12
 
 
-def way_of(wanted, up):
-    """The unit direction in which a character wants to go, horizontal; zero: it stays."""
+def way_of(wanted, motion, up):
+    """The unit direction in which a character wants to go, and whether it hardly got on.
+
+    The direction is horizontal; zero: it stays. ``motion``: that of the last move, without that of
+    a platform.
+    """
     way = reject(wanted, up)
-    return unit(way) if dot(way, way) > UPRIGHT2 * dot(wanted, wanted) else ZERO
+    if not dot(way, way) > UPRIGHT2 * dot(wanted, wanted):
+        return ZERO, False
+    direction = unit(way)
+    return direction, dot(direction, motion) < STUCK * dot(direction, way)
 
 
 def yielding_push(this, me, other, them, up, limit):
     """Push away from another one by weights, or ids if they are equal.
 
-    ``me``, ``them``: (weight, way).
+    ``me``, ``them``: (weight, way, stuck).
     """
     touch = this.radius + other.radius
     reach = touch + ROOM * f_min(this.radius, other.radius)
@@ -108,6 +117,12 @@ def yielding_push(this, me, other, them, up, limit):
         away = unit(madd(away, them[1], -facing))
         if is_zero(away):
             away = cross(up, them[1])
+    elif them[2] and ahead > AHEAD:
+        # Straight back, a queue would form behind one that does not get on: it goes around.
+        side = unit(madd(away, me[1], -dot(me[1], away)))
+        if is_zero(side):
+            side = cross(up, me[1])
+        away = add(away, side)
     return scale(away, f_min(missing, limit))
 
 
@@ -117,11 +132,12 @@ def yielding_separation(this, others, up, limit, weight_of):
     Members of equal weight share an overlap, and the ids decide about the gap beyond. Others share
     every overlap.
 
-    ``weight_of``: by id the weight and the wanted displacement.
+    ``weight_of``: by id the weight, the wanted displacement and the motion.
     """
-    weight, wanted = weight_of[this.id]
-    me = (weight, way_of(wanted, up))
+    weight, wanted, motion = weight_of[this.id]
+    me = (weight, *way_of(wanted, motion, up))
     half = total = ZERO
+    lengths = 0.0
     for c in others:
         if not box_overlap(c.bounds, box_grow(this.bounds, ROOM * this.radius)):
             continue
@@ -130,8 +146,12 @@ def yielding_separation(this, others, up, limit, weight_of):
             half = add(half, push)
             if c.id not in weight_of or not is_zero(push):
                 continue
-        them = (weight_of[c.id][0], way_of(weight_of[c.id][1], up))
-        total = add(total, yielding_push(this, me, c, them, up, limit))
+        them = (weight_of[c.id][0], *way_of(*weight_of[c.id][1:], up))
+        push = yielding_push(this, me, c, them, up, limit)
+        total = add(total, push)
+        lengths += length(push)
+    # Where pushes oppose each other, it goes back.
+    total = madd(total, me[1], length(total) - lengths)
     size = length(total)
     return add(half, scale(total, limit / size) if size > limit else total)
 

@@ -452,8 +452,8 @@ def weights_of(values, n):
 
 
 def yielding_of(heroes, weights):
-    """By scene and id: the weight and the wanted displacement of each."""
-    return {(h.scene, h.id): (w, h._memory.wanted) for h, w in zip(heroes, weights, strict=True)}
+    """By scene and id: the weight, the wanted displacement and the motion of each."""
+    return {(h.scene, h.id): (w, *h._pace()) for h, w in zip(heroes, weights, strict=True)}
 
 
 def separate(controllers, dt, *, yielding=None):
@@ -841,6 +841,11 @@ class CharacterController:
         this.mask = mask
         others = [c._as_character() for c in self._scene.characters if c.collide]
         return [c for c in others if c.meets(this)]
+
+    def _pace(self):
+        """Return the wanted displacement, and the motion without that of a platform."""
+        m = self._memory
+        return m.wanted, sub(m.displacement, m.platform_delta)
 
     def _push(self, limit, weight_of=None):
         """Half of its separation from all others (RULES 8), or what it gives way by weights."""

@@ -455,7 +455,7 @@ class Crowd:
         limit = SEPARATION_SPEED * dt
         table = None
         if weights is not None:
-            table = {c.id: (w, c._memory.wanted) for c, w in zip(self.controllers, weights, strict=True)}
+            table = {c.id: (w, *c._pace()) for c, w in zip(self.controllers, weights, strict=True)}
         pushes = [c._push(limit, table) if c.collide else c._memory.separation for c in self.controllers]
         for hero, push in zip(self.controllers, pushes, strict=True):
             hero._memory = replace(hero._memory, separation=push)

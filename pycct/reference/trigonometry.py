@@ -125,9 +125,12 @@ def cosine(x):
 def arc(y, x):
     """Angle of the point (x, y) in radians, -pi to pi, the same bits on every machine.
 
-    The error is below 1e-15. The origin has angle 0, and -0.0 counts as 0.0.
+    The error is below 1e-15. The origin has angle 0, and -0.0 counts as 0.0. The angle of NaN or
+    infinity is NaN.
     """
     a, b = abs(x), abs(y)
+    if a - a != 0.0 or b - b != 0.0:
+        return (a - a) + (b - b)
     longer, shorter = (a, b) if a >= b else (b, a)
     if longer == 0.0:
         return 0.0

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pycct.args.plain import short
 from pycct.rl.levels import Level, generate
 from pycct.rl.simulation import Simulation
 from pycct.rl.tasks import TASKS, Task
@@ -58,7 +59,7 @@ class Episodes:
                  **options: Any) -> None:
         if isinstance(task, str):
             if task not in TASKS:
-                raise ValueError(f"task must be one of {sorted(TASKS)} or a Task, not {task!r}")
+                raise ValueError(f"task must be one of {sorted(TASKS)} or a Task, not {short(task)}")
             task = TASKS[task](**options)
         elif not isinstance(task, Task):
             raise TypeError(f"task must be a name or a Task, not {type(task).__name__}")
@@ -134,13 +135,13 @@ def _count(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
     if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
+        raise ValueError(f"{name} must be at least 1, got {short(value)}")
     return int(value)
 
 
 def _seeds_of_levels(levels: Any) -> list[int]:
     if isinstance(levels, (bool, str)):
-        raise TypeError(f"levels must be an integer or integers, not {levels!r}")
+        raise TypeError(f"levels must be an integer or integers, not {short(levels)}")
     if isinstance(levels, (int, np.integer)):
         return list(range(_count(levels, "levels")))
     try:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pycct import Actor, Box, Mesh, Scene
+from pycct.args.plain import short
 from pycct.rl.draws import Draws, circle
 
 __all__ = ["GRAVITY", "JUMP_SPEED", "KINDS", "PERIOD", "SPEED", "TICK", "Level", "Mover", "Waypoint", "generate"]
@@ -776,16 +777,16 @@ def generate(kind: str, seed: int, size: int | None = None) -> Level:
     ((3, 3), True, True)
     """
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"kind must be one of {sorted(KINDS)}, not {kind!r}")
+        raise ValueError(f"kind must be one of {sorted(KINDS)}, not {short(kind)}")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
         raise TypeError(f"seed must be an integer, not {type(seed).__name__}")
     if not 0 <= seed < 2**63:
-        raise ValueError(f"seed must be from 0 to 2**63 - 1, got {seed}")
+        raise ValueError(f"seed must be from 0 to 2**63 - 1, got {short(seed)}")
     make, usual, least, most = KINDS[kind]
     if size is None:
         size = usual
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
         raise TypeError(f"size must be an integer, not {type(size).__name__}")
     if not least <= size <= most:
-        raise ValueError(f"size of {kind!r} must be from {least} to {most}, got {size}")
+        raise ValueError(f"size of {short(kind)} must be from {least} to {most}, got {short(size)}")
     return make(int(seed), int(size))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pettingzoo import ParallelEnv
 
+from pycct.args.plain import short
 from pycct.rl.episodes import Episodes
 from pycct.rl.picture import draw_picture
 from pycct.rl.tasks import Task
@@ -94,7 +95,7 @@ class CrowdParallelEnv(ParallelEnv[str, NDArray[np.float32], Any]):  # type: ign
             raise ValueError(f"actions must be a dict with the keys {self.agents}")
         for agent in self.agents:
             if np.shape(actions[agent]) != (3,):
-                raise ValueError(f"actions[{agent!r}] must have shape (3,), got {np.shape(actions[agent])}")
+                raise ValueError(f"actions[{short(agent)}] must have shape (3,), got {np.shape(actions[agent])}")
         joined = np.concatenate([np.asarray(actions[agent]) for agent in self.agents])
         out = self.episodes.step(self.episodes.actions(joined, self.task.agents, False), np.ones(1, bool))
         agents = self.agents

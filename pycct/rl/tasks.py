@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pycct.args.plain import short
 from pycct.rl.levels import SPEED
 from pycct.rl.simulation import Simulation, length
 
@@ -74,11 +75,11 @@ class Task:
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
                 raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
             if not least <= value <= 2**20:
-                raise ValueError(f"{name} must be from {least} to {2**20}, got {value}")
+                raise ValueError(f"{name} must be from {least} to {2**20}, got {short(value)}")
             setattr(self, name, int(value))
         if reach is not None:
             if isinstance(reach, (bool, str)) or not 0.0 < float(reach) < 1e6:
-                raise ValueError(f"reach must be greater than 0 and less than 1e6 m, got {reach!r}")
+                raise ValueError(f"reach must be greater than 0 and less than 1e6 m, got {short(reach)}")
             self.reach = float(reach)
 
     @property

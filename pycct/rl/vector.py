@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
+from pycct.args.plain import short
 from pycct.rl.episodes import Episodes
 from pycct.rl.picture import draw_picture
 from pycct.rl.tasks import Task
@@ -246,7 +247,7 @@ class CrowdEnv(gym.Env[Any, Any]):
 
 def _mode(render_mode: str | None) -> str | None:
     if render_mode not in (None, "rgb_array"):
-        raise ValueError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
+        raise ValueError(f"render_mode must be None or 'rgb_array', not {short(render_mode)}")
     return render_mode
 
 
@@ -267,9 +268,9 @@ def _seeds(seed: Any, n: int) -> list[int | None]:
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-            raise TypeError(f"seed must be an integer, not {value!r}")
+            raise TypeError(f"seed must be an integer, not {short(value)}")
         if not 0 <= value < 2**63:
-            raise ValueError(f"seed must be from 0 to 2**63 - 1, got {value}")
+            raise ValueError(f"seed must be from 0 to 2**63 - 1, got {short(value)}")
     return seeds
 
 

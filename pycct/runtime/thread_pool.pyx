@@ -203,7 +203,7 @@ cdef int pool_threads(object threads) except -1:
     if isinstance(threads, bool):
         raise TypeError("threads must be an integer, not bool")
     if number < 1:
-        raise ValueError(f"threads must be at least 1, got {number}")
+        raise ValueError("threads must be at least 1" + (f", got {number}" if number > -1000 else ""))
     wanted = <int>min(number, MOST_THREADS)
     if wanted == 1 or wanted - 1 <= n_workers or atomic_exchange(&taken, 1):
         return wanted

@@ -848,7 +848,7 @@ cdef class Scene:
             # ``include`` is a keyword of Cython, so no parameter can have that name.
             what = options.get("include", "actors")
             if len(options) > (1 if "include" in options else 0):
-                raise TypeError(f"unexpected keyword argument {next(k for k in options if k != 'include')!r}")
+                raise TypeError(f"unexpected keyword argument {short(next(k for k in options if k != 'include'))}")
             if not isinstance(what, str) or what not in INCLUDES:
                 raise ValueError(f"include must be 'actors', 'characters' or 'all', not {short(what)}")
         if what != "characters":
@@ -1823,7 +1823,11 @@ cdef object _as_id(object value):
     """Return an id; TypeError for anything but an integer."""
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
         raise TypeError(f"id must be an integer, not {type(value).__name__}")
-    return operator.index(value)
+    try:
+        return operator.index(value)
+    except TypeError:
+        # An array of several numbers.
+        raise TypeError(f"id must be an integer, not {type(value).__name__}") from None
 
 
 cdef int _check_scale(Shape shape, vec3 s) except -1:

@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from pycct.args.values cimport as_bits, as_not_negative, raise_status
+from pycct.args.values cimport as_bits, as_not_negative, raise_status, short
 from pycct.args.vector_rows cimport as_vectors, vector_rows, row_load
 from pycct.geometry.types cimport STATUS_OK
 from pycct.geometry.vec cimport v3_max_abs, vec3
@@ -24,7 +24,7 @@ from pycct.queries.query_kernels cimport (
     query_scratch,
     query_view,
 )
-from pycct.runtime.thread_pool cimport pool_run, pool_threads
+from pycct.runtime.thread_pool cimport pool_run_parts, pool_threads
 from pycct.scene.scene cimport Scene, Snapshot
 
 from pycct.queries.scene_queries import TouchArrays, fields_of, put_answers
@@ -201,7 +201,10 @@ cdef class Worlds:
 
     cdef object indices(self, object world, Py_ssize_t n):
         """The argument ``world``: (n,) int32."""
-        array = np.asarray(world)
+        try:
+            array = np.asarray(world)
+        except ValueError:
+            raise ValueError("world must be one integer or one for each row") from None
         if array.dtype.kind not in "iu" and array.size:
             raise TypeError("world must be an integer or an array of integers")
         if array.shape not in ((), (n,)):
@@ -347,7 +350,7 @@ cdef class Worlds:
         """A batch of queries: the scene of each world answers its rows, in the order of worlds."""
         for name in options:
             if name not in ("include", "threads", "fields", "out", "exclude", "group"):
-                raise TypeError(f"unexpected keyword argument {name!r}")
+                raise TypeError(f"unexpected keyword argument {short(name)}")
         out, fields = options.pop("out", None), options.get("fields")
         wanted = fields_of(method, fields, out)
         # The numbers of touches of the rows are needed to join the answers.
@@ -457,8 +460,7 @@ cdef class Worlds:
                 b.views[i].exclude = b.views[i].exclude_too = b.views[i].group = -1
             for k in range(many):
                 query_init(&b.scratch[k])
-            with nogil:
-                pool_run(_cast_some, &b, n, CHUNK, many)
+            pool_run_parts(_cast_some, &b, n, CHUNK, many)
             for k in range(many):
                 if b.status[k] != STATUS_OK:
                     status = b.status[k]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pycct.args.plain import short
 from pycct.sensors.kinds import KINDS
 
 # Largest angle, radians: beyond it a turn loses a millionth.
@@ -38,10 +39,10 @@ def checked_sensors(sensors: Any) -> dict[str, Any]:
     found = dict(sensors)
     for name, sensor in found.items():
         if not isinstance(name, str) or not name:
-            raise TypeError(f"sensors must have names that are not empty, not {name!r}")
+            raise TypeError(f"sensors must have names that are not empty, not {short(name)}")
         if not isinstance(sensor, KINDS):
             kinds = ", ".join(kind.__name__ for kind in KINDS)
-            raise TypeError(f"sensors[{name!r}] must be one of {kinds}, not {type(sensor).__name__}")
+            raise TypeError(f"sensors[{short(name)}] must be one of {kinds}, not {type(sensor).__name__}")
     return found
 
 
@@ -49,10 +50,10 @@ def checked_dtype(dtype: Any) -> np.dtype[Any]:
     """Return the type of floats."""
     try:
         found = np.dtype(dtype)
-    except TypeError:
-        raise TypeError(f"dtype must be float64 or float32, not {dtype!r}") from None
+    except (TypeError, ValueError):
+        raise TypeError(f"dtype must be float64 or float32, not {short(dtype)}") from None
     if found not in _FLOATS or not found.isnative:
-        raise ValueError(f"dtype must be float64 or float32, not {dtype!r}")
+        raise ValueError(f"dtype must be float64 or float32, not {short(dtype)}")
     return found
 
 
@@ -67,7 +68,7 @@ def columns_of(sensors: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[str, Co
             types = (_TYPES[field],) if field in _TYPES else (dtype, *(t for t in _FLOATS if t != dtype))
             key = f"{name}.{field}"
             if key in found:
-                raise ValueError(f"sensors must not give two arrays the name {key!r}")
+                raise ValueError(f"sensors must not give two arrays the name {short(key)}")
             found[key] = Column(number, field, shape, types)
     return found
 
@@ -79,7 +80,10 @@ def fresh_buffers(columns: Mapping[str, Column], n: int) -> dict[str, npt.NDArra
 
 def checked_angles(value: Any, name: str, n: int) -> npt.NDArray[np.float64]:
     """Return one angle for each member, (n,) float64."""
-    given = np.asarray(value)
+    try:
+        given = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must be one number or have shape ({n},)") from None
     if given.dtype.kind not in "fiu":
         raise TypeError(f"{name} must be a number or an array of numbers, not {given.dtype}")
     if given.shape not in ((), (n,)):
@@ -101,21 +105,21 @@ def checked_out(
     found = dict(buffers)
     for key, array in out.items():
         if key not in columns:
-            raise ValueError(f"out must have arrays for {', '.join(columns)}, not {key!r}")
+            raise ValueError(f"out must have arrays for {', '.join(columns)}, not {short(key)}")
         column = columns[key]
         if not isinstance(array, np.ndarray):
-            raise TypeError(f"out[{key!r}] must be a NumPy array, not {type(array).__name__}")
+            raise TypeError(f"out[{short(key)}] must be a NumPy array, not {type(array).__name__}")
         if array.dtype not in column.dtypes or not array.dtype.isnative:
-            raise TypeError(f"out[{key!r}] must be of {' or '.join(map(str, column.dtypes))}, not {array.dtype}")
+            raise TypeError(f"out[{short(key)}] must be of {' or '.join(map(str, column.dtypes))}, not {array.dtype}")
         if array.shape != (n, *column.shape):
-            raise ValueError(f"out[{key!r}] must have shape {(n, *column.shape)}, got {array.shape}")
+            raise ValueError(f"out[{short(key)}] must have shape {(n, *column.shape)}, got {array.shape}")
         if not array.flags.writeable:
-            raise ValueError(f"out[{key!r}] must be writeable")
+            raise ValueError(f"out[{short(key)}] must be writeable")
         if not array.flags.c_contiguous or not array.flags.aligned:
-            raise ValueError(f"out[{key!r}] must be contiguous and aligned")
+            raise ValueError(f"out[{short(key)}] must be contiguous and aligned")
         found[key] = array
     spans = sorted((*np.lib.array_utils.byte_bounds(array), key) for key, array in found.items() if array.size)
     for (_, end, one), (start, _, other) in pairwise(spans):
         if start < end:
-            raise ValueError(f"out must not share memory between arrays: {one!r} and {other!r} do")
+            raise ValueError(f"out must not share memory between arrays: {short(one)} and {short(other)} do")
     return found

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pycct.args.plain import as_float
+from pycct.args.plain import as_float, short
 
 # Most rays or cells of one sensor.
 MOST_RAYS = 1 << 20
@@ -23,7 +23,7 @@ RAY_FIELDS = ("distance", "normal", "kind", "id", "triangle", "data")
 
 def _number(value: Any, name: str, least: float, most: float, *, above: bool = False) -> float:
     if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be a number, not {value!r}")
+        raise TypeError(f"{name} must be a number, not {short(value)}")
     x = as_float(value, name)
     if not least <= x <= most or (above and x == least):
         raise ValueError(f"{name} must be {'>' if above else '>='} {least:g} and <= {most:g}, got {x:g}")
@@ -32,17 +32,17 @@ def _number(value: Any, name: str, least: float, most: float, *, above: bool = F
 
 def _count(value: Any, name: str, least: int = 1) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an integer, not {value!r}")
+        raise TypeError(f"{name} must be an integer, not {short(value)}")
     if not least <= value <= MOST_RAYS:
-        raise ValueError(f"{name} must be from {least} to {MOST_RAYS}, got {value}")
+        raise ValueError(f"{name} must be from {least} to {MOST_RAYS}, got {short(value)}")
     return int(value)
 
 
 def _bits(value: Any) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"mask must be an integer, not {value!r}")
+        raise TypeError(f"mask must be an integer, not {short(value)}")
     if not 0 <= value <= 0xFFFFFFFF:
-        raise ValueError(f"mask must fit into 32 bits, got {value}")
+        raise ValueError(f"mask must fit into 32 bits, got {short(value)}")
     return int(value)
 
 
@@ -50,22 +50,22 @@ def _pair(value: Any, name: str) -> tuple[Any, Any]:
     try:
         first, second = value
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be two numbers, got {value!r}") from None
+        raise ValueError(f"{name} must be two numbers, got {short(value)}") from None
     return first, second
 
 
 def _fields(value: Any, known: Sequence[str]) -> tuple[str, ...]:
     if isinstance(value, (str, bytes)):
-        raise TypeError(f"fields must be names in a list or tuple, not {value!r}")
+        raise TypeError(f"fields must be names in a list or tuple, not {short(value)}")
     try:
         names = tuple(value)
     except TypeError:
         raise TypeError(f"fields must be names in a list or tuple, not {type(value).__name__}") from None
     for name in names:
         if not isinstance(name, str) or name not in known:
-            raise ValueError(f"fields must be among {', '.join(known)}, not {name!r}")
+            raise ValueError(f"fields must be among {', '.join(known)}, not {short(name)}")
     if not names or len(set(names)) != len(names):
-        raise ValueError(f"fields must be at least one name, each once, got {names!r}")
+        raise ValueError(f"fields must be at least one name, each once, got {short(names)}")
     return names
 
 
@@ -114,7 +114,7 @@ class Lidar:
     def __post_init__(self) -> None:
         """Check and convert the values."""
         if not isinstance(self.tilts, (bool, np.bool_)):
-            raise TypeError(f"tilts must be True or False, not {self.tilts!r}")
+            raise TypeError(f"tilts must be True or False, not {short(self.tilts)}")
         _set(
             self,
             rays=_count(self.rays, "rays"),

@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
 
 cimport cython
 
-from pycct.args.values cimport as_bool, as_positive, raise_status
+from pycct.args.values cimport as_bool, as_positive, raise_status, short
 from pycct.geometry.types cimport SHAPE_HEIGHTFIELD, SHAPE_MESH
 from pycct.geometry.vec cimport vec3
 from pycct.shapes.heightfield_cells cimport (
@@ -85,14 +85,14 @@ cdef class Heightfield(Shape):
         table = np.array(given, dtype=np.float64, order="C", copy=True)
         if not np.isfinite(table).all() or np.abs(table).max() > FARTHEST_VERTEX:
             raise ValueError(f"heights must be finite and within {FARTHEST_VERTEX:g} m")
-        if row_axis not in ("x", "y"):
-            raise ValueError(f"row_axis must be 'x' or 'y', not {row_axis!r}")
+        if not isinstance(row_axis, str) or row_axis not in ("x", "y"):
+            raise ValueError(f"row_axis must be 'x' or 'y', not {short(row_axis)}")
         try:
             dx, dy = spacing
         except TypeError:
             dx = dy = spacing
         except ValueError:
-            raise ValueError(f"spacing must be one or two numbers, got {spacing!r}") from None
+            raise ValueError(f"spacing must be one or two numbers, got {short(spacing)}") from None
         dx = as_positive(dx, "spacing")
         dy = as_positive(dy, "spacing")
         if dx * max(table.shape) > FARTHEST_VERTEX or dy * max(table.shape) > FARTHEST_VERTEX:

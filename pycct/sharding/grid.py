@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pycct.args.plain import short
+
 # Cells along an axis that a table may span: the table of owners has this many entries squared at
 # most.
 MOST_CELLS = 4096
@@ -34,7 +36,7 @@ class Grid:
         if isinstance(size, bool) or not isinstance(size, (int, float, np.floating, np.integer)):
             raise TypeError(f"size must be a number, not {type(size).__name__}")
         if not (np.isfinite(size) and size > 0):
-            raise ValueError(f"size must be finite and above 0, got {size!r:.60}")
+            raise ValueError(f"size must be finite and above 0, got {short(size)}")
         self.size = float(size)
 
     def __repr__(self) -> str:
@@ -85,11 +87,11 @@ class Owners:
                 i, j = (operator.index(c) for c in cell)
                 k = operator.index(owner)
             except (TypeError, ValueError):
-                raise TypeError(f"cells must contain pairs of integers, got {cell!r:.60}") from None
+                raise TypeError(f"cells must contain pairs of integers, got {short(cell)}") from None
             if not 0 <= k < FARTHEST_CELL:
-                raise ValueError(f"cells must name shards from 0 on, got {k}")
+                raise ValueError(f"cells must name shards from 0 on, got {short(k)}")
             if max(abs(i), abs(j)) > FARTHEST_CELL:
-                raise ValueError(f"cells must be within 2**60 of the origin, got {cell!r:.60}")
+                raise ValueError(f"cells must be within 2**60 of the origin, got {short(cell)}")
             pairs.append((i, j, k))
         if not pairs:
             raise ValueError("cells must not be empty")

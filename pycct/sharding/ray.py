@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pycct import Crowd, Scene
+from pycct.args.plain import short
 from pycct.sharding.grid import Grid, Owners, strips
 from pycct.sharding.shard import Shard, checked_motions, checked_step
 
@@ -112,11 +113,11 @@ class ShardedCrowd:
                  max_radius: float = 1.0, keyframe: int = 100, timeout: float = 60.0) -> None:
         count = operator.index(shards)
         if count < 1:
-            raise ValueError(f"shards must be at least 1, got {count}")
+            raise ValueError(f"shards must be at least 1, got {short(count)}")
         if operator.index(keyframe) < 1:
-            raise ValueError(f"keyframe must be at least 1, got {keyframe}")
+            raise ValueError(f"keyframe must be at least 1, got {short(keyframe)}")
         if not (np.isfinite(timeout) and timeout > 0):
-            raise ValueError(f"timeout must be finite and above 0, got {timeout!r:.60}")
+            raise ValueError(f"timeout must be finite and above 0, got {short(timeout)}")
         if not isinstance(cut, Grid):
             raise TypeError(f"cut must be a Grid, not {type(cut).__name__}")
         self._path = os.fspath(scene)
@@ -194,7 +195,7 @@ class ShardedCrowd:
         """End the process of a shard, as a failing machine would; the next call brings it back."""
         k = operator.index(index)
         if not 0 <= k < self._count:
-            raise ValueError(f"index must be 0 to {self._count - 1}, got {k}")
+            raise ValueError(f"index must be 0 to {self._count - 1}, got {short(k)}")
         self._check_open()
         ray.kill(self._workers[k])
 
@@ -271,7 +272,7 @@ class ShardedCrowd:
         if not (np.isfinite(o).all() and np.isfinite(d).all()):
             raise ValueError("origins and directions must be finite")
         if np.ndim(max_distance) or not (np.isfinite(max_distance) and max_distance >= 0):
-            raise ValueError(f"max_distance must be a finite number of at least 0, got {max_distance!r:.60}")
+            raise ValueError(f"max_distance must be a finite number of at least 0, got {short(max_distance)}")
         self.hash()
         length = np.sqrt((d * d).sum(1, keepdims=True))
         ends = o + d / np.where(length > 0, length, 1) * max_distance

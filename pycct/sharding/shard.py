@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pycct import Crowd, Scene
+from pycct.args.plain import short
 from pycct.sharding.grid import Grid, Owners
 
 # Of a message: its mark, tick, bytes of the members that change hands, bytes of the ghosts.
@@ -63,10 +64,11 @@ class Shard:
         self.owners = Owners(cells)
         self.index = operator.index(index)
         if not 0 <= self.index < self.owners.count:
-            raise ValueError(f"index must be that of a shard in cells, 0 to {self.owners.count - 1}, got {index}")
+            raise ValueError(f"index must be that of a shard in cells, 0 to {self.owners.count - 1}, "
+                             f"got {short(index)}")
         for name, value in (("max_motion", max_motion), ("max_radius", max_radius)):
             if not (np.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be finite and above 0, got {value!r:.60}")
+                raise ValueError(f"{name} must be finite and above 0, got {short(value)}")
         self.max_motion, self.max_radius = float(max_motion), float(max_radius)
         # One character moves towards another that stays where it was: both radii and one motion.
         # The SENSOR pass looks a radius ahead, even where the motion is shorter.
@@ -145,7 +147,7 @@ class Shard:
             left this shard's cells stay in it until `finish`.
         """
         if operator.index(tick) != self.tick + 1:
-            raise ValueError(f"tick must be {self.tick + 1}, got {tick}")
+            raise ValueError(f"tick must be {self.tick + 1}, got {short(tick)}")
         if self._leavers is not None:
             raise RuntimeError("begin was called twice without finish")
         ids, positions = self.crowd.ids, self.crowd.positions
@@ -226,7 +228,7 @@ class Shard:
             use then: restore a keyframe and allow longer motions.
         """
         if self._leavers is None or operator.index(tick) != self.tick + 1:
-            raise ValueError(f"tick must be {self.tick + 1}, and begin comes first; got {tick}")
+            raise ValueError(f"tick must be {self.tick + 1}, and begin comes first; got {short(tick)}")
         tick = operator.index(tick)
         parts = [_opened(data, tick) for data in inbox]
         asked = None if ids is None else self._checked(ids, displacements)
@@ -367,11 +369,11 @@ def checked_step(dt: Any, threads: Any) -> tuple[float, int]:
     if isinstance(dt, bool) or not isinstance(dt, (int, float, np.floating, np.integer)):
         raise TypeError(f"dt must be a number, not {type(dt).__name__}")
     if not (np.isfinite(dt) and dt >= 0):
-        raise ValueError(f"dt must be finite and at least 0, got {dt!r:.60}")
+        raise ValueError(f"dt must be finite and at least 0, got {short(dt)}")
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)):
         raise TypeError(f"threads must be an integer, not {type(threads).__name__}")
     if threads < 1:
-        raise ValueError(f"threads must be at least 1, got {threads}")
+        raise ValueError(f"threads must be at least 1, got {short(threads)}")
     return float(dt), int(threads)
 
 

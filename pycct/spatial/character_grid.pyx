@@ -44,6 +44,8 @@ cdef double ROOM = 0.3
 cdef double AHEAD = 0.3
 # A character is in the way of another one that walks towards it within this cosine.
 cdef double IN_THE_WAY = 0.5
+# A character that got on by less than this share of the way it wanted is stuck.
+cdef double STUCK = 0.25
 # A horizontal part of a displacement below this share of it is rounding.
 cdef double UPRIGHT2 = 1e-12
 # A query over more cells tests every character instead.
@@ -266,11 +268,15 @@ cdef vec3 separation(const character* self, const character* others, int32_t n, 
     return total
 
 
-cdef yielder yielder_of(double weight, vec3 wanted, vec3 up) noexcept nogil:
+cdef yielder yielder_of(double weight, vec3 wanted, vec3 motion, vec3 up) noexcept nogil:
     cdef yielder r
     cdef vec3 way = v3_reject(wanted, up)
     r.weight = weight
-    r.way = v3_unit(way) if v3_len2(way) > UPRIGHT2 * v3_len2(wanted) else v3(0.0, 0.0, 0.0)
+    r.way = v3(0.0, 0.0, 0.0)
+    r.stuck = False
+    if v3_len2(way) > UPRIGHT2 * v3_len2(wanted):
+        r.way = v3_unit(way)
+        r.stuck = v3_dot(r.way, motion) < STUCK * v3_dot(r.way, way)
     return r
 
 
@@ -278,9 +284,11 @@ cdef aabb yielding_box(const character* self) noexcept nogil:
     return box_grow(_bounds(self), ROOM * self.radius)
 
 
-cdef vec3 push_limited(vec3 total, double limit) noexcept nogil:
-    cdef double size = v3_len(total)
-    return v3_scale(total, limit / size) if size > limit else total
+cdef vec3 yielding_sum(const yielder* me, vec3 total, double lengths, double limit) noexcept nogil:
+    cdef double size
+    cdef vec3 push = v3_madd(total, me.way, v3_len(total) - lengths)
+    size = v3_len(push)
+    return v3_scale(push, limit / size) if size > limit else push
 
 
 cdef vec3 yielding_push(const character* self, const yielder* me, const character* other, const yielder* them,
@@ -288,7 +296,7 @@ cdef vec3 yielding_push(const character* self, const yielder* me, const characte
     cdef double touch = self.radius + other.radius
     cdef double reach = touch + ROOM * f_min(self.radius, other.radius)
     cdef double distance2, missing, ahead, facing
-    cdef vec3 apart, away
+    cdef vec3 apart, away, side
     distance2 = segment_segment(self.p0, self.p1, other.p0, other.p1).dist2
     if distance2 >= reach * reach:
         return v3(0.0, 0.0, 0.0)
@@ -315,6 +323,12 @@ cdef vec3 yielding_push(const character* self, const yielder* me, const characte
         away = v3_unit(v3_madd(away, them.way, -facing))
         if v3_is_zero(away):
             away = v3_cross(up, them.way)
+    elif them.stuck and ahead > AHEAD:
+        # Straight back, a queue would form behind one that does not get on: it goes around.
+        side = v3_unit(v3_madd(away, me.way, -v3_dot(me.way, away)))
+        if v3_is_zero(side):
+            side = v3_cross(up, me.way)
+        away = v3_add(away, side)
     return v3_scale(away, f_min(missing, limit))
 
 

@@ -659,6 +659,8 @@ def test_interrupted_batches_of_queries_return_nothing(threads):
     scene.add(pycct.Mesh(corners, np.arange(3000).reshape(-1, 3)))
     shape, places = pycct.ConvexHull(rng.normal(size=(60, 3))), rng.uniform(-5, 5, (200_000, 3))
     eyes = pycct.Sensors(Crowd(scene, places[:3000]), {"all": pycct.Lidar(2000, 9.0)})
+    worlds, rays = pycct.Worlds([scene]), rng.normal(size=(2000, 3))
+    tall, many = Crowd(scene, places[:50_000], height=2.0), rng.uniform(-5, 5, (1_000_000, 3))
 
     def stop(number, frame):
         raise InterruptedError("stop")
@@ -671,6 +673,13 @@ def test_interrupted_batches_of_queries_return_nothing(threads):
             lambda: scene.penetration_many(shape, places),
             lambda: scene.overlap_many(shape, places, filter=lambda actor: True),
             lambda: eyes.look(threads=threads),
+            lambda: worlds.ray_distances(places[:3000], rays, 9.0, world=0, threads=threads),
+            lambda: pycct.distance_between_many(shape, shape, (places, None)),
+            lambda: pycct.contacts_between_many(shape, shape, (0.1 * places, None)),
+            lambda: pycct.kernels.point_triangle_many(many, many + 1.0, many[::-1], (0, 0, 1)),
+            lambda: tall.contacts(),
+            lambda: tall.can_resize(3.0, threads=threads),
+            lambda: tall.probe_ground(50.0, threads=threads),
         ):
             signal.setitimer(signal.ITIMER_REAL, 0.1)
             with pytest.raises(InterruptedError):

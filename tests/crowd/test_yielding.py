@@ -221,6 +221,35 @@ def test_scattered_characters_pass_doors_of_many_widths(width, seed):
     assert ticks < 30 / DT
 
 
+# Start and weights of crowds that blocked the door.
+STRAIGHT = [("rows", "rank"), (1, "random"), (2, "random")]
+
+
+def walk_straight(places, goals, weights, *, seconds=30.0, collide=True, threads=1):
+    """Walk straight to goals behind the wall; return which members have passed, and the crowd."""
+    crowd = pycct.Crowd(door(pycct), places, radius=0.4, collide=collide)
+    passed = np.zeros(len(places), bool)
+    for _ in range(int(seconds / DT)):
+        way = goals - crowd.positions[:, :2]
+        way *= 2.0 * DT / np.maximum(np.linalg.norm(way, axis=1, keepdims=True), 2.0 * DT)
+        crowd.move(np.c_[way, np.full(len(places), -0.05)], DT, threads=threads)
+        crowd.separate(DT, yielding=weights)
+        passed |= crowd.positions[:, 1] > 0.5
+        if passed.all():
+            break
+    return passed, crowd
+
+
+@pytest.mark.parametrize(("start", "how"), STRAIGHT)
+def test_straight_ways_through_a_door(start, how):
+    """A member between two at the wall steps back, and so they do not block the door for ever."""
+    places = ROWS if start == "rows" else scattered(start)
+    weights = np.arange(20.0) if how == "rank" else np.random.default_rng(1003).random(20)
+    goals = np.c_[np.random.default_rng(7).uniform(-0.15, 0.15, 20), np.full(20, 5.0)]
+    assert walk_straight(places, goals, weights, collide=False)[0].all()
+    assert walk_straight(places, goals, weights)[0].all()
+
+
 def test_threads_do_not_matter():
     draw = np.random.default_rng(2)
     places = [(x, -1.5 - 0.83 * y, 0.91) for y in range(40) for x in np.arange(-6, 6.5, 0.83)]

@@ -101,3 +101,10 @@ def test_large_angles_and_no_numbers(module):
 
 def test_the_toolbox_has_them():
     assert (toolbox.sine, toolbox.cosine, toolbox.arc) == (trigonometry.sine, trigonometry.cosine, trigonometry.arc)
+
+
+def test_the_arc_of_no_number_is_none():
+    """NaN as the number of a row of a table would read any memory."""
+    bad = (math.nan, math.inf, -math.inf)
+    for y, x in [(b, g) for b in bad for g in (*bad, 0.0, 1.0)] + [(g, b) for b in bad for g in (0.0, -1.0)]:
+        assert math.isnan(toolbox.arc(y, x)) and math.isnan(reference.arc(y, x))

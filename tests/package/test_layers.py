@@ -25,7 +25,7 @@ BESIDE = {
 # rays meet capsules by the formula of scene queries.
 ABOVE = {
     "cli": {"cube_world", "rl", "net", "record", "view", "sharding"},
-    "rl": set(), "net": {"geometry"}, "record": set(), "view": {"record"}, "sharding": set(),
+    "rl": {"args"}, "net": {"geometry"}, "record": {"args"}, "view": {"record"}, "sharding": {"args"},
 }
 FACADE = {"__init__", "kernels", "toolbox", "response", "slide", "levels", "explain", "config", "_pure", "__main__"}
 IMPORT = re.compile(

@@ -848,3 +848,22 @@ def test_arrays_of_three_are_read_as_tuples_are(module):
         with pytest.raises(TypeError, match="position"):
             hero.position = array
     assert hero.position == (1.0, 0.0, 1.0)
+
+
+def test_values_of_many_numbers_are_no_ids_codes_or_names():
+    scene = pycct.Scene()
+    crowd = pycct.Crowd(scene, [(0, 0, 1)])
+    several = np.arange(6).reshape(2, 3)
+    for ask, name in (
+        (scene.actor, "id"), (scene.character, "id"), (crowd.member, "id"), (pycct.decode_feature, "code"),
+        (crowd.get, "name"), (lambda value: pycct.Heightfield(np.zeros((3, 3)), row_axis=value), "row_axis"),
+        (lambda value: pycct.Worlds([scene]).raycast_many([(0, 0, 1)], (0, 0, -1), 9.0, world=value), "world"),
+        (lambda value: pycct.ConvexHull([(value, 0, 0)]), "points"),
+    ):  # fmt: skip
+        for value in (several, [1, [2]], 10**5000, "x" * 100_000):
+            if name == "id" and isinstance(value, int):
+                assert ask(value) is None
+                continue
+            with pytest.raises((TypeError, ValueError)) as error:
+                ask(value)
+            assert len(str(error.value)) < 600 and name in str(error.value), (name, str(error.value)[:300])

@@ -72,6 +72,8 @@ def same(a, b):
         return type(a) is type(b) and a == b
     if isinstance(a, np.ndarray):
         return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    if type(a).__name__ == "Contacts" and a is not b:
+        return type(b) is type(a) and b.other is None and a.other.id == b.id and same(tuple(a)[1:], tuple(b)[1:])
     if isinstance(a, (list, tuple)):
         return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
     if type(a).__name__ in ("Actor", "Obstacle", "CharacterController", "CrowdMember"):
@@ -140,6 +142,7 @@ def test_pickled_hits_do_not_contain_the_scene(module):
     answers += scene.penetration(module.Sphere(0.6), (2, 0, 2.2))
     if module is pycct:
         answers.append(scene.closest_points(module.Sphere(0.6), (2, 0, 4)))
+        answers += hero.contacts(0.5)
     for answer in answers:
         assert len(pickle.dumps(answer)) < 2000
         assert pickle.loads(pickle.dumps(answer)).id == answer.other.id == answer.id

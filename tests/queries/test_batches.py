@@ -443,3 +443,13 @@ def test_answers_may_overwrite_ids_and_masks(scene):
     out = {"actor": ids[1:], "mask": masks[1:]}
     got = scene.raycast_many(p, d, reach, masks[:N], exclude=ids[:N], out=out)
     assert np.array_equal(got.actor, want.actor) and np.array_equal(got.mask, want.mask)
+
+
+def test_batches_need_directions(scene):
+    several = pycct.Worlds([scene])
+    for many in (scene, several):
+        more = {"world": 0} if many is several else {}
+        with pytest.raises(TypeError, match="directions"):
+            many.raycast_many([(0, 0, 5)] * 2, None, 9.0, **more)
+        with pytest.raises(TypeError, match="directions"):
+            many.sweep_many(pycct.Sphere(0.3), [(0, 0, 5)] * 2, None, 9.0, **more)

@@ -602,3 +602,32 @@ def test_worlds_and_a_scene_give_the_same():
     for k, scene in enumerate(scenes):
         alone = Crowd(scene, crowd.positions[k::2])
         assert (Sensors(alone, {"l": Lidar(16, 9.0)}).look(0.1)["l.distance"] == seen[k::2]).all()
+
+
+LONG = [10**5000, "x" * 100_000, b"y" * 10_000, [10**5000] * 3, ["z" * 100_000], np.zeros((3, 3, 3)), object()]
+
+
+@pytest.mark.parametrize("value", LONG, ids=range(len(LONG)))
+def test_messages_are_short_and_name_the_argument(value):
+    crowd = pycct.Crowd(pycct.Scene(), [(0, 0, 1)])
+    eyes = pycct.Sensors(crowd, {"eye": pycct.Lidar(4, 3.0)})
+    plain = [
+        (pycct.Lidar, {"rays": 4, "reach": 3.0}, ("height", "fov", "tilts", "mask", "fields")),
+        (pycct.HeightScan, {"shape": (2, 2), "spacing": 0.5, "reach": 1.0}, ("above", "mask", "fields")),
+        (pycct.DepthGrid, {"width": 2, "height": 2, "fov": 1.0}, ("reach", "eye", "mask", "fields")),
+        (pycct.Neighbours, {"k": 2, "radius": 1.0}, ("fields",)),
+        (pycct.Feet, {}, ("fields",)),
+        (lambda **more: pycct.Sensors(crowd, **{"sensors": {"eye": pycct.Feet()}, **more}), {}, ("sensors", "dtype")),
+        (eyes.look, {}, ("yaw", "pitch", "out")),
+    ]
+    calls = [(make, {**good, name: value}, name) for make, good, more in plain for name in (*good, *more)]
+    calls += [(lambda value: pycct.Sensors(crowd, {value: pycct.Feet()}), {"value": value}, "sensors")]
+    calls += [(lambda value: eyes.look(out={value: 1}), {"value": value}, "out")]
+    for make, arguments, name in calls:
+        if name in ("sensors", "out") and isinstance(value, (list, np.ndarray)) and "value" in arguments:
+            continue
+        if name == "sensors" and isinstance(value, str) and "value" in arguments:
+            continue
+        with pytest.raises((TypeError, ValueError)) as error:
+            make(**arguments)
+        assert len(str(error.value)) < 300 and name in str(error.value), name
