@@ -67,19 +67,13 @@ cdef inline void begin_job(move_job* m, const controller_params* p, controller_s
     m.standing_on_moving = m.passing = m.lintel = m.moving_below = m.moving_aside = m.carried = False
     m.pushed_out = m.starts_free = False
     m.n_unseen = 0
-    m.recovered = v3(0.0, 0.0, 0.0)
     m.round_below = m.round_aside = False
-    m.longest = 0.0
     m.status = STATUS_OK
     m.passed = 0
     m.step = p.step_offset
-    m.lifted = m.raised = 0.0
     m.world = world
     m.scratch = scratch
     m.stats = stats
-    m.walls.height = p.invisible_wall_height
-    m.walls.slope_limit = p.slope_limit
-    m.walls.up = p.up
     m.half_axis = v3_scale(p.up, 0.5 * p.height)
     m.first_query = True
     m.cache = scratch.cache_override if scratch.cache_override != NULL else &scratch.cache

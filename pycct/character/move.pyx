@@ -176,6 +176,7 @@ from pycct.world.candidates cimport (
     only_triangles,
     triangle_data,
     unplace_point,
+    wall_rule,
     world_hit,
 )
 
@@ -546,13 +547,17 @@ cdef int _update_candidates(move_job* m, vec3 centre, vec3 end) noexcept nogil:
 cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
     cdef candidate_cache* c = m.cache
     cdef hinted before
+    cdef wall_rule walls
     cdef int status
+    walls.height = m.p.invisible_wall_height
+    walls.slope_limit = m.p.slope_limit
+    walls.up = m.p.up
     if (c.valid and c.fixed_version == m.world.fixed.version and c.mask == m.world.mask
             and box_inside(temporal, c.bounds)):
         if m.first_query and (c.moving_version != m.world.moving.version or m.world.others != NULL):
             candidates_cut(&c.near, c.fixed_groups, c.fixed_tris)
             c.valid = False
-            status = gather_moving(m, &c.near, c.bounds, &m.walls)
+            status = gather_moving(m, &c.near, c.bounds, &walls)
             if status != STATUS_OK:
                 return status
             c.moving_version = m.world.moving.version
@@ -574,7 +579,7 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
     c.bounds = _next_volume(m, temporal)
     _measure_safe_region(m, c)
     candidates_cut(&c.near, 0, 0)
-    status = candidates_gather(&c.near, m.world.fixed, 0, c.bounds, m.world.mask, &m.walls)
+    status = candidates_gather(&c.near, m.world.fixed, 0, c.bounds, m.world.mask, &walls)
     if status != STATUS_OK:
         return status
     c.fixed_version = m.world.fixed.version
@@ -583,7 +588,7 @@ cdef int _fetch(move_job* m, aabb temporal) noexcept nogil:
     c.fixed_groups = c.near.n_groups
     c.fixed_tris = c.near.n_tris
     candidates_hint(&c.near, m.world.fixed, &before)
-    status = gather_moving(m, &c.near, c.bounds, &m.walls)
+    status = gather_moving(m, &c.near, c.bounds, &walls)
     if status != STATUS_OK:
         return status
     c.moving_version = m.world.moving.version
@@ -1208,9 +1213,10 @@ cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_dist
     else:
         m.status = _update_candidates(m, s.position, v3_add(s.position, displacement))
         if (m.status != STATUS_OK
-                or not (_at_hand(m, lifted) and _at_hand(m, beside) and _at_hand(m, v3_add(beside, down)))):
+                or not (_at_hand(m, lifted) and _at_hand(m, beside) and _at_hand(m, v3_add(beside, down))
+                        and _has_looked_up(m))):
             return False
-    if not (_has_looked_up(m) and _is_clear(m, d.up_vector, lifted, min_distance, True)
+    if not (_is_clear(m, d.up_vector, lifted, min_distance, True)
             and _is_clear(m, d.side_vector, beside, min_distance, False)):
         return False
     way = v3_sub(v3_add(beside, down), beside)
@@ -1311,7 +1317,7 @@ cdef int _find_overlap(move_job* m, int kinds, push_out* push, int32_t* group) n
     push.overlapping = False
     # The cache only excludes an overlap, because its depth depends on the triangles beside. The
     # larger radius allows for rounding.
-    if (c.valid and m.walls.height <= 0.0 and box_inside(capsule_bounds(p0, p1, m.p.radius), c.bounds)
+    if (c.valid and m.p.invisible_wall_height <= 0.0 and box_inside(capsule_bounds(p0, p1, m.p.radius), c.bounds)
             and not candidates_overlap(&c.near, m.world.fixed, m.world.moving, p0, p1,
                                        m.p.radius * (1.0 - 0.5 * MOTION_SHARE))):
         if _meets_only_static(m):
@@ -1581,8 +1587,10 @@ cdef void _try_whole(move_job* m, vec3 displacement, double min_distance) noexce
         s.ground.touching = before.ground.touching
 
 
-cdef inline void _note_motion(const move_job* m, vec3 start, vec3 asked, double dt) noexcept nogil:
+cdef inline void _note_motion(const move_job* m, vec3 start, vec3 asked, double dt, bint plain) noexcept nogil:
     """Store the motion of a move, and the velocity without recovery and separation.
+
+    ``plain``: recovery has moved nothing.
 
     A wall may block a separation. Its length counts as far as the motion along it exceeds that of
     the displacement and the platform.
@@ -1592,9 +1600,10 @@ cdef inline void _note_motion(const move_job* m, vec3 start, vec3 asked, double 
     cdef double size, gained
     s.displacement = own
     s.wanted = asked
-    if not v3_is_zero(m.recovered):
+    if not plain and not v3_is_zero(m.recovered):
         own = v3_sub(own, m.recovered)
-    if not v3_is_zero(s.separation):
+    # One comparison instead of three.
+    if fabs(s.separation.x) + fabs(s.separation.y) + fabs(s.separation.z) != 0.0:
         size = v3_len(s.separation)
         way = v3_scale(s.separation, 1.0 / size)
         gained = v3_dot(v3_sub(v3_sub(own, asked), s.platform_delta), way)
@@ -1616,12 +1625,18 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
     whole = v3_add(displacement, state.separation)
     if m.cache.valid and not scratch.expand_each_move and not _has_looked_up(&m):
         _turn_cache(&m)
-    if not (_is_plain(&m) and _flat_ground_fast_path(&m, whole, min_distance)) and m.status == STATUS_OK:
+    if _is_plain(&m) and _flat_ground_fast_path(&m, whole, min_distance):
+        stats.triangles_tested = m.cache.near.tested - tested
+        _note_motion(&m, start, displacement, dt, True)
+        return STATUS_OK
+    if m.status == STATUS_OK:
+        m.recovered = v3(0.0, 0.0, 0.0)
+        m.longest = 0.0
         _try_whole(&m, whole, min_distance)
     stats.triangles_tested = m.cache.near.tested - tested
     if m.status != STATUS_OK:
         return m.status
-    _note_motion(&m, start, displacement, dt)
+    _note_motion(&m, start, displacement, dt, False)
     return STATUS_OK
 
 

@@ -10,7 +10,6 @@ from pycct.world.candidates cimport (
     callback_answers,
     candidates,
     compact_candidates,
-    wall_rule,
 )
 
 
@@ -318,7 +317,6 @@ cdef struct move_job:
     move_scratch* scratch
     candidate_cache* cache
     move_stats* stats
-    wall_rule walls
     vec3 half_axis              # from the centre to the upper sphere
     vec3 side                   # side motion of this moveCharacter, or zero
     bint first_query            # true before the first query of this move, which must look up moving actors
