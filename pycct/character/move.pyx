@@ -1267,8 +1267,8 @@ cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_dist
 
 cdef inline bint _meets_only_static(const move_job* m) noexcept nogil:
     """Whether everything that the move can meet is static, and solid to it."""
-    return (m.world.moving.n == 0 and m.world.others == NULL and not m.world.filters and m.walls.height <= 0.0
-            and m.p.overlap_recovery)
+    return (m.world.moving.n == 0 and m.world.others == NULL and not m.world.filters
+            and m.p.invisible_wall_height <= 0.0 and m.p.overlap_recovery)
 
 
 cdef inline void _note_free(const move_job* m) noexcept nogil:
