@@ -1653,7 +1653,7 @@ cdef int move_compact(const controller_params* p, controller_state* state, const
     cdef candidate_cache* c = &scratch.cache
     cdef int status
     c.valid = False
-    c.free = kept.free
+    c.free.radius = 0.0
     if (kept.near.whole and kept.fixed_version == world.fixed.version and kept.mask == world.mask
             and p.invisible_wall_height <= 0.0):
         candidates_cut(&c.near, 0, 0)
@@ -1676,7 +1676,6 @@ cdef int move_compact(const controller_params* p, controller_state* state, const
     status = move_controller(p, state, world, scratch, displacement, dt, min_distance, stats)
     scratch.expand_each_move = False
     kept.hints = c.near.hints
-    kept.free = c.free
     if stats.full_updates > 0:
         kept.near.whole = False
         if c.valid and p.invisible_wall_height <= 0.0:

@@ -22,6 +22,7 @@ from pycct.spatial.character_grid cimport (
     grid_free,
     separation,
     shared_add,
+    shared_reserve,
     shared_collect,
     shared_freeze,
     shared_remove,
@@ -176,8 +177,12 @@ cdef void crowd_withdraw(crowd_data* c, int64_t i) noexcept nogil:
 
 
 cdef int crowd_publish_all(crowd_data* c) noexcept nogil:
-    cdef int64_t i
+    cdef int64_t i, fresh = 0
     cdef int status, worst = STATUS_OK
+    if c.homes == NULL:
+        for i in range(c.n):
+            fresh += c.slots[i] < 0 and c.table[c.rows[i]].collide
+        worst = shared_reserve(c.worlds.neighbours, fresh)
     for i in range(c.n):
         if c.slots[i] >= 0 or c.table[c.rows[i]].collide:
             status = crowd_publish(c, i)

@@ -1,4 +1,4 @@
-"""Tolerances that several modules share, each named for its quantity (``geometry/tolerances.pxd``)."""
+"""Tolerances that several modules share, each named for its quantity."""
 
 # Depths of overlaps that differ by no more are equal, metres; a geometric key decides (RULES 7.5).
 DEPTH_TIE = 1e-9

@@ -78,14 +78,20 @@ def fresh_buffers(columns: Mapping[str, Column], n: int) -> dict[str, npt.NDArra
     return {key: np.zeros((n, *column.shape), column.dtypes[0]) for key, column in columns.items()}
 
 
-def checked_angles(value: Any, name: str, n: int) -> npt.NDArray[np.float64]:
-    """Return one angle for each member, (n,) float64."""
+def as_angles(value: Any, name: str) -> npt.NDArray[Any]:
+    """Return an array of numbers of any shape."""
     try:
         given = np.asarray(value)
     except ValueError:
-        raise ValueError(f"{name} must be one number or have shape ({n},)") from None
+        raise ValueError(f"{name} must be one number or one number for each member") from None
     if given.dtype.kind not in "fiu":
         raise TypeError(f"{name} must be a number or an array of numbers, not {given.dtype}")
+    return given
+
+
+def checked_angles(value: Any, name: str, n: int) -> npt.NDArray[np.float64]:
+    """Return one angle for each member, (n,) float64."""
+    given = as_angles(value, name)
     if given.shape not in ((), (n,)):
         raise ValueError(f"{name} must be one number or have shape ({n},), got {given.shape}")
     angles = np.array(np.broadcast_to(given, (n,)), np.float64)

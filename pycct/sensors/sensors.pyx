@@ -52,6 +52,7 @@ from pycct.world.broadphase cimport BroadphaseLayer, layer_for
 from pycct.world.candidates cimport OWNER_ACTOR, OWNER_CONTROLLER
 
 from pycct.sensors.buffers import (
+    as_angles,
     checked_angles,
     checked_dtype,
     checked_out,
@@ -276,7 +277,7 @@ cdef class Sensors:
         if self.columns is None:
             raise RuntimeError("the Sensors were not initialised: call Sensors.__init__")
         # Conversions can run foreign code, so they come first.
-        yaw, pitch = np.asarray(yaw), np.asarray(pitch)
+        yaw, pitch = as_angles(yaw, "yaw"), as_angles(pitch, "pitch")
         if isinstance(self.crowd, Crowd):
             crowd = self.crowd
             crowd.enter(True)

@@ -55,6 +55,8 @@ cdef struct neighbour_grid:
 cdef void grid_init(neighbour_grid* g) noexcept nogil
 cdef void grid_free(neighbour_grid* g) noexcept nogil
 # Returns the slot of the new character, or a negative status.
+# Memory for many more characters, without spare.
+cdef int grid_reserve(neighbour_grid* g, int64_t more) noexcept nogil
 cdef int32_t grid_add(neighbour_grid* g, const character* who) noexcept nogil
 cdef int grid_update(neighbour_grid* g, int32_t slot, const character* who) noexcept nogil
 cdef void grid_remove(neighbour_grid* g, int32_t slot) noexcept nogil
@@ -90,6 +92,7 @@ cdef struct shared_grid:
     bint frozen
 
 
+cdef int shared_reserve(shared_grid* g, int64_t more) noexcept nogil
 cdef int32_t shared_add(shared_grid* g, const character* who) noexcept nogil
 cdef int shared_update(shared_grid* g, int32_t slot, const character* who) noexcept nogil
 cdef void shared_remove(shared_grid* g, int32_t slot) noexcept nogil

@@ -165,6 +165,19 @@ cdef void _fit(neighbour_grid* g, const character* who) noexcept nogil:
         _relink(g)
 
 
+cdef int grid_reserve(neighbour_grid* g, int64_t more) noexcept nogil:
+    cdef void* p
+    # Fewer ones grow the array by doubling.
+    if more <= g.capacity or g.count + more >= 2**30:
+        return STATUS_OK
+    p = realloc(g.slots, <size_t>(g.n_slots + more) * sizeof(neighbour_slot))
+    if p == NULL:
+        return STATUS_NO_MEMORY
+    g.slots = <neighbour_slot*>p
+    g.capacity = g.n_slots + <int32_t>more
+    return STATUS_OK
+
+
 cdef int32_t grid_add(neighbour_grid* g, const character* who) noexcept nogil:
     cdef int32_t slot, capacity
     cdef void* p
@@ -217,11 +230,12 @@ cdef void grid_remove(neighbour_grid* g, int32_t slot) noexcept nogil:
 cdef int grid_copy(neighbour_grid* to, const neighbour_grid* g) noexcept nogil:
     cdef void* p
     if to.capacity < g.n_slots:
-        p = realloc(to.slots, <size_t>g.capacity * sizeof(neighbour_slot))
+        # Without spare capacity: the copy writes all slots anyway.
+        p = realloc(to.slots, <size_t>g.n_slots * sizeof(neighbour_slot))
         if p == NULL:
             return STATUS_NO_MEMORY
         to.slots = <neighbour_slot*>p
-        to.capacity = g.capacity
+        to.capacity = g.n_slots
     if to.n_heads != g.n_heads:
         p = malloc(<size_t>g.n_heads * sizeof(int32_t)) if g.n_heads > 0 else NULL
         if p == NULL and g.n_heads > 0:
@@ -392,6 +406,14 @@ cdef int32_t grid_collect(const neighbour_grid* g, aabb box, const character* se
     for k in range(n):
         found = _take_cell(g, firsts[k], places[k], box, self, out, found, capacity)
     return found
+
+
+cdef int shared_reserve(shared_grid* g, int64_t more) noexcept nogil:
+    cdef int r
+    spin_lock(&g.lock)
+    r = grid_reserve(&g.grid, more)
+    spin_unlock(&g.lock)
+    return r
 
 
 cdef int32_t shared_add(shared_grid* g, const character* who) noexcept nogil:

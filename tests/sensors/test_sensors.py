@@ -580,6 +580,10 @@ def test_wrong_arguments_change_nothing():
     ):
         with pytest.raises(error, match=name):
             watch.look(**options)
+    for name in ("yaw", "pitch"):
+        for odd in ([1, 2, [3]], ["a"], None, 10**400):
+            with pytest.raises((ValueError, TypeError), match=name):
+                watch.look(**{name: odd})
     # The arrays of the last look, given for another field, are still in use.
     last = watch.look()
     with pytest.raises(ValueError, match="share"):
