@@ -90,9 +90,11 @@ cdef object as_ids(object value):
         raise TypeError("ids must be an integer or an array of integers") from None
     if array.ndim > 1:
         raise ValueError(f"ids must be one integer or have shape (k,), got shape {array.shape}")
-    if array.dtype.kind == "O" and array.size and all([type(n) is int for n in array.reshape(-1).tolist()]):
-        # No object has an id beyond 64 bits.
-        raise KeyError(_key(next(n for n in array.reshape(-1).tolist() if not -2**63 <= n < 2**63)))
+    if array.dtype.kind == "O" and all([type(number) is int for number in array.reshape(-1).tolist()]):
+        for number in array.reshape(-1).tolist():
+            # No object has an id beyond 64 bits.
+            if not -2**63 <= number < 2**63:
+                raise KeyError(_key(number))
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"ids must be integers, not {array.dtype}")
     if array.dtype == np.uint64 and array.size and array.max() >= 2**63:

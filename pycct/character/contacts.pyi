@@ -10,3 +10,4 @@ class Contacts(NamedTuple):
     triangle: int | None
     manifold: ContactManifold
     id: int
+    def __copy__(self) -> Contacts: ...

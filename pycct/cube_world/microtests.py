@@ -266,7 +266,8 @@ def t06(knobs: dict[str, Any]) -> Outcome:
 
 def t07(knobs: dict[str, Any]) -> Outcome:
     """Slope limit."""
-    results, tracks, ok = [], [], True
+    results: list[str] = []
+    tracks, ok = [], True
     for degrees in (44.0, 46.0):
         world = CubeWorld()
         floor(world)

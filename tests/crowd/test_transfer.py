@@ -303,6 +303,11 @@ def test_bad_extracts_and_inserts(package):
         crowd.extract([first, 99])
     with pytest.raises(ValueError, match="different"):
         crowd.extract([first, first])
+    for call in (crowd.extract, crowd.index_of):
+        with pytest.raises(TypeError, match="ids"):
+            call(np.array([first], object))
+        with pytest.raises(KeyError, match="18446744073709551616"):
+            call([2**64])
     for bad in ("x", 1.5, [[first]]):
         with pytest.raises((TypeError, ValueError), match="ids must be"):
             crowd.extract(bad)
