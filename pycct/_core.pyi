@@ -5,14 +5,12 @@ from numpy.typing import ArrayLike
 from typing_extensions import disjoint_base
 
 from pycct.character.contacts import Contacts
-from pycct.character.records import Ground, Hit, MoveStats, State
-from pycct.crowd.crowd import CrowdMember
+from pycct.character.records import Ground, Hit, MoveStats, State, _Other
 from pycct.explain import Explanation
 from pycct.runtime.enums import Behavior, ClimbingMode, CollisionFlags, NonWalkableMode, Rules
-from pycct.scene.scene import Actor, Obstacle, Scene, _Quaternion
+from pycct.scene.scene import Actor, Scene, _Quaternion
 from pycct.shapes.primitives import Capsule, _Number, _Point, _Vector
 
-_Other: TypeAlias = Actor | Obstacle | CharacterController | CrowdMember
 _Climbing: TypeAlias = Literal["easy", "constrained"] | ClimbingMode
 _NonWalkable: TypeAlias = Literal["prevent_climbing", "force_sliding"] | NonWalkableMode
 _RuleSet: TypeAlias = Literal["physx", "document", "robust"] | Rules

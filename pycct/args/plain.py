@@ -22,6 +22,15 @@ def short(value: Any) -> str:
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
 
 
+def check_long_ids(array: np.ndarray[Any, Any]) -> None:
+    """KeyError if an array of Python integers has one beyond 64 bits, which no object has as id."""
+    numbers = array.reshape(-1).tolist()
+    if all(type(number) is int for number in numbers):
+        for number in numbers:
+            if not -(2**63) <= number < 2**63:
+                raise KeyError(number if number.bit_length() <= 256 else short(number))
+
+
 def as_float(value: Any, name: str) -> float:
     """Return a finite float."""
     if isinstance(value, (str, bytes, bytearray, complex, np.complexfloating)):

@@ -5,8 +5,10 @@ import numpy as np
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from pycct.args.values cimport FARTHEST, short
+from pycct.args.values cimport FARTHEST
 from pycct.geometry.vec cimport v3, vec3
+
+from pycct.args.plain import check_long_ids
 
 
 cdef vec3 row_load(const vector_rows* r, int64_t i) noexcept nogil:
@@ -78,11 +80,6 @@ cdef object as_weights(object value, str name, Py_ssize_t n):
     return array
 
 
-cdef object _key(object number):
-    """An id for a KeyError: Python does not write out very long integers."""
-    return number if number.bit_length() <= 256 else short(number)
-
-
 cdef object as_ids(object value):
     try:
         array = np.asarray(value)
@@ -90,11 +87,8 @@ cdef object as_ids(object value):
         raise TypeError("ids must be an integer or an array of integers") from None
     if array.ndim > 1:
         raise ValueError(f"ids must be one integer or have shape (k,), got shape {array.shape}")
-    if array.dtype.kind == "O" and all([type(number) is int for number in array.reshape(-1).tolist()]):
-        for number in array.reshape(-1).tolist():
-            # No object has an id beyond 64 bits.
-            if not -2**63 <= number < 2**63:
-                raise KeyError(_key(number))
+    if array.dtype.kind == "O":
+        check_long_ids(array)
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"ids must be integers, not {array.dtype}")
     if array.dtype == np.uint64 and array.size and array.max() >= 2**63:

@@ -214,8 +214,8 @@ cdef struct candidate_cache:
     free_place free             # the end of the last move
 
 
-# The same by index, for a character that shares scratch memory with others. It has no known place,
-# which would take a tenth of the memory of a member.
+# The same by index, for a character that shares scratch memory with others. It stores no
+# ``free_place``, which would take a tenth of the memory of a member.
 cdef struct compact_cache:
     compact_candidates near
     int32_t[4] hints

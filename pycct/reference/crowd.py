@@ -11,7 +11,7 @@ import numpy as np
 
 from pycct.args import save_format as saves
 from pycct.args.columns import give_column
-from pycct.args.plain import short
+from pycct.args.plain import check_long_ids
 from pycct.crowd.records import GROUND, HITS, STATS, ground_arrays
 from pycct.reference.candidates import below_limit
 from pycct.reference.core import (
@@ -665,11 +665,8 @@ class Crowd:
         array = np.asarray(ids)
         if array.ndim > 1:
             raise ValueError(f"ids must be one integer or have shape (k,), got shape {array.shape}")
-        if array.dtype.kind == "O" and all(type(n) is int for n in array.reshape(-1).tolist()):
-            for n in array.reshape(-1).tolist():
-                # No object has an id beyond 64 bits.
-                if not -(2**63) <= n < 2**63:
-                    raise KeyError(n if n.bit_length() <= 256 else short(n))
+        if array.dtype.kind == "O":
+            check_long_ids(array)
         if array.dtype.kind not in "iu" and array.size:
             raise TypeError(f"ids must be integers, not {array.dtype}")
         if array.ndim == 0:

@@ -803,7 +803,8 @@ class Move:
         """
         above = dot(sub(hit.base.point, madd(q.p0, q.dir, hit.base.distance)), self.p.up)
         if above <= self.p.height - self.lifted:
-            # A lower capsule comes at least as near to a point that is not above its upper end.
+            # The lowered capsule is at least as near to a point that is not above its upper sphere
+            # centre.
             return False
         drop = -self.lifted
         low = q._replace(

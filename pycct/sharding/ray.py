@@ -332,8 +332,8 @@ class ShardedCrowd:
 
     def _begin(self) -> None:
         """Ask for the messages of the next tick, which no tick before has returned."""
-        boxes = [w.begin.options(num_returns=self._count).remote(self._tick + 1) for w in self._workers]
-        self._boxes = boxes if self._count > 1 else [[boxes[0]]]
+        # A single shard has no message to read.
+        self._boxes = [w.begin.options(num_returns=self._count).remote(self._tick + 1) for w in self._workers]
 
     def _safely(self, job: list[Any]) -> int:
         """One tick, repeated from the last keyframe when a shard is lost on the way."""

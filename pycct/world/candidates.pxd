@@ -227,7 +227,7 @@ cdef int group_order(const candidates* c, const candidate_group* g, int32_t g_tr
 # triangles count from their front.
 cdef bint candidates_overlap(candidates* c, const broadphase_layer* fixed, const broadphase_layer* moving, vec3 p0,
                              vec3 p1, double radius) noexcept nogil
-# The same for triangle i only.
+# Whether the capsule may overlap triangle i, a one-sided one from its front.
 cdef bint candidates_overlap_one(candidates* c, int32_t i, vec3 p0, vec3 p1, double radius) noexcept nogil
 # The deepest overlap among the bodies in ``recovers``; group -1: none.
 cdef push_out candidates_deepest(candidates* c, vec3 p0, vec3 p1, double radius, int recovers,
