@@ -46,7 +46,7 @@ class Bot:
     errors: list[str] = field(default_factory=list)
     acknowledged: int = 0
     tick: int = 0
-    others: int = 0
+    players: int = 0
 
 
 async def play(url: str, seed: int, seconds: float, scene: Scene | None = None) -> Bot:
@@ -89,7 +89,7 @@ async def _listen(socket: ClientConnection, bot: Bot) -> None:
         assert isinstance(data, bytes)
         if data[0] == SNAPSHOT:
             snapshot = parse_snapshot(data)
-            bot.tick, bot.acknowledged, bot.others = snapshot.tick, snapshot.acknowledged, len(snapshot.others)
+            bot.tick, bot.acknowledged, bot.players = snapshot.tick, snapshot.acknowledged, len(snapshot.players)
             same = snapshot.position == bot.places[snapshot.acknowledged]
             bot.compared += same
             bot.different += not same

@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 from protocol import GRAVITY, JUMP, RATE, SPEED, TICKS_PER_INPUT, Input, Shot
 
 from pycct import Box, CollisionFlags, Crowd, Plane, Scene
-from pycct.net import Audit, History, Reason, RewindHit
+from pycct.net import Audit, History, Reason
 
 DT = 1 / RATE
 REST = 0.91
-# Inputs of one player that may wait, and ticks that a shot may go back.
-LONGEST_QUEUE, FARTHEST_BACK = 60, 60
+# From the centre of a player to its eyes, and how far a shot flies, metres.
+EYES, RANGE = (0.0, 0.0, 0.6), 100.0
+# Inputs of one player that may wait; inputs above which it moves twice a tick; ticks that a shot may
+# go back.
+LONGEST_QUEUE, LONGEST_WAIT, FARTHEST_BACK = 60, 6, 60
 # The network of players is rougher than that of the default, seconds.
 BUDGET = 0.5
 
@@ -123,30 +126,48 @@ class Game:
         player.queue.append(value)
         return ""
 
-    def shoot(self, member: int, shot: Shot) -> RewindHit | None:
-        """What a shot has met in the tick that its shooter saw."""
-        stored = self.history.ticks
-        seen = min(max(shot.tick, float(stored[0]), float(self.tick - FARTHEST_BACK)), float(stored[-1]))
-        x, y, z = self.crowd.positions[self.crowd.ids == member][0].tolist()
-        return self.history.raycast(seen, (x, y, z + 0.6), shot.direction, 100.0, exclude=member)
+    def shoot(self, shots: list[tuple[int, Shot]]) -> list[tuple[int, float]]:
+        """What each shot of a member has met in the tick that its shooter saw.
+
+        One call judges all shots of a tick: many players may fire at the same time.
+        Member and distance per shot; -1 where it has met nobody.
+        """
+        rows = {member: k for k, member in enumerate(self.crowd.ids.tolist())}
+        members = [member for member, _ in shots]
+        seen = np.clip([shot.tick for _, shot in shots], max(self.history.ticks[0], self.tick - FARTHEST_BACK),
+                       self.history.ticks[-1])
+        eyes = self.crowd.positions[[rows[member] for member in members]] + EYES
+        hits = self.history.raycast_many(seen, eyes, [shot.direction for _, shot in shots], RANGE, exclude=members)
+        return [(member, distance if member >= 0 else 0.0)
+                for member, distance in zip(hits.controller.tolist(), hits.distance.tolist(), strict=True)]
 
     def advance(self) -> None:
-        """One tick: everybody whose input is there moves."""
+        """One tick: everybody whose input is there moves.
+
+        A server that has lost time finds more inputs than it can wait for. Their players move
+        twice, or each of their later inputs would wait as long.
+        """
         self.tick += 1
         self.audit.store(self.tick)
-        ids = self.crowd.ids.tolist()
-        active = np.zeros(len(ids), bool)
-        displacements = np.zeros((len(ids), 3))
+        self._move(0)
+        self._move(LONGEST_WAIT)
+        self.history.store(self.tick)
+
+    def _move(self, waiting: int) -> None:
+        """Move the players for whom more inputs are waiting."""
+        players = [self.players[member] for member in self.crowd.ids.tolist()]
+        active = np.array([len(player.queue) > waiting for player in players], bool)
+        if not active.any():
+            return
+        displacements = np.zeros((len(active), 3))
         grounded = self.crowd.grounded.tolist()
         done: list[Input] = []
         who: list[Player] = []
-        for k, member in enumerate(ids):
-            player = self.players[member]
-            if not player.queue:
-                continue
+        for k in np.flatnonzero(active).tolist():
+            player = players[k]
             value = player.queue[0]
             player.velocity = fall(player.velocity, grounded[k], value.jump)
-            active[k], displacements[k] = True, (value.x * DT, value.y * DT, player.velocity * DT)
+            displacements[k] = value.x * DT, value.y * DT, player.velocity * DT
             player.left += 1
             player.acknowledged += 1
             if player.left == TICKS_PER_INPUT:
@@ -155,9 +176,7 @@ class Game:
                 who.append(player)
         flags = self.crowd.move(displacements, DT, active=active)
         for k in np.flatnonzero(active & ((flags & int(CollisionFlags.UP)) != 0)).tolist():
-            player = self.players[ids[k]]
-            player.velocity = min(player.velocity, 0.0)
-        self.history.store(self.tick)
+            players[k].velocity = min(players[k].velocity, 0.0)
         if done:
             self._judge(who, done)
 

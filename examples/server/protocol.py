@@ -6,6 +6,9 @@ import math
 import struct
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 VERSION = 1
 SPEED, JUMP, GRAVITY = 5.0, 4.5, 9.81
 # Ticks per second; ticks that one input lasts; inputs and snapshots per second.
@@ -20,7 +23,7 @@ _INPUT = struct.Struct("<BIffBfff")
 _SHOT = struct.Struct("<Bdfff")
 _WELCOME = struct.Struct("<Bqqddd")
 _SNAPSHOT = struct.Struct("<BqIdddH")
-_PLAYER = struct.Struct("<qfff")
+_PLAYER = np.dtype([("member", "<i8"), ("position", "<f4", 3)])
 _HIT = struct.Struct("<Bqd")
 
 
@@ -46,12 +49,15 @@ class Shot(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """The world as the server sends it: own position in full, others rounded to float32."""
+    """The world as the server sends it: own position in full, all positions rounded to float32.
+
+    ``players`` has the fields ``member`` and ``position`` and one row per player.
+    """
 
     tick: int
     acknowledged: int
     position: tuple[float, float, float]
-    others: dict[int, tuple[float, float, float]]
+    players: NDArray[np.void]
 
 
 def hello() -> bytes:
@@ -119,24 +125,23 @@ def parse_welcome(data: bytes) -> tuple[int, int, tuple[float, float, float]]:
     return member, tick, (x, y, z)
 
 
-def pack_others(ids: list[int], positions: list[list[float]]) -> bytes:
+def pack_players(ids: NDArray[np.int64], positions: NDArray[np.float64]) -> bytes:
     """The part of a snapshot that all players receive."""
-    return b"".join(_PLAYER.pack(member, *place) for member, place in zip(ids, positions, strict=True))
+    players = np.empty(len(ids), _PLAYER)
+    players["member"], players["position"] = ids, positions
+    return players.tobytes()
 
 
-def pack_snapshot(tick: int, acknowledged: int, own: list[float], count: int, others: bytes) -> bytes:
+def pack_snapshot(tick: int, acknowledged: int, own: list[float], count: int, players: bytes) -> bytes:
     """A snapshot for one player."""
-    return _SNAPSHOT.pack(SNAPSHOT, tick, acknowledged, *own, count) + others
+    return _SNAPSHOT.pack(SNAPSHOT, tick, acknowledged, *own, count) + players
 
 
 def parse_snapshot(data: bytes) -> Snapshot:
     """A snapshot from bytes."""
     _, tick, acknowledged, x, y, z, count = _SNAPSHOT.unpack_from(data)
-    others = {}
-    for k in range(count):
-        member, *place = _PLAYER.unpack_from(data, _SNAPSHOT.size + k * _PLAYER.size)
-        others[member] = (place[0], place[1], place[2])
-    return Snapshot(tick, acknowledged, (x, y, z), others)
+    players = np.frombuffer(data, _PLAYER, count, _SNAPSHOT.size)
+    return Snapshot(tick, acknowledged, (x, y, z), players)
 
 
 def pack_hit(member: int, distance: float) -> bytes:

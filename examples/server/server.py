@@ -30,7 +30,7 @@ from protocol import (
     Shot,
     pack_error,
     pack_hit,
-    pack_others,
+    pack_players,
     pack_snapshot,
     pack_welcome,
     parse,
@@ -83,6 +83,8 @@ class Server:
         # Messages of this tick. One call hands all of them to the network, because a call for each
         # message would wake the network that often.
         self.pending: list[tuple[asyncio.Queue[bytes | None], bytes]] = []
+        # Shots of this tick.
+        self.shots: list[tuple[Client, Shot]] = []
         self.loop: asyncio.AbstractEventLoop | None = None
         self.web: WebServer | None = None
         self.thread = threading.Thread(target=self._run, name="game", daemon=True)
@@ -119,12 +121,13 @@ class Server:
 
     def _tick(self) -> None:
         self._handle_all()
+        self._judge_shots()
         game = self.game
         game.advance()
         if game.tick % (RATE // SNAPSHOT_RATE) == 0 and self.clients:
-            ids, places = game.crowd.ids.tolist(), game.crowd.positions.tolist()
-            everybody = pack_others(ids, places)
-            for member, place in zip(ids, places, strict=True):
+            ids, places = game.crowd.ids, game.crowd.positions
+            everybody = pack_players(ids, places)
+            for member, place in zip(ids.tolist(), places.tolist(), strict=True):
                 player = game.players[member]
                 self._send(self.clients[member],
                            pack_snapshot(game.tick, player.acknowledged, place, len(ids), everybody))
@@ -146,8 +149,16 @@ class Server:
             if problem:
                 self._send(client, pack_error(problem))
         elif isinstance(event, Shot):
-            hit = self.game.shoot(client.member, event)
-            self._send(client, pack_hit(hit.controller, hit.distance) if hit else pack_hit(-1, 0.0))
+            self.shots.append((client, event))
+
+    def _judge_shots(self) -> None:
+        """Answer the shots of this tick."""
+        shots = [(client, shot) for client, shot in self.shots if client.member in self.clients]
+        self.shots = []
+        if shots:
+            met = self.game.shoot([(client.member, shot) for client, shot in shots])
+            for (client, _), (member, distance) in zip(shots, met, strict=True):
+                self._send(client, pack_hit(member, distance))
 
     def _send(self, client: Client, data: bytes) -> None:
         self.pending.append((client.outbox, data))
