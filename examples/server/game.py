@@ -15,8 +15,8 @@ DT = 1 / RATE
 REST = 0.91
 # From the centre of a player to its eyes, and how far a shot flies, metres.
 EYES, RANGE = (0.0, 0.0, 0.6), 100.0
-# Inputs of one player that may wait; inputs above which it moves twice a tick; ticks that a shot may
-# go back.
+# Inputs of one player that may wait; inputs above which it moves twice a tick; ticks that a shot
+# may go back.
 LONGEST_QUEUE, LONGEST_WAIT, FARTHEST_BACK = 60, 6, 60
 # The network of players is rougher than that of the default, seconds.
 BUDGET = 0.5

@@ -31,7 +31,7 @@ from pycct.reference.sweep import (
     cast_triangles,
     triangle_order,
 )
-from pycct.reference.tolerances import DEPTH_TIE
+from pycct.reference.tolerances import DEPTH_TIE, is_below_limit
 from pycct.reference.types import ACTOR, BOX, CAPSULE, OBSTACLE, PLANE, SPHERE, TRIANGLES, USER_GEOMETRY
 from pycct.reference.vec import (
     add,
@@ -61,16 +61,9 @@ from pycct.reference.vec import (
 
 # Shapes of many open triangles.
 SURFACES = (Mesh, Heightfield)
-# A cosine below the slope limit by no more is at the limit, which is walkable (RULES_2 8).
-SLOPE_ROUNDING = 1e-6
 # Corners of a box's faces, counter-clockwise from outside; bit 0 is +x, bit 1 +y, bit 2 +z. The
 # diagonal leads from the first to the third one (RULES_2 9).
 BOX_FACES = ((0, 4, 6, 2), (3, 7, 5, 1), (1, 5, 4, 0), (2, 6, 7, 3), (0, 2, 3, 1), (5, 7, 6, 4))
-
-
-def below_limit(c, slope_limit):
-    """Whether the cosine of a slope is below the slope limit (RULES_2 8)."""
-    return c < slope_limit - SLOPE_ROUNDING
 
 
 def capsule_bounds(p0, p1, radius):
@@ -347,7 +340,7 @@ def _near_faces(item, box, mask, walls):
             rise = -rise
             n = scale(t.n, -1.0)
             t = Face(t.a, t.c, t.b, n, dot(n, t.a), t.source)
-        if rise >= 0.0 and below_limit(rise, walls.slope_limit):
+        if rise >= 0.0 and is_below_limit(rise, walls.slope_limit):
             near += _walls_of(t, _first_given(item, t), box, walls)
         elif box_overlap(bounds, box):
             near.append(t)

@@ -10,11 +10,11 @@ import numpy as np
 
 from pycct.args import save_format as saves
 from pycct.character.explanation import Event, Explanation
-from pycct.reference.candidates import below_limit
 from pycct.reference.character_grid import Character, separation, yielding_separation
-from pycct.reference.move import EPSILON_DISTANCE, GroundContact, Memory, Move, MoveStats, Params, decompose
+from pycct.reference.move import GroundContact, Memory, Move, MoveStats, Params, decompose
 from pycct.reference.scene import Scene
 from pycct.reference.shapes import Capsule
+from pycct.reference.tolerances import EPSILON_DISTANCE, is_below_limit
 from pycct.reference.types import ACTOR, CONTROLLER, OBSTACLE
 from pycct.reference.values import (
     FARTHEST,
@@ -155,7 +155,7 @@ class Ground(_Met):
         self.face_normal = contact.face_normal
         self.point = contact.point
         self.distance = contact.distance
-        self.walkable = not below_limit(dot(contact.face_normal, params.up), params.slope_limit)
+        self.walkable = not is_below_limit(dot(contact.face_normal, params.up), params.slope_limit)
 
     def __repr__(self):
         return f"<Ground: {self.other!r}, triangle {self.triangle}, normal {self.normal}, walkable {self.walkable}>"

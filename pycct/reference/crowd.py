@@ -13,7 +13,6 @@ from pycct.args import save_format as saves
 from pycct.args.columns import give_column
 from pycct.args.plain import check_long_ids
 from pycct.crowd.records import GROUND, HITS, STATS, ground_arrays
-from pycct.reference.candidates import below_limit
 from pycct.reference.core import (
     CONVERT,
     SEPARATION_SPEED,
@@ -29,6 +28,7 @@ from pycct.reference.core import (
     weights_of,
 )
 from pycct.reference.scene import Scene
+from pycct.reference.tolerances import is_below_limit
 from pycct.reference.types import ACTOR, CONTROLLER, OBSTACLE
 from pycct.reference.values import as_bool, as_float, as_not_negative, as_place, as_unit
 from pycct.reference.vec import ZERO, madd
@@ -608,7 +608,7 @@ class Crowd:
             row["distance"] = c.distance
             up = hero._params.up
             n = c.face_normal
-            row["walkable"] = not below_limit(n[0] * up[0] + n[1] * up[1] + n[2] * up[2], hero.slope_limit)
+            row["walkable"] = not is_below_limit(n[0] * up[0] + n[1] * up[1] + n[2] * up[2], hero.slope_limit)
         return ground_arrays(rows)
 
     def _below(self, reach):

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from pycct.reference.candidates import (
     Group,
     WallRule,
-    below_limit,
     capsule_bounds,
     cast,
     deepest,
@@ -29,6 +28,7 @@ from pycct.reference.closest import point_segment_parameter
 from pycct.reference.exits import NO_PUSH, REACH
 from pycct.reference.response import collision_response
 from pycct.reference.sweep import capsule_cast, capsule_triangle_time, is_behind_nearest
+from pycct.reference.tolerances import ALMOST_ZERO, COORDINATE_ROUNDING, EPSILON_DISTANCE, MOTION_SHARE, is_below_limit
 from pycct.reference.types import ACTOR, BOX, OBSTACLE, PLANE, TRIANGLES, USER_GEOMETRY
 from pycct.reference.vec import (
     ZERO,
@@ -68,17 +68,9 @@ VOLUME_GROWTH = 2.5
 VOLUME_GROWTH_UP = 1.7
 # Shift along the side motion, as a share of the growth (RULES 4).
 VOLUME_SHIFT = 0.9
-# A side vector is zero if no component is larger (RULES 6; MOVE 1.2 EPSILON_DISTANCE).
-ALMOST_ZERO = 1e-6
 # A pass ends if its direction turns by a right angle or more from its start. The margin decides
 # cases that are random in float32 (RULES 5).
 TURNED_BACK = 1e-6
-# A sum of pushes up to this length counts as zero (MOVE 9.2.3 EPSILON_DISTANCE).
-EPSILON_DISTANCE = 1e-6
-# Motion gained or lost below this share of the displacement is rounding.
-SHARE = 1e-6
-# Rounding of a component, as a share of a vector's length.
-ROUNDING = 1e-15
 # Top of a plane, metres: higher than any step. A finite number, because states are saved (RULES_2
 # 1).
 ENDLESS = 1e100
@@ -229,7 +221,7 @@ def cached_volume(temporal, side, up):
 def too_steep(p, normal):
     """A normal that faces down is not too steep (RULES 6); by MOVE 10.1 it is (RULES 9 row 4)."""
     c = dot(normal, p.up)
-    return below_limit(c, p.slope_limit) and (c >= 0.0 or Rules.STEEP_FACING_DOWN in p.rules)
+    return is_below_limit(c, p.slope_limit) and (c >= 0.0 or Rules.STEEP_FACING_DOWN in p.rules)
 
 
 def facing(hit, way):
@@ -791,9 +783,9 @@ class Move:
         """Whether the hit face of an actor is too steep to walk on, on any body."""
         rise = dot(facing(hit, way), self.p.up)
         if not has_face(hit):
-            return Rules.FIX_ROUND_SLOPES in self.p.rules and below_limit(rise, self.p.slope_limit)
+            return Rules.FIX_ROUND_SLOPES in self.p.rules and is_below_limit(rise, self.p.slope_limit)
         # An upright face lifts nobody; its edge does, and may be that of a step.
-        return abs(rise) > NEARLY_UPRIGHT and below_limit(rise, self.p.slope_limit)
+        return abs(rise) > NEARLY_UPRIGHT and is_below_limit(rise, self.p.slope_limit)
 
     def is_lintel(self, q, hit):
         """Whether a capsule without the lift of the UP pass would miss the hit of the SIDE pass.
@@ -810,7 +802,7 @@ class Move:
         low = q._replace(
             p0=madd(q.p0, self.p.up, drop),
             p1=madd(q.p1, self.p.up, drop),
-            limit=hit.base.distance + SHARE * (hit.base.distance + self.p.radius),
+            limit=hit.base.distance + MOTION_SHARE * (hit.base.distance + self.p.radius),
             passed=None if q.passed is None else set(),
         )
         if hit.base.face is None:
@@ -834,10 +826,10 @@ class Move:
                 return True
             if dot(self.s.side_normal, p.up) < 0.0 and self.fix(Rules.FIX_OVERHANGS):
                 return True
-        if self.moving_aside is not None and below_limit(dot(self.moving_aside, p.up), p.slope_limit):
+        if self.moving_aside is not None and is_below_limit(dot(self.moving_aside, p.up), p.slope_limit):
             if self.fix(Rules.FIX_MOVING_SLOPES):
                 return True
-        if self.round_aside is not None and below_limit(dot(self.round_aside, p.up), p.slope_limit):
+        if self.round_aside is not None and is_below_limit(dot(self.round_aside, p.up), p.slope_limit):
             return self.fix(Rules.FIX_ROUND_SLOPES)
         return False
 
@@ -881,7 +873,7 @@ class Move:
         if ground is not None:
             c = dot(ground.face_normal, self.p.up)
             faced = ground.has_face or Rules.FIX_ROUND_SLOPES in self.p.rules
-            steep = faced and c >= 0.0 and below_limit(c, self.p.slope_limit)
+            steep = faced and c >= 0.0 and is_below_limit(c, self.p.slope_limit)
         if jumps or (ground is not None and not steep):
             self.set(climbs_steep=False, steep_climb=0.0)
         elif ground is not None or self.s.climbs_steep:
@@ -891,9 +883,9 @@ class Move:
         """FIX_ALMOST_LEVEL: remove a rise that is only rounding."""
         rise = dot(displacement, self.p.up)
         size = length(displacement)
-        if 0.0 < rise <= SHARE * size and self.fix(Rules.FIX_ALMOST_LEVEL):
+        if 0.0 < rise <= MOTION_SHARE * size and self.fix(Rules.FIX_ALMOST_LEVEL):
             # Slightly more than the rise, because this sum is rounded too.
-            return madd(displacement, self.p.up, -2.0 * rise - ROUNDING * size)
+            return madd(displacement, self.p.up, -2.0 * rise - COORDINATE_ROUNDING * size)
         return displacement
 
     # --- moveCharacter --------------------------------------------------------
@@ -972,7 +964,7 @@ class Move:
             r.flags |= CollisionFlags.UP
             # RULES 6: the step cannot be higher than the height that was gained.
             r.step_offset = f_min(r.step_offset, gained)
-            if not (r.rise > 0.0 and gained < r.rise * (1.0 - SHARE)) and self.fix(Rules.FIX_STEP_IS_NO_JUMP):
+            if not (r.rise > 0.0 and gained < r.rise * (1.0 - MOTION_SHARE)) and self.fix(Rules.FIX_STEP_IS_NO_JUMP):
                 r.flags &= ~CollisionFlags.UP
         self.lifted = gained
 
@@ -1059,7 +1051,7 @@ class Move:
         recover = f_max(0.0, gained) + abs(r.rise)
         if r.forced:
             left = f_max(0.0, self.longest - length(sub(self.s.position, r.start)))
-            if recover > left * (1.0 + SHARE) and self.fix(Rules.FIX_SLIDE_LENGTH):
+            if recover > left * (1.0 + MOTION_SHARE) and self.fix(Rules.FIX_SLIDE_LENGTH):
                 recover = left
         if recover < min_distance:
             min_distance = recover / MAX_ITERATIONS
@@ -1069,7 +1061,7 @@ class Move:
 
     def is_lifted_by_steep_aside(self, r):
         """FIX_STEEP_ASIDE: whether a steep triangle aside lifted the character, over no ground."""
-        aside = SHARE * length(r.d.side_vector)
+        aside = MOTION_SHARE * length(r.d.side_vector)
         return (
             self.raised > aside
             and self.s.ground is None
@@ -1106,16 +1098,16 @@ class Move:
         best = dot(sub(self.s.position, before.position), side)
         kept, hits, recovered = self.s, self.hits, self.recovered
         for part in range(STEP_PARTS - 1, -1, -1):
-            if best >= asked * (1.0 - SHARE):
+            if best >= asked * (1.0 - MOTION_SHARE):
                 break
             self.step = self.p.step_offset * part / STEP_PARTS
             way = self.straight_way(madd(before.position, self.p.up, f_min(lifted, self.step)), side, asked)
-            if way <= best + asked * SHARE:
+            if way <= best + asked * MOTION_SHARE:
                 continue
             self.s, self.hits, self.recovered = before, [], ZERO
             again = self.move_character(displacement, min_distance)
             now = dot(sub(self.s.position, before.position), side)
-            if self.s.hit_non_walkable or now <= best + asked * SHARE:
+            if self.s.hit_non_walkable or now <= best + asked * MOTION_SHARE:
                 continue
             if not self.find_overlap(EVERYTHING)[1].overlapping and self.fix(Rules.FIX_LOWER_STEP):
                 best, flags = now, again
@@ -1130,7 +1122,7 @@ class Move:
         A touch is no overlap.
         """
         around = self.around(self.s.position, self.p.radius)
-        radius = self.p.radius * (1.0 - SHARE)
+        radius = self.p.radius * (1.0 - MOTION_SHARE)
         return deepest_group(around, *self.ends(self.s.position), radius, kinds, self.may_meet)
 
     def leave_overlaps(self):
@@ -1158,7 +1150,7 @@ class Move:
             self.set(position=position)
         if reports:
             _, push = self.find_overlap(EVERYTHING)
-            depth = push.depth + self.p.radius * SHARE
+            depth = push.depth + self.p.radius * MOTION_SHARE
             if push.overlapping and depth > self.s.overlap and self.fix(Rules.FIX_STATIC_RECOVERY):
                 self.set(overlap=depth)
 
@@ -1166,7 +1158,7 @@ class Move:
         """FIX_KINEMATIC_RECOVERY: move up from characters below, at most to what is above."""
         p = self.p
         p0, p1 = self.ends(self.s.position)
-        radius = p.radius * (1.0 - SHARE)
+        radius = p.radius * (1.0 - MOTION_SHARE)
         box = capsule_bounds(p0, p1, radius)
         rise = 0.0
         for other in self.others:
@@ -1214,7 +1206,7 @@ class Move:
         hit = cast(self.candidates, q, self.recovers(), self.may_meet)
         if hit is None or hit.base.overlapping:
             return None
-        if hit.base.distance - p.contact_offset >= drop * (1.0 - SHARE) or not self.fix(Rules.FIX_CREASES):
+        if hit.base.distance - p.contact_offset >= drop * (1.0 - MOTION_SHARE) or not self.fix(Rules.FIX_CREASES):
             return None
         return f_max(0.0, hit.base.distance - p.contact_offset) / sinks, hit.base.normal
 
