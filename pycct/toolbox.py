@@ -1,4 +1,16 @@
-"""for a triangle without area."""
+"""The geometry toolbox: every formula of SWEEP, for one case or for many.
+
+A vector argument is three numbers or an array of shape ``(n, 3)``. Arguments broadcast: an argument
+that is given once serves all rows. One case returns floats and tuples, and many cases return
+float64 arrays. Lengths are in metres. Each function raises `TypeError` for values that are not
+numbers, and `ValueError` for a wrong shape, for a number that is not finite and for an impossible
+size. The message names the argument.
+
+A capsule is a `CapsuleAt`: the centres of its end spheres, ``p0`` below and ``p1`` above, and its
+radius. Its height is the distance between the two centres, as everywhere in pycct. Its total height
+is longer by twice the radius. Its feet are its lowest point here (SWEEP 1.2). The ``foot_position``
+of a `CharacterController` is lower by the contact offset.
+"""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -7,8 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pycct import kernels
+from pycct.args.plain import as_float
+from pycct.geometry import trigonometry
 from pycct.geometry.array_loops import triangle_normals
-from pycct.geometry.trigonometry import arc, cosine, sine
 from pycct.kernels import BoxAt, CapsuleAt, PlaneAt, SphereAt, TriangleAt
 from pycct.runtime.enums import Region
 
@@ -738,3 +751,65 @@ NEAR_PERPENDICULAR = 0.001
 def is_perpendicular(a: ArrayLike, b: ArrayLike, tolerance: float = NEAR_PERPENDICULAR) -> Any:
     """Whether two directions are perpendicular."""
     return _out(np.abs(_dot(_units("a", a), _units("b", b))) <= tolerance)
+
+
+def sine(x: float) -> float:
+    """Sine of an angle, the same bits on every machine.
+
+    Parameters
+    ----------
+    x : float
+        Radians. The error is below 1e-15 up to 1e6; larger angles are first taken modulo the double
+        that is closest to 2 pi.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `x` is not a finite number.
+    """
+    return trigonometry.sine(as_float(x, "x"))
+
+
+def cosine(x: float) -> float:
+    """Cosine of an angle, with the accuracy of `sine`.
+
+    Parameters
+    ----------
+    x : float
+        Radians.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `x` is not a finite number.
+    """
+    return trigonometry.cosine(as_float(x, "x"))
+
+
+def arc(y: float, x: float) -> float:
+    """Angle of the point (x, y), the same bits on every machine.
+
+    Parameters
+    ----------
+    y, x : float
+        The origin has angle 0, and -0.0 counts as 0.0.
+
+    Returns
+    -------
+    float
+        Radians, -pi to pi. The error is below 1e-15.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `y` or `x` is not a finite number.
+    """
+    return trigonometry.arc(as_float(y, "y"), as_float(x, "x"))

@@ -1,5 +1,6 @@
 """Prose has at most 100 columns, and pages, comments and docstrings avoid vague words."""
 
+import ast
 import re
 import tokenize
 from pathlib import Path
@@ -87,6 +88,14 @@ def test_comments_and_docstrings_are_wrapped_and_have_no_vague_words(source):
         lines = list(prose_of_a_source(file.read()))
     assert not too_long(lines)
     assert not vague(lines)
+
+
+def test_the_docstring_of_a_module_is_whole():
+    """The toolbox kept the last line of its docstring only."""
+    sources = [p for p in SOURCES if name_of(p).startswith("pycct/") and p.suffix == ".py"]
+    first = {name_of(p): ast.get_docstring(ast.parse(p.read_text(encoding="utf-8"))) for p in sources}
+    names = ("glTF",)
+    assert [name for name, text in first.items() if text and text[0].islower() and not text.startswith(names)] == []
 
 
 def test_the_checks_find_what_they_look_for():

@@ -99,12 +99,21 @@ def test_large_angles_and_no_numbers(module):
         assert abs(module.sine(x) ** 2 + module.cosine(x) ** 2 - 1) < 1e-15
 
 
-def test_the_toolbox_has_them():
-    assert (toolbox.sine, toolbox.cosine, toolbox.arc) == (trigonometry.sine, trigonometry.cosine, trigonometry.arc)
+def test_the_toolbox_has_them_and_names_bad_angles():
+    for x in (0, 0.5, -3.0, 1e7, 1e300):
+        assert toolbox.sine(x) == trigonometry.sine(x) and toolbox.cosine(x) == trigonometry.cosine(x)
+        assert toolbox.arc(x, 2.0) == trigonometry.arc(x, 2.0)
+    for bad, error in ((10**5000, ValueError), (math.nan, ValueError), (-math.inf, ValueError), ("a", TypeError),
+                       (None, TypeError), (1j, TypeError), ([1.0], TypeError)):
+        for call in (toolbox.sine, toolbox.cosine, lambda x: toolbox.arc(0.0, x)):
+            with pytest.raises(error, match=r"^x must be"):
+                call(bad)
+        with pytest.raises(error, match=r"^y must be"):
+            toolbox.arc(bad, 0.0)
 
 
 def test_the_arc_of_no_number_is_none():
     """NaN as the number of a row of a table would read any memory."""
     bad = (math.nan, math.inf, -math.inf)
     for y, x in [(b, g) for b in bad for g in (*bad, 0.0, 1.0)] + [(g, b) for b in bad for g in (0.0, -1.0)]:
-        assert math.isnan(toolbox.arc(y, x)) and math.isnan(reference.arc(y, x))
+        assert math.isnan(trigonometry.arc(y, x)) and math.isnan(reference.arc(y, x))
