@@ -387,7 +387,7 @@ cdef bint _is_lintel(move_job* m, const capsule_cast* cast, const world_hit* hit
     cdef world_hit other
     cdef capsule_cast low
     cdef int passed = 0
-    # The lowered capsule is at least as near to a point that is not above its upper sphere centre.
+    # Lowering brings a capsule no farther from a point that is not above its upper sphere centre.
     if v3_dot(v3_sub(hit.base.point, v3_madd(cast.p0, cast.dir, hit.base.distance)), m.p.up) <= m.p.height - m.lifted:
         return False
     low = cast[0]

@@ -214,7 +214,7 @@ cdef struct candidate_cache:
     free_place free             # the end of the last move
 
 
-# The same by index, for a character that shares scratch memory with others. It stores no
+# A candidate cache of indices, for a character that shares scratch memory with others. It stores no
 # ``free_place``, which would take a tenth of the memory of a member.
 cdef struct compact_cache:
     compact_candidates near

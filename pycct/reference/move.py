@@ -795,7 +795,7 @@ class Move:
         """
         above = dot(sub(hit.base.point, madd(q.p0, q.dir, hit.base.distance)), self.p.up)
         if above <= self.p.height - self.lifted:
-            # The lowered capsule is at least as near to a point that is not above its upper sphere
+            # Lowering brings a capsule no farther from a point that is not above its upper sphere
             # centre.
             return False
         drop = -self.lifted
