@@ -112,8 +112,8 @@ class Game:
     def leave(self, member: int) -> None:
         """Remove a player."""
         del self.players[member]
-        self.crowd.remove(np.flatnonzero(self.crowd.ids == member))
-        self.claims.remove(np.flatnonzero(self.claims.ids == self.claimants[member]))
+        self.crowd.remove(self.crowd.index_of([member]))
+        self.claims.remove(self.claims.index_of([self.claimants[member]]))
 
     def put(self, member: int, value: Input) -> str:
         """Queue an input; an error in words, or nothing."""
@@ -130,16 +130,15 @@ class Game:
         """What each shot of a member has met in the tick that its shooter saw.
 
         One call judges all shots of a tick: many players may fire at the same time.
-        Member and distance per shot; -1 where it has met nobody.
+        Member and distance per shot. The member is -1 for a shot that met a wall or nothing, and
+        the distance is 0 for one that met nothing.
         """
-        rows = {member: k for k, member in enumerate(self.crowd.ids.tolist())}
         members = [member for member, _ in shots]
         seen = np.clip([shot.tick for _, shot in shots], max(self.history.ticks[0], self.tick - FARTHEST_BACK),
                        self.history.ticks[-1])
-        eyes = self.crowd.positions[[rows[member] for member in members]] + EYES
+        eyes = self.crowd.positions[self.crowd.index_of(members)] + EYES
         hits = self.history.raycast_many(seen, eyes, [shot.direction for _, shot in shots], RANGE, exclude=members)
-        return [(member, distance if member >= 0 else 0.0)
-                for member, distance in zip(hits.controller.tolist(), hits.distance.tolist(), strict=True)]
+        return list(zip(hits.controller.tolist(), np.where(hits.hit, hits.distance, 0.0).tolist(), strict=True))
 
     def advance(self) -> None:
         """One tick: everybody whose input is there moves.
@@ -149,13 +148,13 @@ class Game:
         """
         self.tick += 1
         self.audit.store(self.tick)
-        self._move(0)
-        self._move(LONGEST_WAIT)
+        players = [self.players[member] for member in self.crowd.ids.tolist()]
+        self._move(players, 0)
+        self._move(players, LONGEST_WAIT)
         self.history.store(self.tick)
 
-    def _move(self, waiting: int) -> None:
-        """Move the players for whom more inputs are waiting."""
-        players = [self.players[member] for member in self.crowd.ids.tolist()]
+    def _move(self, players: list[Player], waiting: int) -> None:
+        """Move those of all players, in the order of the crowd, who have more inputs waiting."""
         active = np.array([len(player.queue) > waiting for player in players], bool)
         if not active.any():
             return

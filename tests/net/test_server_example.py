@@ -154,6 +154,8 @@ def test_a_shot_is_judged_in_the_past(example):
         game.advance()
     ticks = seen, float(game.tick), -1e300, 1e300
     then, now, before, later = game.shoot([(shooter.member, protocol.Shot(tick, (1.0, 0.0, -0.1))) for tick in ticks])
-    assert then[0] == target.member and 4.0 < then[1] < 5.0 and now == (-1, 0.0)
+    # Now the shot flies past where the target was, to the floor.
+    assert then[0] == target.member and 4.0 < then[1] < 5.0 and now[0] == -1 and now[1] > 5.0
     assert before[0] == target.member and later == now
+    assert game.shoot([(shooter.member, protocol.Shot(seen, (0.0, 0.0, 1.0)))]) == [(-1, 0.0)]
     assert game.put(target.member, protocol.Input(99, 0.0, 0.0, False, (0.0, 0.0, 0.0))) == "input 31 must come next"
