@@ -1275,7 +1275,7 @@ cdef class Batch:
             if given.shape[0]:
                 reach = given
                 b.reach = &reach[0]
-        if rotations is not None:
+        if what != DO_RAY:
             given = _turns(rotations, "rotations", self.n)
             self.keep.append(given)
             b.rotation_step = 4 if given.shape[0] > 1 else 0

@@ -4,6 +4,7 @@ One call at a time with arguments by hypothesis, then random programs whose call
 A seed of a program that failed is kept in `KEPT`.
 """
 
+import contextlib
 import copy
 import faulthandler
 import inspect
@@ -508,6 +509,47 @@ def test_one_call(name, seed, how_bad):
 @given(seed=st.integers(0, 2**32 - 1), how_bad=st.sampled_from([0.0, 0.3, 1.0]))
 def test_one_call_many_times(name, seed, how_bad):
     one_call(name, random.Random(seed), how_bad)
+
+
+def one_bad_argument(name, bad_values):
+    """Make that call with each argument in turn replaced by bad values, and all others good."""
+    faulthandler.dump_traceback_later(HANG, exit=True)
+    pool = Pool(random.Random(0))
+    owner, attribute = name.rsplit(".", 1)
+    if owner.startswith("pycct"):
+        thing = {"pycct": pycct, "pycct.kernels": kernels, "pycct.toolbox": toolbox}[owner]
+    else:
+        thing = next(t for t in pool.targets() if type(t).__name__ == owner)
+    if not callable(getattr(thing, attribute)):
+        return
+    kind = inspect.Parameter
+    taken = [p for p in parameters(getattr(thing, attribute)) if p.kind not in (kind.VAR_KEYWORD, kind.VAR_POSITIONAL)]
+    for bad in taken:
+        for value in bad_values:
+            # Another argument that fails first would hide it: the optional ones come and go.
+            for chance in (0.0, 0.0, 0.2, 0.5):
+                args, named = [], {}
+                for p in taken:
+                    if p is bad or p.default is p.empty or pool.rng.random() < chance:
+                        given = value if p is bad else good(p.name, pool)
+                        if p.kind is kind.POSITIONAL_ONLY:
+                            args.append(given)
+                        else:
+                            named[p.name] = given
+                with contextlib.suppress(*MEANT, Boom, IndexError):
+                    getattr(thing, attribute)(*args, **named)
+    pool.healthy()
+
+
+@pytest.mark.parametrize("name", calls())
+def test_none_for_each_argument(name):
+    one_bad_argument(name, [None])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", calls())
+def test_junk_for_each_argument(name):
+    one_bad_argument(name, junk())
 
 
 def program(seed, steps):
