@@ -52,7 +52,7 @@ WRAPPERS = {
 COLD = {
     "pycct.character.contacts", "pycct.character.parameters", "pycct.character.records",
     "pycct.character.state_io",
-    "pycct.convex.outline", "pycct.crowd.crowd",
+    "pycct.convex.outline", "pycct.crowd.crowd", "pycct.crowd.state_io",
     "pycct.cube_world.controller", "pycct.geometry.array_loops", "pycct.queries.shape_pairs",
     "pycct.runtime._cython_shared", "pycct.runtime.build_info", "pycct.runtime.lock",
     "pycct.scene.worlds", "pycct.sensors.sensors", "pycct.shapes.cooked_file",

@@ -4,6 +4,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from pycct.crowd.crowd_step cimport crowd_data, crowd_question, crowd_step, crowd_thread
+from pycct.crowd.state_io cimport crowd_settings
 from pycct.character.move_types cimport controller_params
 from pycct.args.vector_rows cimport vector_rows
 from pycct.scene.scene cimport Scene
@@ -17,13 +18,11 @@ cdef class Crowd:
     cdef tuple scenes_
     cdef crowd_data c
     cdef crowd_data spare               # memory for the next restore, without members
-    cdef bint sequential
+    cdef crowd_settings settings
     cdef bint repeats           # rows of the table may be equal
     cdef dict known             # bytes of parameters -> row of the table
     cdef int32_t n_rows
     cdef int32_t capacity_rows
-    cdef controller_params usual        # for characters that are added later
-    cdef int32_t usual_group
     cdef crowd_thread* threads
     cdef int n_threads
     cdef PyObject** neighbours  # grid of each scene; references that the garbage collector does not clear
@@ -83,14 +82,10 @@ cdef class Crowd:
     cdef bint far(self, const vector_rows* rows, int64_t n) noexcept
     cdef bint check_ways(self, vector_rows ways, Py_ssize_t step, object array) except -1
     cdef tuple look_down(self, object max_distance, object threads, bint snaps)
-    cdef void keep_spare(self, crowd_data* old) noexcept
     cdef int load(self, object data, bint renames) except -1
     cdef bytes pack(self, const int64_t[::1] which, bint moving)
-    cdef tuple parse(self, object data, crowd_data* fresh, controller_params* usual)
     cdef int take_rows(self, crowd_data* fresh) except -1
-    cdef object homes_of(self, const crowd_data* c)
     cdef int take_out(self, object indices) except -1
-    cdef int merge(self, const crowd_data* fresh) except -1
     cdef int reserve_ids(self, object ids) except -1
     cdef int64_t taken(self, object ids, Scene scene) except -2
     cdef object rows_of(self, const int64_t[::1] numbers)

@@ -5,7 +5,6 @@ import copy
 import numpy as np
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.pythread cimport PyThread_get_thread_ident
@@ -23,20 +22,11 @@ from pycct.character.parameters cimport (
     parameter_get,
     parameter_set,
     parameters_check,
-    parameters_loaded,
     state_forget,
     state_shift,
     z_to,
 )
-from pycct.character.state_io cimport (
-    cursor,
-    field_int32,
-    field_int64,
-    parameters_bytes,
-    parameters_hash,
-    state_bytes,
-    state_makes_sense,
-)
+from pycct.character.state_io cimport parameters_hash
 from pycct.args.values cimport FARTHEST, as_bool, as_not_negative, as_vec3, from_vec3, raise_status, short
 from pycct.crowd.crowd_step cimport (
     crowd_can_resize,
@@ -63,6 +53,17 @@ from pycct.crowd.crowd_step cimport (
     near_free,
     set_few_enough,
     thread_free,
+)
+from pycct.crowd.state_io cimport (
+    crowd_bytes,
+    crowd_from_bytes,
+    crowd_homes,
+    crowd_merge,
+    crowd_recycle,
+    crowd_settings,
+    first_shared,
+    params_key,
+    rename_platform,
 )
 from pycct.runtime.fenv cimport fp_enter, fp_leave
 from pycct.character.gathering cimport scratch_init
@@ -93,10 +94,8 @@ from pycct.scene.worlds cimport Worlds
 from pycct.shapes.primitives cimport Capsule
 from pycct.geometry.ray cimport direction_of
 from pycct.geometry.types cimport STATUS_OK
-from pycct.world.candidates cimport OWNER_CONTROLLER
 from pycct.geometry.vec cimport v3, v3_load, v3_madd, v3_max_abs, v3_store, v3_sub, vec3
 
-from pycct.args import save_format as saves
 from pycct.args.columns import give_column
 from pycct.crowd.records import GROUND, HITS, STATS, ground_arrays
 from pycct.runtime.enums import Behavior, CollisionFlags
@@ -127,16 +126,6 @@ cdef tuple MOVED_ARRAYS = ("positions", "foot_positions", "velocities", "ground_
 cdef double NEAR = 1e11
 # A run of at most this many moves is made in one part: some 0.1 s.
 cdef int64_t SHORT_RUN = 10_000
-# A crowd of at most this capacity keeps the memory of its former state for the next restore.
-cdef int64_t SPARE_MOST = 4096
-# Bytes of a saved crowd: order, rows of the table, usual group, number of characters ...
-cdef int SAVE_HEAD = saves.CROWD_HEAD.size
-# Added to the order if the world of each member follows at the end.
-cdef int SAVES_HOMES = 2
-# Added to the order if poses of moving actors follow at the very end.
-cdef int SAVES_MOVING = 4
-# Bytes of each character: id, row, group, flags.
-cdef int SAVE_EACH = saves.CROWD_EACH.size
 
 
 cdef int64_t _as_group(object value) except -1:
@@ -203,16 +192,6 @@ cdef dict _turned_rows(object up, object active, int64_t n):
     """Arguments of `Crowd.set` for the up directions of a move."""
     which = np.arange(n) if active is None else np.flatnonzero(active)
     return {"indices": which, "up": np.array(up)[which]}
-
-
-cdef bytes _bytes_of(controller_params* p):
-    """Parameters as bytes, by which equal ones are found."""
-    cdef uint8_t buffer[128]
-    cdef cursor cur
-    cur.at = buffer
-    cur.loads = False
-    parameters_bytes(&cur, p)
-    return <bytes>(<char*>buffer)[:cur.at - buffer]
 
 
 cdef inline int64_t _first_part(int64_t n, int64_t ticks) noexcept nogil:
@@ -469,7 +448,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
 
     def __cinit__(self, *args, **kwargs):
         memset(&self.c, 0, sizeof(crowd_data))
-        memset(&self.usual, 0, sizeof(controller_params))
+        memset(&self.settings, 0, sizeof(crowd_settings))
         self.threads = NULL
         self.n_threads = 0
         self.n_rows = self.capacity_rows = 0
@@ -532,16 +511,16 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         if self.scenes_ is not None:
             raise RuntimeError("a Crowd is initialised once")
         places = as_vectors(positions, "positions", -1, &rows)
-        self.usual.proxy = -1
+        self.settings.params.proxy = -1
         for name, value in DEFAULTS.items():
-            parameter_set(&self.usual, name, value)
+            parameter_set(&self.settings.params, name, value)
         # A common value is also the default for characters that are added later.
         for name, value in parameters.items():
             if _each(value, name, len(places)) is None:
-                parameter_set(&self.usual, name, value)
+                parameter_set(&self.settings.params, name, value)
         if _each(group, "group", len(places)) is None:
-            self.usual_group = <int32_t>_as_group(group)
-        self.sequential = ORDERS[order]
+            self.settings.group = <int32_t>_as_group(group)
+        self.settings.sequential = ORDERS[order]
         if isinstance(scene, Worlds):
             self.worlds = scene
             self.scenes_ = self.worlds.scenes
@@ -647,7 +626,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         """Return the row of the table with these parameters."""
         cdef int32_t row, wider
         cdef void* grown
-        key = _bytes_of(p)
+        key = params_key(p)
         found = self.known.get(key)
         if found is not None:
             return found
@@ -688,7 +667,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
 
     cdef list rows_for(self, dict parameters, Py_ssize_t n):
         """Return rows of the table for n new characters."""
-        cdef controller_params p = self.usual, q
+        cdef controller_params p = self.settings.params, q
         cdef Py_ssize_t k
         cdef dict columns = {}
         for name, value in parameters.items():
@@ -926,7 +905,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
     @property
     def order(self):
         """Order of colliding characters: 'simultaneous' or 'sequential'."""
-        return "sequential" if self.sequential else "simultaneous"
+        return "sequential" if self.settings.sequential else "simultaneous"
 
     def __len__(self):
         return self.c.n
@@ -1162,7 +1141,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             rows = self.rows_for(parameters, m)
             groups = None if group is None else _each(group, "group", m)
             if groups is None:
-                groups = [self.usual_group if group is None else _as_group(group)] * m
+                groups = [self.settings.group if group is None else _as_group(group)] * m
             else:
                 groups = [_as_group(g) for g in groups]
             homes = self.homes_for(world, m)
@@ -1328,7 +1307,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             for name, value in parameters.items():
                 columns[name] = _each(value, name, n)
                 if n == 0:
-                    p = self.usual
+                    p = self.settings.params
                     if columns[name] is None:
                         parameter_set(&p, name, value)
             if parameters:
@@ -1436,7 +1415,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         for i in range(self.c.n):
             each[i] = self.c.rows[i]
         values = [parameter_get(&self.c.table[i], name) for i in range(self.n_rows)]
-        kind = type(parameter_get(&self.usual, name))
+        kind = type(parameter_get(&self.settings.params, name))
         if name == "up":
             return np.array(values, np.float64).reshape(-1, 3)[numbers]
         column = np.empty(self.n_rows, kind if kind in (float, bool, int) else object)
@@ -1493,7 +1472,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         memset(s, 0, sizeof(crowd_step))
         s.crowd = &self.c
         s.threads = self.threads
-        s.sequential = self.sequential
+        s.sequential = self.settings.sequential
         s.dt = dt
         s.min_distance = min_distance
         if self.c.n > 0:
@@ -2299,71 +2278,8 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
 
     cdef bytes pack(self, const int64_t[::1] which, bint moving):
         """Return the bytes of a crowd with only these members, in the order of their indices."""
-        cdef cursor cur
-        cdef controller_params p
-        cdef const uint8_t[::1] flags = self.flags_
-        cdef int32_t[::1] number
-        cdef int64_t i, n = which.shape[0]
-        cdef Py_ssize_t m
-        cdef int32_t k, order, n_rows = 0
-        cdef size_t size
-        cdef bint several = self.c.n_worlds > 1
-        cdef dict seen = {}
-        # Rows in the order of use: equal crowds have equal bytes, whatever their history.
-        number = np.full(self.n_rows, -1, np.int32)
-        rows = []
-        for m in range(n):
-            k = self.c.rows[which[m]]
-            if number[k] >= 0:
-                continue
-            if self.repeats:
-                key = _bytes_of(&self.c.table[k])
-                if key in seen:
-                    number[k] = seen[key]
-                    continue
-                seen[key] = n_rows
-            number[k] = n_rows
-            n_rows += 1
-            rows.append(k)
-        carried = [(<Scene>scene).moving_bytes() for scene in self.scenes_] if moving else []
-        size = SAVE_HEAD + <size_t>(1 + n_rows) * <size_t>saves.PARAMS.size
-        size += <size_t>n * <size_t>(SAVE_EACH + saves.STATE.size)
-        if several:
-            size += <size_t>n * sizeof(int32_t)
-        size += sum(map(len, carried))
-        if size > 0xFFFFFFFFu:
-            raise ValueError("a crowd of more than 4 GiB cannot be saved")
-        data = PyBytes_FromStringAndSize(NULL, saves.HEADER.size + size)
-        cur.at = <uint8_t*>PyBytes_AS_STRING(data) + <Py_ssize_t>saves.HEADER.size
-        cur.loads = False
-        order = self.sequential + (SAVES_HOMES if several else 0) + (SAVES_MOVING if moving else 0)
-        field_int32(&cur, &order)
-        field_int32(&cur, &n_rows)
-        field_int32(&cur, &self.usual_group)
-        field_int64(&cur, &n)
-        parameters_bytes(&cur, &self.usual)
-        for row in rows:
-            p = self.c.table[<int32_t>row]
-            parameters_bytes(&cur, &p)
-        for m in range(n):
-            i = which[m]
-            field_int64(&cur, &self.c.ids[i])
-            k = number[self.c.rows[i]]
-            field_int32(&cur, &k)
-            field_int32(&cur, &self.c.groups[i])
-            cur.at[0] = flags[i]
-            cur.at += 1
-            state_bytes(&cur, &self.c.states[i])
-        if several:
-            for m in range(n):
-                field_int32(&cur, &self.c.homes[which[m]])
-        for part in carried:
-            memcpy(cur.at, PyBytes_AS_STRING(part), <size_t>len(part))
-            cur.at += <Py_ssize_t>len(part)
-        head = saves.head_of(data, saves.CROWD_MAGIC)
-        # Nothing else has the bytes yet.
-        memcpy(PyBytes_AS_STRING(data), PyBytes_AS_STRING(head), <size_t>len(head))
-        return data
+        carried = [(<Scene>scene).moving_bytes() for scene in self.scenes_] if moving else None
+        return crowd_bytes(&self.c, &self.settings, which, self.flags_, self.n_rows, self.repeats, carried)
 
     def restore(self, data):
         """Restore a state of `save`; moves then repeat to the bit in an equal scene.
@@ -2386,84 +2302,6 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         """
         self.load(data, False)
 
-    cdef tuple parse(self, object data, crowd_data* fresh, controller_params* usual):
-        """Read the bytes of `pack` into ``fresh``, whose table has the rows of the data.
-
-        Returns (order, default group, flags, ids, parts about moving actors).
-        """
-        cdef const uint8_t[::1] body
-        cdef uint8_t[::1] marks
-        cdef int64_t[::1] numbers
-        cdef cursor cur
-        cdef controller_params fits
-        cdef int32_t order = 0, n_rows = 0, group = 0, k
-        cdef int64_t n = 0, i, size
-        cdef bint good = True, several = self.c.n_worlds > 1, moving
-        usual.proxy = -1
-        body = saves.unseal(data, saves.CROWD_MAGIC)
-        damaged = ValueError("data is damaged: it makes no sense")
-        if body.shape[0] < SAVE_HEAD + <Py_ssize_t>saves.PARAMS.size:
-            raise damaged
-        cur.at = <uint8_t*>&body[0]
-        cur.loads = True
-        field_int32(&cur, &order)
-        field_int32(&cur, &n_rows)
-        field_int32(&cur, &group)
-        field_int64(&cur, &n)
-        if 0 <= order < 2 * SAVES_MOVING and ((order & SAVES_HOMES) != 0) != several:
-            raise ValueError("data must come from a crowd with as many worlds as this one")
-        moving = 0 <= order < 2 * SAVES_MOVING and (order & SAVES_MOVING) != 0
-        order -= (SAVES_HOMES if several else 0) + (SAVES_MOVING if moving else 0)
-        if order not in (0, 1) or group < 0 or not 0 <= n_rows <= n or not 0 <= n <= body.shape[0]:
-            raise damaged
-        size = (SAVE_HEAD + (1 + <int64_t>n_rows) * <int64_t>saves.PARAMS.size
-                + n * (SAVE_EACH + <int64_t>saves.STATE.size + (<int64_t>sizeof(int32_t) if several else 0)))
-        if size > body.shape[0] or not moving and size != body.shape[0]:
-            raise damaged
-        parameters_bytes(&cur, usual)
-        # Each value is valid; values for later characters need not fit together, because they may
-        # change.
-        fits = usual[0]
-        if fits.step_offset > fits.height:
-            fits.height = fits.step_offset
-        parameters_loaded(&fits)
-        fresh.table = <controller_params*>calloc(n_rows + 1, sizeof(controller_params))
-        if fresh.table == NULL:
-            raise MemoryError("pycct: out of memory")
-        for k in range(n_rows):
-            fresh.table[k].proxy = -1
-            parameters_bytes(&cur, &fresh.table[k])
-            parameters_loaded(&fresh.table[k])
-        fresh.n_worlds = self.c.n_worlds
-        raise_status(crowd_reserve(fresh, n))
-        flags = np.zeros(n, np.uint8)
-        marks = flags
-        ids = np.empty(n, np.int64)
-        numbers = ids
-        for i in range(n):
-            memset(&fresh.states[i], 0, sizeof(controller_state))
-            field_int64(&cur, &fresh.ids[i])
-            field_int32(&cur, &fresh.rows[i])
-            field_int32(&cur, &fresh.groups[i])
-            marks[i] = cur.at[0]
-            cur.at += 1
-            state_bytes(&cur, &fresh.states[i])
-            fresh.slots[i] = -1
-            numbers[i] = fresh.ids[i]
-            good = (good and 0 <= fresh.rows[i] < n_rows and fresh.groups[i] >= 0 and marks[i] <= 7
-                    and 0 <= fresh.ids[i] < 1LL << 62 and (i == 0 or fresh.ids[i] > fresh.ids[i - 1])
-                    and state_makes_sense(&fresh.states[i]))
-        if several:
-            for i in range(n):
-                field_int32(&cur, &fresh.homes[i])
-                good = good and 0 <= fresh.homes[i]
-                if good and fresh.homes[i] >= fresh.n_worlds:
-                    raise ValueError("data must come from a crowd with as many worlds as this one")
-        if not good:
-            raise damaged
-        fresh.n = n
-        return order, group, flags, ids, saves.split_moving(body[size:], self.c.n_worlds) if moving else None
-
     cdef int take_rows(self, crowd_data* fresh) except -1:
         """Merge rows by their contents into the crowd's table."""
         cdef int32_t k, n_rows = 0
@@ -2478,22 +2316,11 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         fresh.table = NULL
         return 0
 
-    cdef object homes_of(self, const crowd_data* c):
-        """Return the world of each, (n,) int32."""
-        cdef int32_t[::1] homes
-        cdef int64_t i
-        array = np.zeros(c.n, np.int32)
-        if c.homes != NULL:
-            homes = array
-            for i in range(c.n):
-                homes[i] = c.homes[i]
-        return array
-
     cdef int load(self, object data, bint renames) except -1:
         """``renames``: issue new ids if ids are in use."""
         cdef crowd_data fresh
         cdef crowd_data old
-        cdef controller_params usual
+        cdef crowd_settings settings
         cdef int64_t i, first, n
         cdef int32_t k
         cdef bint renamed = False
@@ -2501,14 +2328,14 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         cdef Scene scene
         cdef list carried = []
         memset(&fresh, 0, sizeof(crowd_data))
-        memset(&usual, 0, sizeof(controller_params))
+        memset(&settings, 0, sizeof(crowd_settings))
         self.enter()
         try:
             fresh = self.spare
             memset(&self.spare, 0, sizeof(crowd_data))
-            order, group, flags, ids, parts = self.parse(data, &fresh, &usual)
+            flags, ids, moving = crowd_from_bytes(data, &fresh, &settings, self.c.n_worlds)
             n = fresh.n
-            homes = self.homes_of(&fresh)
+            homes = crowd_homes(&fresh)
             for k in range(self.c.n_worlds):
                 scene = self.scenes_[k]
                 mine = ids if self.c.n_worlds == 1 else ids[homes == k]
@@ -2518,15 +2345,15 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                         if not renames:
                             raise ValueError(f"data has ids that belong to others of this scene, {taken} for example")
                         renamed = True
-                    if parts is not None:
-                        carried.append(scene.moving_found(parts[k]))
+                    if moving is not None:
+                        carried.append(scene.moving_found(moving[k]))
             if self.journal_ is not None:
                 self.tell("restore", {"data": data})
             self.take_rows(&fresh)
             if renamed:
                 first = self.issue_ids(n)
                 for i in range(n):
-                    _rename(&fresh.states[i], ids, first)
+                    rename_platform(&fresh.states[i], ids, first)
                     fresh.ids[i] = first + i
             else:
                 self.reserve_ids(ids)
@@ -2540,9 +2367,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             old.worlds = NULL
             self.c = fresh
             fresh = old
-            self.sequential = order
-            self.usual = usual
-            self.usual_group = group
+            self.settings = settings
             self.tidy()
             self.fresh_arrays()
             self.flags_[:] = flags
@@ -2552,24 +2377,9 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                 scene.moving_put(carried[k])
             raise_status(status)
         finally:
-            self.keep_spare(&fresh)
+            crowd_recycle(&fresh, &self.spare)
             self.leave()
         return 0
-
-    cdef void keep_spare(self, crowd_data* old) noexcept:
-        """Keep the memory of a small crowd for the next restore; free it otherwise."""
-        cdef int64_t i
-        if not 0 < old.capacity <= SPARE_MOST:
-            crowd_free(old)
-            return
-        crowd_free(&self.spare)
-        self.spare = old[0]
-        memset(old, 0, sizeof(crowd_data))
-        free(self.spare.table)
-        self.spare.table = NULL
-        self.spare.n = self.spare.colliding = 0
-        for i in range(self.spare.capacity):
-            near_forget(&self.spare, i)
 
     def extract(self, ids, *, keep=False):
         """Remove members and return them as bytes for `insert` of this or another crowd.
@@ -2628,17 +2438,17 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             member of this crowd; nothing has changed.
         """
         cdef crowd_data fresh
-        cdef controller_params usual
+        cdef crowd_settings settings
         cdef Scene scene
         cdef int32_t k
         cdef int64_t taken
         memset(&fresh, 0, sizeof(crowd_data))
-        memset(&usual, 0, sizeof(controller_params))
+        memset(&settings, 0, sizeof(crowd_settings))
         self.enter()
         try:
-            _, _, flags, ids, _ = self.parse(data, &fresh, &usual)
-            homes = self.homes_of(&fresh)
-            taken = _first_shared(ids, self.ids_)
+            flags, ids, _ = crowd_from_bytes(data, &fresh, &settings, self.c.n_worlds)
+            homes = crowd_homes(&fresh)
+            taken = first_shared(ids, self.ids_)
             for k in range(self.c.n_worlds):
                 scene = self.scenes_[k]
                 with scene.lock:
@@ -2651,7 +2461,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             self.take_rows(&fresh)
             self.reserve_ids(ids)
             self.grow(self.c.n + fresh.n)
-            self.merge(&fresh)
+            crowd_merge(&self.c, &fresh)
             flags = np.insert(self.flags_, np.searchsorted(self.ids_, ids), flags)
             self.tidy()
             self.fresh_arrays()
@@ -2661,44 +2471,6 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         finally:
             crowd_free(&fresh)
             self.leave()
-
-    cdef int merge(self, const crowd_data* fresh) except -1:
-        """Merge others between the members by id; memory is reserved and no id occurs twice."""
-        cdef crowd_data* c = &self.c
-        cdef int64_t i = c.n - 1, k = fresh.n - 1, to = c.n + fresh.n - 1
-        cdef compact_cache spare
-        cdef candidate_cache swap
-        # From the end, so that no member is overwritten.
-        while k >= 0:
-            if i >= 0 and c.ids[i] > fresh.ids[k]:
-                spare = c.kept[to]
-                c.kept[to] = c.kept[i]
-                c.kept[i] = spare
-                if c.near != NULL:
-                    swap = c.near[to]
-                    c.near[to] = c.near[i]
-                    c.near[i] = swap
-                c.states[to] = c.states[i]
-                c.ids[to] = c.ids[i]
-                c.rows[to] = c.rows[i]
-                c.groups[to] = c.groups[i]
-                c.slots[to] = c.slots[i]
-                if c.homes != NULL:
-                    c.homes[to] = c.homes[i]
-                i -= 1
-            else:
-                near_forget(c, to)
-                c.states[to] = fresh.states[k]
-                c.ids[to] = fresh.ids[k]
-                c.rows[to] = fresh.rows[k]
-                c.groups[to] = fresh.groups[k]
-                c.slots[to] = -1
-                if c.homes != NULL:
-                    c.homes[to] = fresh.homes[k]
-                k -= 1
-            to -= 1
-        c.n += fresh.n
-        return 0
 
     cdef int reserve_ids(self, object ids) except -1:
         """Keep the scenes of the crowd from issuing one of these ascending ids."""
@@ -2727,7 +2499,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                         return k
         for crowd in list(scene.crowds_):
             if crowd is not self:
-                k = _first_shared(ids, (<Crowd>crowd).ids_in(scene))
+                k = first_shared(ids, (<Crowd>crowd).ids_in(scene))
                 if k >= 0:
                     return k
         return -1
@@ -2764,33 +2536,6 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         if hasattr(self, "__dict__"):
             twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return twin
-
-
-cdef int64_t _first_shared(const int64_t[::1] one, const int64_t[::1] two):
-    """Return the least number that two ascending lists have in common, -1: none."""
-    cdef Py_ssize_t i = 0, k = 0
-    while i < one.shape[0] and k < two.shape[0]:
-        if one[i] == two[k]:
-            return one[i]
-        if one[i] < two[k]:
-            i += 1
-        else:
-            k += 1
-    return -1
-
-
-cdef int _rename(controller_state* s, object ids, int64_t first) except -1:
-    """Update a platform that has a new id: ids of ``ids`` are now first, first + 1, ..."""
-    cdef int64_t k
-    if s.touched_controller >= 0:
-        k = np.searchsorted(ids, s.touched_controller)
-        if k < len(ids) and ids[k] == s.touched_controller:
-            s.touched_controller = first + k
-    if s.ground.touching and s.ground.owner == OWNER_CONTROLLER:
-        k = np.searchsorted(ids, s.ground.id)
-        if k < len(ids) and ids[k] == s.ground.id:
-            s.ground.id = first + k
-    return 0
 
 
 def _rebuild(cls, scene, data):

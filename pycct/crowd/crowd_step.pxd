@@ -79,7 +79,7 @@ cdef struct crowd_world:
     bint is_met                 # a member of this world may collide with others
 
 
-# Structure of arrays with capacity for ``room`` characters, in the order of their ids.
+# Structure of arrays with capacity for ``capacity`` characters, in the order of their ids.
 cdef struct crowd_data:
     int64_t n
     int64_t capacity
