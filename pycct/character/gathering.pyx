@@ -16,6 +16,7 @@ from pycct.world.candidates cimport (
     candidates_free,
     candidates_gather,
     candidates_init,
+    candidates_set_groups,
     wall_rule,
 )
 
@@ -41,7 +42,7 @@ cdef void drop_proxy(candidates* c, int32_t first, int64_t proxy) noexcept nogil
         if c.groups[i].owner != OWNER_ACTOR or c.groups[i].id != proxy:
             c.groups[n] = c.groups[i]
             n += 1
-    c.n_groups = n
+    candidates_set_groups(c, n)
 
 
 cdef int gather_others(move_job* m, candidates* c, aabb box) noexcept nogil:

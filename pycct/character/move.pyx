@@ -166,6 +166,7 @@ from pycct.world.candidates cimport (
     candidates_deepest,
     candidates_overlap,
     candidates_overlap_one,
+    candidates_set_groups,
     candidates_top,
     capsule_bounds,
     collider,
@@ -397,7 +398,7 @@ cdef bint _is_lintel(move_job* m, const capsule_cast* cast, const world_hit* hit
     if hit.base.tri < 0:
         one = near[0]
         one.groups = &near.groups[hit.group]
-        one.n_groups = 1
+        candidates_set_groups(&one, 1)
         one.filter = NULL
         return not candidates_cast(&one, &low, ANY_BODY, &other)
     if capsule_triangle_time(low.p0, low.p1, low.radius, low.dir, &near.tris[hit.base.tri], low.limit) <= low.limit:
@@ -1504,22 +1505,26 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
     cdef const controller_params* p = m.p
     cdef const move_world* world = m.world
     cdef vec3 start = m.s.position, carried, whole
-    cdef double drop, rise
+    cdef double drop, rise = 0.0
+    cdef bint fixes = p.rules > ANY_RULE
     cdef int flags, collisions
     cdef controller_state before
-    displacement = _level(m, displacement)
-    rise = v3_dot(displacement, p.up)
-    # Far from the origin, rounding may exceed what _find_overlap takes for a touch.
-    m.starts_free = (m.p.rules & SEES_ALL == SEES_ALL and not m.p.rules & RULE_CULL_PARALLEL
-                     and m.far < FREE_FAR * m.p.radius and _meets_only_static(m) and _is_free_place(m))
-    if m.s.touched_controller >= 0 and world.others != NULL and p.rules & FIX_KINEMATIC_RECOVERY:
-        m.status = rise_from_below(m)
-        if m.status != STATUS_OK:
-            return 0
+    m.starts_free = False
+    if fixes:
+        displacement = _level(m, displacement)
+        rise = v3_dot(displacement, p.up)
+        # Far from the origin, rounding may exceed what _find_overlap takes for a touch.
+        m.starts_free = (m.p.rules & SEES_ALL == SEES_ALL and not m.p.rules & RULE_CULL_PARALLEL
+                         and m.far < FREE_FAR * m.p.radius and _meets_only_static(m) and _is_free_place(m))
+        if m.s.touched_controller >= 0 and world.others != NULL and p.rules & FIX_KINEMATIC_RECOVERY:
+            m.status = rise_from_below(m)
+            if m.status != STATUS_OK:
+                return 0
     displacement = ride(m, displacement)
     if m.status != STATUS_OK:
         return 0
-    displacement = _level(m, displacement)
+    if fixes:
+        displacement = _level(m, displacement)
     carried = m.s.position
     whole = displacement
     if world.trace != NULL and not v3_is_zero(m.s.platform_delta):
@@ -1549,6 +1554,8 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
             drop = f_max(0.0, drop) + fabs(v3_dot(whole, p.up))
             _sweep_test(m, v3_scale(p.up, -drop), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
         m.s.marks &= ~<uint32_t>(WALK_EXPERIMENT | NORMALIZE_RESPONSE)
+    if not fixes:
+        return flags
     if p.rules & FIX_STEEP_CLIMB:
         _count_steep_climb(m, v3_dot(v3_sub(m.s.position, carried), p.up), rise > 0.0)
     if p.rules & FIX_BACK_FACES:

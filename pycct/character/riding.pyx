@@ -46,6 +46,7 @@ from pycct.world.candidates cimport (
     candidates_cast,
     candidates_cut,
     candidates_gather,
+    candidates_set_groups,
     capsule_bounds,
     collider,
     group_order,
@@ -116,7 +117,7 @@ cdef bint _ray_below(move_job* m, const capsule_cast* ray, int32_t owner, world_
         if c.groups[i].owner == owner:
             c.groups[n] = c.groups[i]
             n += 1
-    c.n_groups = n
+    candidates_set_groups(c, n)
     if owner == OWNER_OBSTACLE:
         candidates_cut(c, n, 0)
     # Solids are solid: the centre may be inside.

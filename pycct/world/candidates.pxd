@@ -129,6 +129,7 @@ cdef struct callback_answers:
 cdef struct candidates:
     candidate_group* groups
     int32_t n_groups
+    int32_t n_one_sided     # the first groups that are one-sided triangles, up to another one
     int32_t capacity_groups
     void* block             # memory of all data of triangles
     triangle* tris
@@ -304,8 +305,19 @@ cdef inline bint only_triangles(const candidates* c) noexcept nogil:
 
 cdef inline bint only_one_sided(const candidates* c) noexcept nogil:
     """Whether all candidates are one-sided triangles."""
-    cdef int32_t i
-    for i in range(c.n_groups):
-        if c.groups[i].kind != GROUP_TRIANGLES or c.groups[i].two_sided:
-            return False
-    return True
+    return c.n_one_sided == c.n_groups
+
+
+cdef inline void candidates_count_one_sided(candidates* c) noexcept nogil:
+    """Count on, after groups were added."""
+    cdef int32_t i = c.n_one_sided
+    while i < c.n_groups and c.groups[i].kind == GROUP_TRIANGLES and not c.groups[i].two_sided:
+        i += 1
+    c.n_one_sided = i
+
+
+cdef inline void candidates_set_groups(candidates* c, int32_t n_groups) noexcept nogil:
+    """End a removal of single groups: these are left, in their order."""
+    c.n_groups = n_groups
+    c.n_one_sided = 0
+    candidates_count_one_sided(c)

@@ -106,7 +106,8 @@ cdef void candidates_init(candidates* c) noexcept nogil:
     c.depths = NULL
     c.places = NULL
     c.items = NULL
-    c.n_groups = c.capacity_groups = c.n_tris = c.capacity_tris = c.capacity_places = c.capacity_items = 0
+    c.n_groups = c.n_one_sided = c.capacity_groups = 0
+    c.n_tris = c.capacity_tris = c.capacity_places = c.capacity_items = 0
     c.tested = 0
     c.mask = 0xFFFFFFFF
     c.hints[0] = c.hints[1] = c.hints[2] = c.hints[3] = -1
@@ -124,6 +125,8 @@ cdef void candidates_free(candidates* c) noexcept nogil:
 
 cdef void candidates_cut(candidates* c, int32_t n_groups, int32_t n_tris) noexcept nogil:
     c.n_groups = n_groups
+    if c.n_one_sided > n_groups:
+        c.n_one_sided = n_groups
     c.n_tris = n_tris
     if n_tris == 0:
         c.hints[0] = c.hints[1] = c.hints[2] = c.hints[3] = -1
@@ -583,6 +586,7 @@ cdef int candidates_add(candidates* c, const collider* p, int32_t item, int32_t 
         if g.count == 0:
             return STATUS_OK
     c.n_groups += 1
+    candidates_count_one_sided(c)
     return STATUS_OK
 
 
@@ -696,6 +700,7 @@ cdef int candidates_expand(candidates* c, const broadphase_layer* part, int32_t 
         spot += k.count
         g.count = k.count
         c.n_groups += 1
+        candidates_count_one_sided(c)
     return STATUS_OK
 
 
@@ -753,6 +758,7 @@ cdef int candidates_add_character(candidates* c, const character* who, int32_t i
     g.q1 = who.p1
     g.radius = who.radius
     c.n_groups += 1
+    candidates_count_one_sided(c)
     return STATUS_OK
 
 
