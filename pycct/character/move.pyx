@@ -1474,6 +1474,7 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
             continue
         m.s[0] = before[0]
         m.recovered = v3(0.0, 0.0, 0.0)
+        m.pushed_out = False
         again = _move_character(m, displacement, min_distance)
         if m.status != STATUS_OK:
             return 0
@@ -1539,6 +1540,7 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
         m.s.marks |= WALK_EXPERIMENT
         m.s.position = carried
         m.recovered = v3(0.0, 0.0, 0.0)
+        m.pushed_out = False
         _set_back(m)
         m.longest = v3_len(whole)
         if p.non_walkable == NON_WALKABLE_FORCE_SLIDING:

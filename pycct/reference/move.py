@@ -1105,6 +1105,7 @@ class Move:
             if way <= best + asked * MOTION_SHARE:
                 continue
             self.s, self.hits, self.recovered = before, [], ZERO
+            self.pushed_out = False
             again = self.move_character(displacement, min_distance)
             now = dot(sub(self.s.position, before.position), side)
             if self.s.hit_non_walkable or now <= best + asked * MOTION_SHARE:
@@ -1389,6 +1390,7 @@ class Move:
             # The move starts again after the ride, as the walk experiment (MOVE 3.2.5, RULES 7.4).
             self.set(walk_experiment=True, position=carried)
             self.recovered = ZERO
+            self.pushed_out = False
             self.longest = length(whole)
             if p.non_walkable_mode is NonWalkableMode.FORCE_SLIDING:
                 displacement = along(whole, p.up)
