@@ -11,6 +11,7 @@ from pycct.character.gathering cimport (
     half_of,
     has_fix,
     set_ground,
+    turned_against,
 )
 from pycct.character.move_types cimport (
     ANY_RULE,
@@ -499,9 +500,10 @@ cdef inline bint _is_free(const move_job* m, vec3 way, double length2, vec3 targ
     cdef const candidate_cache* c = m.cache
     cdef double gain = v3_dot(way, m.p.up)
     cdef double least = v3_dot(target, m.p.up) - f_max(gain, 0.0)
-    # If overlaps count, the motion must not even touch candidates below.
+    # If overlaps and open edges count, the motion must not even touch candidates below.
     if (rises and c.open_above and gain > 0.0 and gain * gain >= STRAIGHT2 * length2
-            and (not m.p.rules & FIX_BACK_FACES or least > c.top + m.above - m.p.contact_offset)):
+            and (not m.p.rules & (FIX_BACK_FACES | FIX_SHEET_EDGES)
+                 or least > c.top + m.above - m.p.contact_offset)):
         return True
     return least > c.top + m.above
 
@@ -750,6 +752,7 @@ cdef bint _lowers_onto_floor(move_job* m, vec3 position, vec3 way, double* advan
     cdef int passed = 0
     capsule_cast_set(&cast, v3_sub(position, m.half_axis), v3_add(position, m.half_axis), m.p.radius,
                      v3_scale(m.p.up, -1.0), drop + m.p.contact_offset, True, True)
+    cast.meets_rims = cast.meets_back_rims = (m.p.rules & FIX_SHEET_EDGES) != 0
     if m.p.rules & FIX_BACK_FACES:
         cast.passed = &passed
         cast.passing = m.passing
@@ -911,7 +914,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         capsule_cast_set(&cast, p0, p1, m.p.radius, way, length + m.p.contact_offset, True, True)
         if m.p.rules & RULE_CULL_PARALLEL:
             cast.culls_parallel = True
-        cast.meets_rims = (m.p.rules & FIX_SHEET_EDGES) != 0
+        cast.meets_rims = cast.meets_back_rims = (m.p.rules & FIX_SHEET_EDGES) != 0
         if m.p.rules & FIX_BACK_FACES:
             passed = 0
             cast.passed = &passed
@@ -924,6 +927,10 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         if m.p.rules & FIX_BACK_FACES:
             if passed:
                 m.passed = m.passed or m.passing or _came_from_behind(near, &cast)
+                if m.passed and not m.passing and struck and hit.base.overlapping:
+                    # The motion before this one came through from behind: this one passes all.
+                    m.passing = cast.passing = True
+                    struck = candidates_cast(near, &cast, recovers, &hit)
                 if passed & PASSED_OVERLAP:
                     has_fix(m, FIX_BACK_FACES)
             if near.n_unseen != 0 and m.starts_free and sweep_pass != PASS_SENSOR:
@@ -965,14 +972,15 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             collisions[0] += 1
             s.position = position
             return moved
-        if hit.base.tri >= 0 and hit.base.by_rim:
-            has_fix(m, FIX_SHEET_EDGES)
         g = &near.groups[hit.group]
         item = NULL
         if g.part < 2:
             item = &m.world.fixed.items[g.item] if g.part == 0 else &m.world.moving.items[g.item]
         t = &near.tris[hit.base.tri] if hit.base.tri >= 0 else NULL
         face = face_met(near, &hit, g, way)
+        if hit.base.tri >= 0 and hit.base.by_rim:
+            has_fix(m, FIX_SHEET_EDGES)
+            face = turned_against(face, way)
         upright = sliding = False
         was_on_steep = on_steep
         if sweep_pass == PASS_DOWN:
@@ -1227,6 +1235,8 @@ cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_dist
     way = v3_scale(way, 1.0 / length)
     capsule_cast_set(&cast, v3_sub(beside, m.half_axis), v3_add(beside, m.half_axis), p.radius, way,
                      length + p.contact_offset, True, True)
+    # On the way down, no triangle faces away if all normals rise.
+    cast.meets_back_rims = (p.rules & FIX_SHEET_EDGES) != 0 and not m.cache.open_above
     near.turn = PASS_DOWN
     if not candidates_cast_again(near, &cast, &hit):
         return False
@@ -1402,6 +1412,7 @@ cdef double _straight_way(move_job* m, vec3 start, vec3 side, double longest, tr
     cdef int passed = 0
     capsule_cast_set(&cast, v3_sub(start, m.half_axis), v3_add(start, m.half_axis), m.p.radius, side,
                      longest + m.p.contact_offset, True, True)
+    cast.meets_rims = cast.meets_back_rims = (m.p.rules & FIX_SHEET_EDGES) != 0
     if m.p.rules & FIX_BACK_FACES:
         cast.passed = &passed
         cast.passing = m.passing

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memset
 
-from pycct.character.gathering cimport begin_job, face_met, gather_moving, set_ground
+from pycct.character.gathering cimport begin_job, face_met, gather_moving, set_ground, turned_against
 from pycct.character.move_types cimport (
     FIX_SHEET_EDGES,
     controller_params,
@@ -58,13 +58,13 @@ cdef int probe_below(const controller_params* p, const controller_state* state, 
     if status != STATUS_OK:
         return status
     cast = capsule_cast_of(low, high, p.radius, down, reach, True, True)
-    cast.meets_rims = (p.rules & FIX_SHEET_EDGES) != 0
+    cast.meets_rims = cast.meets_back_rims = (p.rules & FIX_SHEET_EDGES) != 0
     if not candidates_cast(c, &cast, 0xF, &hit):
         return STATUS_NEED_ANSWER if scratch.book.needs_answer else STATUS_OK
     g = &c.groups[hit.group]
     if g.part < 2:
         item = &world.fixed.items[g.item] if g.part == 0 else &world.moving.items[g.item]
-    set_ground(found, c, &hit, g, item, face_met(c, &hit, g, down))
+    set_ground(found, c, &hit, g, item, turned_against(face_met(c, &hit, g, down), down))
     if hit.base.overlapping:
         found.normal = p.up
     return STATUS_OK

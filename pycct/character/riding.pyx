@@ -2,7 +2,7 @@
 """See the header."""
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from pycct.character.gathering cimport drop_proxy, face_met, gather_others, has_fix, set_ground
+from pycct.character.gathering cimport drop_proxy, face_met, gather_others, has_fix, set_ground, turned_against
 from pycct.character.move_types cimport (
     CAN_RIDE,
     FIX_KEEP_RIDE,
@@ -277,7 +277,7 @@ cdef int keep_ride(move_job* m) noexcept nogil:
         drop_proxy(c, 0, m.p.proxy)
     cast = capsule_cast_of(v3_sub(s.position, m.half_axis), v3_add(s.position, m.half_axis), m.p.radius, down, reach,
                            True, True)
-    cast.meets_rims = (m.p.rules & FIX_SHEET_EDGES) != 0
+    cast.meets_rims = cast.meets_back_rims = (m.p.rules & FIX_SHEET_EDGES) != 0
     if not candidates_cast(c, &cast, 0, &hit):
         return STATUS_NEED_ANSWER if m.scratch.book.needs_answer else STATUS_OK
     has_fix(m, FIX_KEEP_RIDE)
@@ -290,7 +290,7 @@ cdef int keep_ride(move_job* m) noexcept nogil:
         s.marks |= TOUCH_OBSTACLE
     else:
         s.touched_actor = item.id
-    set_ground(&s.ground, c, &hit, g, item, face_met(c, &hit, g, down))
+    set_ground(&s.ground, c, &hit, g, item, turned_against(face_met(c, &hit, g, down), down))
     s.ground.distance = f_min(hit.base.distance, m.p.contact_offset)
     return STATUS_OK
 

@@ -5,7 +5,7 @@ A capsule is given by its sphere centres p0, p1 and its radius. It moves along t
 ``dir``. Times are distances along ``dir``. ``NO_HIT`` (a huge number) means no contact within
 ``limit``. All functions are pure.
 """
-from libc.stdint cimport int16_t, int32_t, int64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t
 
 from pycct.geometry.closest cimport longest_edge
 from pycct.geometry.aabb4 cimport aabb4_box, aabb4_reach2, aabb4_slack
@@ -64,6 +64,7 @@ cdef struct capsule_cast:
     bint trailing_rule  # ignore triangles behind the leading sphere (moves yes, queries no; RULES 3)
     bint exact          # the first triangle wins, not a more opposed one a little later (queries)
     bint meets_rims     # triangles whose planes are parallel to axis and motion are met by their edges
+    bint meets_back_rims    # culled triangles that the centre is in front of are met by their open edges
     bint culls          # ignore triangles whose normal points along the motion
     bint culls_parallel     # also those perpendicular to the motion (RULES 9 row 8)
     bint passing        # with ``passed``: ignore all overlaps
@@ -100,7 +101,8 @@ cdef struct facing_distances:
 # Data that accelerates tests of a triangle. It changes speed, never a result.
 cdef struct triangle_aid:
     float edges2        # squared lengths of two of its edges, or slightly more
-    int16_t longest     # its longest_edge
+    int8_t longest      # its longest_edge
+    int8_t shared       # bit k: another triangle of its shape has edge k; 0: unknown
     int16_t side        # edge that rejected it last: the first one to test
 
 
@@ -108,6 +110,7 @@ cdef inline triangle_aid triangle_aid_of(const triangle* t) noexcept nogil:
     cdef triangle_aid r
     r.edges2 = <float>(1.000001 * (v3_len2(v3_sub(t.b, t.a)) + v3_len2(v3_sub(t.c, t.a))))
     r.longest = longest_edge(t.a, t.b, t.c)
+    r.shared = 0
     r.side = 0
     return r
 
@@ -125,6 +128,7 @@ cdef inline void capsule_cast_set(capsule_cast* q, vec3 p0, vec3 p1, double radi
     q.trailing_rule = trailing_rule
     q.exact = False
     q.meets_rims = False
+    q.meets_back_rims = False
     q.hint = -1
     q.culls = culls
     q.culls_parallel = False
@@ -188,6 +192,10 @@ cdef bint overlaps_at_start(const capsule_cast* q, const triangle* t, double low
 # Add one-sided triangles to the distances, and return whether the capsule is behind the nearest
 # triangle that it overlaps. Outside of a closed solid it is not.
 cdef bint is_behind_nearest(const capsule_cast* q, const triangle* tris, int32_t n, facing_distances* d) noexcept nogil
+# The distance from a triangle below which a capsule overlaps it.
+cdef double clearance_inside(const capsule_cast* q) noexcept nogil
+# Contact with an edge of a triangle that faces away, at a distance.
+cdef void describe_contact(const capsule_cast* q, const triangle* t, double distance, sweep_hit* hit) noexcept nogil
 # Order of triangles by their vertices: -1, 0 or 1.
 cdef int triangle_order(const triangle* s, const triangle* t) noexcept nogil
 # A bound on the distance of a candidate when the first of its shape is hit at ``first``.

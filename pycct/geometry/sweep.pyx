@@ -436,6 +436,10 @@ cdef inline double _inside(vec3 p0, vec3 p1, double radius) noexcept nogil:
     return f_max(0.0, radius * (1.0 - TOUCH) - COORDINATE_ROUNDING * f_max(v3_max_abs(p0), v3_max_abs(p1)))
 
 
+cdef double clearance_inside(const capsule_cast* q) noexcept nogil:
+    return _inside(q.p0, q.p1, q.radius)
+
+
 cdef inline double _axis(vec3 v, int i) noexcept nogil:
     return v.x if i == 0 else (v.y if i == 1 else v.z)
 
@@ -855,6 +859,11 @@ cdef inline void _describe(const capsule_cast* q, const triangle* t, int longest
         apart, 1.0 / length)
 
 
+cdef void describe_contact(const capsule_cast* q, const triangle* t, double distance, sweep_hit* hit) noexcept nogil:
+    cdef triangle turned = _flipped(t)
+    _describe(q, &turned, longest_edge(turned.a, turned.b, turned.c), distance, OVER_NONE, hit)
+
+
 cdef inline int32_t _planes_in_reach(const capsule_cast* q, const triangle* tris, int32_t first, uint64_t bits,
                                      double limit, toi_candidate* touched, int32_t m, bint watches,
                                      int32_t* unseen, int32_t* n_unseen) noexcept nogil:
@@ -939,7 +948,7 @@ cdef int32_t aabb4_in_reach(const capsule_cast* q, const triangle* tris, const f
                             double limit, toi_candidate* touched, int32_t* unseen,
                             int32_t* n_unseen) noexcept nogil:
     # Separate, so that other calls skip it.
-    if q.passed == NULL or not (q.watches or q.passing):
+    if not (q.passed != NULL or q.meets_back_rims) or not (q.watches or q.passing):
         return _lanes_in_reach(q, tris, boxes, n, but, limit, touched, False, unseen, n_unseen)
     return -1 if q.passing else _lanes_in_reach(q, tris, boxes, n, but, limit, touched, True, unseen, n_unseen)
 

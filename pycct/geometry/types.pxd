@@ -52,7 +52,7 @@ cdef struct sweep_hit:
     vec3 normal         # unit, out of the shape; minus the direction if overlapping
     vec3 point          # on the surface of the shape
     int32_t tri         # index in the array of triangles, -1: none
-    bint by_rim         # only capsule_cast.meets_rims makes it a hit; of triangles only
+    bint by_rim         # only capsule_cast.meets_rims or meets_back_rims makes it a hit; of triangles only
 
 
 # Tables of a convex hull. Coordinates are packed x, y, z. Faces are convex polygons,

@@ -26,6 +26,7 @@ from pycct.reference.sweep import (
     SweepHit,
     capsule_box,
     cast_capsule,
+    cast_open_edges,
     cast_plane,
     cast_sphere,
     cast_triangles,
@@ -418,6 +419,10 @@ def cast(groups, q, recovers, may_meet=anything):
             # A solid has its own exit, which needs no triangle seen from its front.
             own = q._replace(passed=None, keeps_parallel=False) if item.closed else q
             one = cast_triangles(own, g.faces, item.two_sided, not keeps)
+            if q.meets_back_rims and not (q.passing or item.closed or item.two_sided or (one and one.overlapping)):
+                edge = cast_open_edges(q, g.faces)
+                if edge and not (one and one.distance <= edge.distance):
+                    one = edge
         elif item.kind == SPHERE:
             one = cast_sphere(q, item.q0, item.radius)
         elif item.kind == CAPSULE:

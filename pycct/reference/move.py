@@ -229,7 +229,8 @@ def facing(hit, way):
     face = hit.base.face
     if face is None:
         return hit.base.normal
-    return scale(face.n, -1.0) if hit.group.item.two_sided and dot(face.n, way) > 0.0 else face.n
+    turns = hit.group.item.two_sided or hit.base.by_rim
+    return scale(face.n, -1.0) if turns and dot(face.n, way) > 0.0 else face.n
 
 
 def has_face(hit):
@@ -635,12 +636,17 @@ class Move:
         if Rules.CULL_PARALLEL in p.rules:
             q = q._replace(culls_parallel=True)
         if Rules.FIX_SHEET_EDGES in p.rules:
-            q = q._replace(meets_rims=True)
+            q = q._replace(meets_rims=True, meets_back_rims=True)
         if Rules.FIX_BACK_FACES in p.rules:
             q = q._replace(passed=set(), passing=self.passing)
         hit = cast(self.candidates, q, self.recovers(), self.may_meet)
         if Rules.FIX_BACK_FACES in p.rules and q.passed:
             self.passed = self.passed or self.passing or self.came_from_behind(q)
+            if self.passed and not self.passing and hit is not None and hit.base.overlapping:
+                # The motion before this one came through from behind: this one passes all.
+                self.passing = True
+                q = q._replace(passing=True)
+                hit = cast(self.candidates, q, self.recovers(), self.may_meet)
             if "overlap" in q.passed:
                 self.fix(Rules.FIX_BACK_FACES)
         return q, hit
@@ -1079,6 +1085,8 @@ class Move:
         p = self.p
         self.update_candidates(temporal_box(p, start, scale(side, longest)))
         q = capsule_cast(*self.ends(start), p.radius, side, longest + p.contact_offset, True, True)
+        if Rules.FIX_SHEET_EDGES in p.rules:
+            q = q._replace(meets_rims=True, meets_back_rims=True)
         if Rules.FIX_BACK_FACES in p.rules:
             q = q._replace(passed=set(), passing=self.passing)
         hit = cast(self.candidates, q, self.recovers(), self.may_meet)
@@ -1202,6 +1210,8 @@ class Move:
         drop = sinks * advance
         down = scale(p.up, -1.0)
         q = capsule_cast(*self.ends(position), p.radius, down, drop + p.contact_offset, True, True)
+        if Rules.FIX_SHEET_EDGES in p.rules:
+            q = q._replace(meets_rims=True, meets_back_rims=True)
         if Rules.FIX_BACK_FACES in p.rules:
             q = q._replace(passed=set(), passing=self.passing)
         hit = cast(self.candidates, q, self.recovers(), self.may_meet)
@@ -1219,7 +1229,8 @@ class Move:
         low, high = self.ends(self.s.position)
         groups = gather(self.moving(), capsule_bounds(madd(low, down, reach), high, p.radius), self.mask)
         q = capsule_cast(low, high, p.radius, down, reach, True, True)
-        q = q._replace(meets_rims=Rules.FIX_SHEET_EDGES in p.rules)
+        meets = Rules.FIX_SHEET_EDGES in p.rules
+        q = q._replace(meets_rims=meets, meets_back_rims=meets)
         hit = cast(groups, q, (), self.may_meet)
         if hit is None:
             return
@@ -1462,7 +1473,8 @@ class Move:
         here = capsule_bounds(low, high, p.radius)
         groups = self.look_up(box_union(here, capsule_bounds(madd(low, down, reach), high, p.radius)))
         q = capsule_cast(low, high, p.radius, down, reach, True, True)
-        q = q._replace(meets_rims=Rules.FIX_SHEET_EDGES in p.rules)
+        meets = Rules.FIX_SHEET_EDGES in p.rules
+        q = q._replace(meets_rims=meets, meets_back_rims=meets)
         hit = cast(groups, q, EVERYTHING, self.may_meet)
         if hit is None:
             return None

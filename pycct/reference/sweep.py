@@ -87,7 +87,7 @@ class SweepHit(NamedTuple):
     normal: tuple  # unit, out of the shape; against the direction for an overlap
     point: tuple  # on the surface of the shape
     face: Face | None
-    by_rim: bool = False  # only CapsuleCast.meets_rims makes it a hit
+    by_rim: bool = False  # only CapsuleCast.meets_rims or meets_back_rims makes it a hit
 
 
 class CapsuleCast(NamedTuple):
@@ -111,6 +111,7 @@ class CapsuleCast(NamedTuple):
     exact: bool = False  # the triangle that is touched first decides, not one that faces more and is touched soon after
     keeps_parallel: bool = False  # open triangles count as parallel to the motion whatever the rounding
     meets_rims: bool = False  # triangles whose planes are parallel to axis and motion are met by their edges
+    meets_back_rims: bool = False  # culled triangles that the centre is in front of are met by their open edges
 
 
 def inside_radius(p0, p1, radius):
@@ -704,6 +705,53 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
     normal = _contact_normal(q, t, near)
     by_rim = rim < NO_HIT and (rim == first or opposed <= FACING_TIE)
     return SweepHit(first, False, normal, near.on_b, winner, by_rim)
+
+
+def _is_shared(t, faces, a, b):
+    """Whether another triangle of the shape has both corners of an edge."""
+    return any(a in (s.a, s.b, s.c) and b in (s.a, s.b, s.c) for s in faces if s is not t)
+
+
+def _open_edge_time(q, t, faces):
+    """When a motion away from the front of a triangle meets one of its open edges.
+
+    A capsule that the face holds off, or that only touches its plane, meets none.
+    """
+    axis = sub(q.p1, q.p0)
+    h0 = dot(t.n, sub(q.p0, t.a))
+    h1 = h0 + dot(t.n, axis)
+    if h0 + h1 < 0.0 or f_min(h0, h1) >= q.inside - FACING_TIE * length(axis):
+        return NO_HIT
+    if segment_triangle(q.p0, q.p1, t.a, t.b, t.c, t.n).dist2 < q.inside * q.inside:
+        return NO_HIT
+    best = NO_HIT
+    for a, b in ((t.a, t.b), (t.b, t.c), (t.c, t.a)):
+        # The motion leads over the edge into the triangle, from outside.
+        inward = cross(t.n, sub(b, a))
+        out = dot(inward, sub(q.p0, a))
+        if dot(inward, q.dir) <= 0.0 or f_min(out, out + dot(inward, axis)) > 0.0 or _is_shared(t, faces, a, b):
+            continue
+        best = f_min(best, capsule_segment_time(q.p0, q.p1, q.radius, q.dir, a, b, f_min(best, q.limit)))
+    return best
+
+
+def cast_open_edges(q, faces):
+    """The first open edge of triangles of one shape that face away (FIX_SHEET_EDGES), or None."""
+    best, met = NO_HIT, None
+    for face in faces:
+        if dot(face.n, q.dir) <= 0.0:
+            continue
+        time = _open_edge_time(q, face, faces)
+        if time >= NO_HIT or time > best:
+            continue
+        if time == best and (triangle_order(face, met) or face.source - met.source) > 0:
+            continue
+        best, met = time, face
+    if met is None:
+        return None
+    t = flipped(met)
+    near = segment_triangle(madd(q.p0, q.dir, best), madd(q.p1, q.dir, best), t.a, t.b, t.c, t.n)
+    return SweepHit(best, False, _contact_normal(q, t, near), near.on_b, met, True)
 
 
 def _cast_round(q, q0, q1, radius, time, overlapping):

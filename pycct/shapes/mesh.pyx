@@ -28,6 +28,7 @@ from pycct.geometry.vec cimport (
 )
 from pycct.runtime.thread_pool cimport pool_run, pool_threads
 from pycct.shapes.primitives cimport Shape, mesh_data
+from pycct.shapes.shared_edges cimport mark_shared_edges
 from pycct.spatial.bvh cimport (
     BVH_LANES,
     box32,
@@ -114,7 +115,7 @@ cdef class Mesh(Shape):
         cdef int32_t[:, ::1] t, kept
         cdef double[:, ::1] normals
         cdef int32_t[::1] source
-        cdef uint8_t[::1] blocks
+        cdef uint8_t[::1] blocks, shared
         cdef const int64_t[::1] data
         cdef const uint32_t[::1] masks
         cdef int status, many = pool_threads(threads)
@@ -153,12 +154,17 @@ cdef class Mesh(Shape):
         leaf_normals = np.empty((indices.shape[0], 3))
         leaf_source = np.empty(indices.shape[0], np.int32)
         leaf_blocks = np.empty((indices.shape[0] + BVH_LANES - 1) // BVH_LANES * sizeof(bvh_block), np.uint8)
+        leaf_shared = np.zeros(indices.shape[0], np.uint8)
+        shared = leaf_shared
         v, t, kept, normals, source, blocks = points, indices, leaf_triangles, leaf_normals, leaf_source, leaf_blocks
         with nogil:
             status = _build_mesh(&self.data_, &v[0, 0], <int32_t>v.shape[0], &t[0, 0], <int32_t>t.shape[0],
                                  &kept[0, 0], &normals[0, 0], &source[0], <bvh_block*>&blocks[0], many)
+            if status == STATUS_OK:
+                status = mark_shared_edges(&self.data_, &shared[0])
         raise_status(status)
         self.vertices_ = (points, indices, leaf_triangles, leaf_normals, leaf_source, leaf_blocks)
+        self.shared_ = leaf_shared
         for array in self.vertices_:
             array.flags.writeable = False
         self.bounds_ = self.data_.bounds
@@ -214,7 +220,7 @@ cdef class Mesh(Shape):
     @property
     def nbytes(self):
         """Bytes of geometry and tree."""
-        n = sum(a.nbytes for a in (*self.vertices_, self.data_array, self.mask_array) if a is not None)
+        n = sum(a.nbytes for a in (*self.vertices_, self.shared_, self.data_array, self.mask_array) if a is not None)
         return n + self.data_.tree.n_nodes * sizeof(bvh_node)
 
     def __repr__(self):

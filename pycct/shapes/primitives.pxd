@@ -1,6 +1,6 @@
 # cython: language_level=3
 """Shapes: immutable values with all data that a scene needs."""
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from pycct.spatial.bvh cimport bvh, bvh_block
 from pycct.shapes.heightfield_cells cimport field_data
@@ -25,6 +25,7 @@ cdef struct mesh_data:
     const int32_t* given        # (n_given, 3) the user's triangles
     const int64_t* data         # one per triangle of the user, or NULL
     const uint32_t* mask        # one per triangle of the user, or NULL: its layers
+    const uint8_t* shared       # (n_triangles) bit k: another one has both corners of edge k; or NULL: unknown
     const bvh_block* blocks     # the triangles again, eight at a time, for rejection
     bvh tree                    # with a check if the arrays come from a file
     aabb bounds

@@ -4,7 +4,7 @@
 C structs only; the caller keeps the shapes alive.
 """
 from libc.math cimport fabs
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from pycct.spatial.bvh cimport bvh
 from pycct.shapes.heightfield_cells cimport field_data
@@ -92,6 +92,7 @@ cdef struct candidate_group:
     bint closed             # the triangles bound a solid (box, hull)
     bint flat               # ... which has no volume: the front and the back of one polygon
     bint two_sided
+    const uint8_t* shared   # mesh_data.shared, if it is right for these triangles; NULL: unknown
     int32_t first           # range of triangles
     int32_t count
     vec3 q0                 # sphere, capsule: ends of the axis; plane: normal; box: centre

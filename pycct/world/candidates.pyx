@@ -17,6 +17,7 @@ from pycct.geometry.aabb4 cimport (
     aabb4_place,
     lowest_bit,
 )
+from pycct.geometry.open_edges cimport cast_open_edges, open_edge_time
 from pycct.geometry.overlap cimport (
     overlaps_triangles,
     push_from_capsule,
@@ -87,6 +88,10 @@ from pycct.geometry.vec cimport (
 
 # A centre this share of the radius behind a triangle is behind it, whatever the rounding.
 cdef double SURELY_BEHIND = 1e-6
+
+# Bits of the edges of a triangle without an open edge.
+cdef enum:
+    ALL_SHARED = 7
 
 # With more candidates than this, a prefetch of all of them does not pay.
 cdef enum:
@@ -534,6 +539,7 @@ cdef inline candidate_group* _open_group(candidates* c, const collider* p, int32
     g.closed = p.kind == SHAPE_BOX or p.kind == SHAPE_HULL
     g.flat = p.kind == SHAPE_HULL and is_flat_hull(p)
     g.two_sided = False
+    g.shared = NULL
     g.first = c.n_tris
     g.count = 0
     g.q0 = p.a
@@ -541,6 +547,9 @@ cdef inline candidate_group* _open_group(candidates* c, const collider* p, int32
     g.radius = p.radius
     if p.kind == SHAPE_MESH:
         g.two_sided = p.mesh.two_sided
+        # A mask hides neighbours, and a transformation may leave them without area.
+        if p.plain and p.mesh.mask == NULL:
+            g.shared = p.mesh.shared
     elif p.kind == SHAPE_HEIGHTFIELD:
         g.two_sided = p.field.two_sided
     elif p.kind == SHAPE_SPHERE:
@@ -566,6 +575,9 @@ cdef int candidates_add(candidates* c, const collider* p, int32_t item, int32_t 
     if status != STATUS_OK:
         return status
     g = _open_group(c, p, item, part_index)
+    if walls != NULL and walls.height > 0.0:
+        # They replace triangles.
+        g.shared = NULL
     if g.kind == GROUP_TRIANGLES:
         if p.kind == SHAPE_MESH:
             status = _add_mesh(c, p, box, walls)
@@ -912,6 +924,27 @@ cdef inline int32_t _touched_before(const candidates* c, const candidate_group* 
     return k
 
 
+cdef bint _meets_open_edge(candidates* c, const capsule_cast* q, double limit) noexcept nogil:
+    """Whether the cast meets an open edge of a triangle in c.picked that faces away."""
+    cdef const candidate_group* g
+    cdef int32_t i, k
+    for k in range(c.n_unseen):
+        i = c.picked[k]
+        g = &c.groups[_group_of(c, i)]
+        if g.shared != NULL and g.shared[c.spot[i]] == ALL_SHARED:
+            continue
+        if not g.closed and open_edge_time(q, c.tris, g.first, g.first + g.count, i, &c.aids[i], limit) <= limit:
+            return True
+    return False
+
+
+cdef inline int32_t _lanes(candidates* c, const capsule_cast* q, int32_t but, double limit,
+                           toi_candidate* touched) noexcept nogil:
+    """aabb4_in_reach; also -1 if an open edge of a triangle that faces away may be met."""
+    cdef int32_t n = aabb4_in_reach(q, c.tris, c.boxes, c.n_tris, but, limit, touched, c.picked, &c.n_unseen)
+    return -1 if n >= 0 and c.n_unseen > 0 and q.meets_back_rims and _meets_open_edge(c, q, limit) else n
+
+
 cdef inline bint _finds_again(candidates* c, const capsule_cast* q, double* limit, toi_candidate* again,
                               int32_t* n, sweep_hit* hit) noexcept nogil:
     """Whether the cast hits the last face of its kind again, and surely nothing else.
@@ -926,8 +959,7 @@ cdef inline bint _finds_again(candidates* c, const capsule_cast* q, double* limi
         again.tri = -1
         return False
     limit[0] = f_min(limit[0], latest_candidate(q, again.distance))
-    n[0] = aabb4_in_reach(q, c.tris, c.boxes, c.n_tris, again.tri, limit[0], c.touched + 1, c.picked,
-                          &c.n_unseen)
+    n[0] = _lanes(c, q, again.tri, limit[0], c.touched + 1)
     if n[0] < 0:
         return False
     c.tested += n[0] + 1
@@ -949,19 +981,20 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
     cdef const candidate_group* g
     cdef sweep_hit other
     cdef sweep_hit* one = &hit.base     # the first one goes directly into the result
-    cdef bint found = False, struck, keeps, known = False, in_lanes = q.culls and only_one_sided(c)
+    cdef sweep_hit edge
+    cdef bint found = False, struck, keeps, known = False, in_lanes = q.culls and only_one_sided(c), meets_edges = False
     cdef double limit = q.limit
     cdef int* passed
     cdef toi_candidate again
     # The place before belongs to the known triangle, if any.
     cdef toi_candidate* touched = c.touched + 1 if c.n_tris > 0 else NULL
-    cdef int32_t i, n, m, k = 0, n_picked, hint = c.hints[c.turn]
+    cdef int32_t i, n, m, near, k = 0, n_picked, hint = c.hints[c.turn]
     if in_lanes:
         if _finds_again(c, q, &limit, &again, &n_picked, one):
             hit.group = _group_of(c, hint)
             return True
         if again.tri < 0:
-            n_picked = aabb4_in_reach(q, c.tris, c.boxes, c.n_tris, -1, limit, touched, c.picked, &c.n_unseen)
+            n_picked = _lanes(c, q, -1, limit, touched)
             if n_picked == 0:
                 return False
         if n_picked < 0:
@@ -972,13 +1005,14 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
     if not in_lanes:
         n_picked = _pick(c, q)
         c.n_unseen = -1
+        meets_edges = q.meets_back_rims and not q.passing
     for i in range(c.n_groups):
         g = &c.groups[i]
         keeps = group_recovers(g, recovers)
         if g.kind == GROUP_TRIANGLES:
             # A solid has its own exit, which needs no triangle seen from its front.
             passed = NULL if g.closed else q.passed
-            m = k
+            m = near = k
             if in_lanes:
                 k = _touched_before(c, g, touched, m, n_picked)
                 known = 0 <= again.tri - g.first < g.count
@@ -991,10 +1025,13 @@ cdef bint candidates_cast(candidates* c, const capsule_cast* q, int recovers, wo
                 k = _picked_before(c, g, m, n_picked)
                 n = triangles_in_reach(q, c.tris, 0, c.picked + m, k - m, g.two_sided, limit, passed, touched)
                 m = 0
-            if n == 0:
-                continue
-            struck = cast_selected(q, c.tris, c.source, c.aids, n, g.two_sided, not keeps, limit, hint, known, passed,
-                                   touched + m, &c.tested, one)
+            struck = n > 0 and cast_selected(q, c.tris, c.source, c.aids, n, g.two_sided, not keeps, limit, hint,
+                                             known, passed, touched + m, &c.tested, one)
+            if (meets_edges and not (g.closed or g.two_sided or struck and one.overlapping)
+                    and cast_open_edges(q, c.tris, c.source, c.aids, g.first, g.first + g.count, c.picked + near,
+                                        k - near, limit, &edge) and not (struck and one.distance <= edge.distance)):
+                struck = True
+                one[0] = edge
         elif g.kind == GROUP_BOX:
             struck = capsule_box(q.p0, q.p1, q.radius, q.dir, g.q1, g.q0, g.rotation, limit, one)
         else:

@@ -23,8 +23,8 @@ EXPECTED = {
         500: ("868e63367c7ec91e71198c137c99a01c", "a5db880fd8b0b6dde2d505d31b1e84bc"),
     },
     3: {
-        100: ("71984ebb09b2c586cfebb9404947d64c", "4a0174003f8d23582825a9a040cd519e"),
-        500: ("870022d3c38861e72d61b4a0b713fbc4", "7695c2c6869ba29fb57631e6af6ca5a6"),
+        100: ("848bb0ee102717fabe5eea0dc80aa61d", "3ab99c03b6343dcc47a9240530c22ad0"),
+        500: ("4f0653b8f54c4401bdc06f53436b8253", "9d27a11eb2f7bf32d1e7abb3e9806ef2"),
     },
 }
 
