@@ -45,6 +45,10 @@ LOOKS = ("KHR_materials_", "KHR_texture_", "EXT_texture_", "MSFT_texture_", "KHR
          "KHR_animation_pointer", "KHR_node_visibility", "EXT_mesh_features", "EXT_structural_metadata",
          "EXT_instance_features", "KHR_techniques_webgl", "KHR_audio", "MSFT_packing_")
 TRIANGLES, STRIP, FAN = 4, 5, 6
+# Bytes of parsed JSON: an object of few keys, a list, a number with its place, a text.
+OBJECT_BYTES, LIST_BYTES, VALUE_BYTES, STRING_BYTES = 190, 80, 40, 64
+# A description that takes less than this when parsed is not counted.
+FREE_BYTES = 1 << 18
 
 Ints64 = NDArray[np.int64]
 
@@ -53,6 +57,7 @@ def read_gltf(f: BinaryIO, packed: bool, beside: Beside, size: int, budget: Budg
               flat: bool) -> RawLevel:
     """Read a file of that size; `flat` counts each place of a mesh into the budget."""
     text, chunk = _chunks(f.read()) if packed else (f.read(), None)
+    budget.take(numbers=max(_parsed_bytes(text) - FREE_BYTES, 0) // 8)
     tree = json.loads(_decoded(text))
     if not isinstance(tree, dict):
         raise ValueError("no object at its top")
@@ -63,6 +68,13 @@ def read_gltf(f: BinaryIO, packed: bool, beside: Beside, size: int, budget: Budg
             size += beside.size(uri)
     accessors = Accessors(tree, chunk, beside.get, size, budget)
     return _Reader(tree, accessors, budget, selection, flat).read()
+
+
+def _parsed_bytes(text: bytes) -> int:
+    """An upper bound of the memory that parsed JSON takes, from counts of its punctuation."""
+    sizes = {b"{": OBJECT_BYTES, b"[": LIST_BYTES, b",": VALUE_BYTES, b'"': STRING_BYTES // 2}
+    # Python stores one to four bytes for each character.
+    return sum(n * text.count(mark) for mark, n in sizes.items()) + len(text) * (1 if text.isascii() else 4)
 
 
 def _decoded(text: bytes) -> str:

@@ -5,6 +5,7 @@ import os
 import struct
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -275,6 +276,21 @@ def test_a_small_file_takes_little_memory(tmp_path):
     glb.write_bytes(struct.pack("<4sIII4s", b"glTF", 2, 20 + len(body), len(body), b"JSON") + body)
     with pytest.raises(ValueError, match=r"a\.glb.*max_bytes"):
         pycct.load_level(glb, max_bytes=400_000)
+
+
+@pytest.mark.parametrize("unit", ["{}", "[[]]", '{"a":0}', "0.5", '"ab"', "[0]", '"\u20ac"'])
+def test_json_is_refused_before_it_is_parsed(unit, tmp_path):
+    """Parsed JSON takes up to 34 times its bytes: the limit of eight holds for it too."""
+    path = tmp_path / "a.gltf"
+    size = 1_000_000
+    for count, refused in ((size // (len(unit.encode()) + 1) - 20, True), (200, False)):
+        path.write_text('{"asset":{"version":"2.0"},"extras":[' + ",".join([unit] * count) + "]}", "utf-8")
+        tracemalloc.start()
+        with pytest.raises(ValueError, match=r"a\.gltf.*max_bytes" if refused else "no triangles"):
+            pycct.load_level(path, max_bytes=size)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 3 * size
 
 
 @pytest.mark.parametrize("corner", [2, 2**31 - 1])
