@@ -44,7 +44,7 @@ cdef class CharacterController:
     cdef move_scratch scratch
     # Compact cache for large teams, whose threads own the scratch memory; unused with few
     # candidates.
-    cdef compact_cache kept
+    cdef compact_cache compact
     cdef bint has_little_near
     cdef move_frame[3] frames
     cdef hit_log[2] logs
@@ -70,9 +70,10 @@ cdef class CharacterController:
     cdef int surround(self, move_world* w, Snapshot snap, uint32_t mask, object filter) except -1
     cdef int warn(self) except -1
     cdef void turn(self, vec3 up) noexcept
-    cdef int advance(self, Snapshot snap, vec3 d, double time, double least, uint32_t bits, object filter) except -1
+    cdef int advance(self, Snapshot snap, vec3 d, double dt, double min_distance, uint32_t bits,
+                     object filter) except -1
     cdef void commit(self, object filter) noexcept
-    cdef object retrace(self, const controller_state* start, vec3 d, double dt, double least, uint32_t mask,
+    cdef object retrace(self, const controller_state* start, vec3 d, double dt, double min_distance, uint32_t mask,
                         object filter)
     cdef int _set(self, str name, object value) except -1
 

@@ -109,10 +109,10 @@ cdef vec3 _as_place(object value, str name) except *:
 
 
 cdef int _move_here(const controller_params* p, const move_frame* now, move_frame* next_, const move_world* w,
-                    move_scratch* scratch, hit_log* log, vec3 d, double time, double least) noexcept nogil:
+                    move_scratch* scratch, hit_log* log, vec3 d, double dt, double min_distance) noexcept nogil:
     """Call `frame_advance` in the floating-point environment of moves."""
     cdef unsigned long long env = fp_enter()
-    cdef int status = frame_advance(p, now, next_, w, scratch, NULL, log, d, time, least)
+    cdef int status = frame_advance(p, now, next_, w, scratch, NULL, log, d, dt, min_distance)
     fp_leave(env)
     return status
 
@@ -249,7 +249,7 @@ cdef class CharacterController:
         scratch_init(&self.scratch)
         memset(self.frames, 0, sizeof(self.frames))
         memset(self.logs, 0, sizeof(self.logs))
-        memset(&self.kept, 0, sizeof(compact_cache))
+        memset(&self.compact, 0, sizeof(compact_cache))
         self.now = &self.frames[0]
         self.before = &self.frames[1]
         self.trial = &self.frames[2]
@@ -271,7 +271,7 @@ cdef class CharacterController:
             Py_DECREF(<Neighbours>self.neighbours)
         free(self.logs[0].records)
         free(self.logs[1].records)
-        compact_cache_free(&self.kept)
+        compact_cache_free(&self.compact)
         scratch_free(&self.scratch)
 
     def __init__(self, scene, position=(0.0, 0.0, 0.0), radius=0.4, height=1.0, up=(0.0, 0.0, 1.0), step_offset=0.5,
@@ -330,7 +330,7 @@ cdef class CharacterController:
     cdef void forget_near(self) noexcept:
         """Empty the candidate cache."""
         self.scratch.cache.valid = False
-        self.kept.near.whole = False
+        self.compact.near.whole = False
 
     cdef character as_character(self) noexcept:
         """Return the character as others collide with it."""
@@ -434,8 +434,8 @@ cdef class CharacterController:
             if a.question == ASK_FILTER:
                 a.value = 1 if filter is None or filter(other) else 0
             else:
-                said = behavior(other)
-                a.value = as_behavior(0 if said is None else said, "the answer of behavior")
+                returned = behavior(other)
+                a.value = as_behavior(0 if returned is None else returned, "the answer of behavior")
             if tells and self.scene.journal_ is not None:
                 self.tell("answer", {"question": "filter" if a.question == ASK_FILTER else "behavior", "other": other,
                                      "answer": bool(a.value) if a.question == ASK_FILTER else Behavior(a.value)})
@@ -525,7 +525,7 @@ cdef class CharacterController:
         An exception in a callback reaches the caller, and the controller stays unchanged.
         """
         cdef vec3 d = _as_place(displacement, "displacement")
-        cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
+        cdef double seconds = as_time(dt), shortest = as_not_negative(min_distance, "min_distance")
         cdef uint32_t bits = self.params.mask if mask is None else as_bits(mask, "mask")
         cdef object asked = self.filter_ if filter is None else _as_callback(filter, "filter")
         cdef vec3 raw, turned, before
@@ -540,7 +540,7 @@ cdef class CharacterController:
         try:
             before = self.params.up
             if listened:
-                event = {"displacement": from_vec3(d), "dt": time, "min_distance": least, "mask": mask,
+                event = {"displacement": from_vec3(d), "dt": seconds, "min_distance": shortest, "mask": mask,
                          "filter": filter}
                 if up is not None:
                     event["up"] = from_vec3(raw)
@@ -548,7 +548,7 @@ cdef class CharacterController:
             try:
                 if up is not None:
                     self.turn(turned)
-                self.advance(self.scene.snapshot(), d, time, least, bits, asked)
+                self.advance(self.scene.snapshot(), d, seconds, shortest, bits, asked)
             except BaseException:
                 if up is not None:
                     self.turn(before)
@@ -564,7 +564,8 @@ cdef class CharacterController:
         with cython.critical_section(self):
             self.params.up = up
 
-    cdef int advance(self, Snapshot snap, vec3 d, double time, double least, uint32_t bits, object filter) except -1:
+    cdef int advance(self, Snapshot snap, vec3 d, double dt, double min_distance, uint32_t bits,
+                     object filter) except -1:
         """Move and commit; other characters do not see the new position yet."""
         cdef move_world w
         cdef int status
@@ -576,12 +577,12 @@ cdef class CharacterController:
         w.cache_only = move_is_short(&self.now.state, &w, &self.scratch, d)
         while True:
             if w.cache_only:
-                status = _move_here(&self.params, self.now, self.trial, &w, &self.scratch, self.trial_log, d, time,
-                                    least)
+                status = _move_here(&self.params, self.now, self.trial, &w, &self.scratch, self.trial_log, d, dt,
+                                    min_distance)
             else:
                 with nogil:
-                    status = _move_here(&self.params, self.now, self.trial, &w, &self.scratch, self.trial_log, d, time,
-                                        least)
+                    status = _move_here(&self.params, self.now, self.trial, &w, &self.scratch, self.trial_log, d, dt,
+                                        min_distance)
             if status == STATUS_CACHE_MISS:
                 w.cache_only = False
             elif status == STATUS_NEED_ANSWER:
@@ -936,12 +937,12 @@ cdef class CharacterController:
             ``str()`` of it lists hits, positions and reasons for the end of each pass.
         """
         cdef vec3 d = _as_place(displacement, "displacement")
-        cdef double time = as_not_negative(dt, "dt"), least = as_not_negative(min_distance, "min_distance")
+        cdef double seconds = as_not_negative(dt, "dt"), shortest = as_not_negative(min_distance, "min_distance")
         cdef uint32_t bits = self.params.mask if mask is None else as_bits(mask, "mask")
         filter = self.filter_ if filter is None else _as_callback(filter, "filter")
         self.enter()
         try:
-            return self.retrace(&self.now.state, d, time, least, bits, filter)
+            return self.retrace(&self.now.state, d, seconds, shortest, bits, filter)
         finally:
             self.leave()
 
@@ -968,7 +969,7 @@ cdef class CharacterController:
                                      f"it is at {from_vec3(self.now.state.position)}")
         return explanation
 
-    cdef object retrace(self, const controller_state* start, vec3 d, double dt, double least, uint32_t mask,
+    cdef object retrace(self, const controller_state* start, vec3 d, double dt, double min_distance, uint32_t mask,
                         object filter):
         """Repeat a move with a trace and explain it."""
         cdef trace_log trace
@@ -991,7 +992,7 @@ cdef class CharacterController:
             w.trace = &trace
             while True:
                 with nogil:
-                    status = _move_here(&self.params, &now, &then, &w, &scratch, &log, d, dt, least)
+                    status = _move_here(&self.params, &now, &then, &w, &scratch, &log, d, dt, min_distance)
                 if status != STATUS_NEED_ANSWER:
                     break
                 self.scratch.book.pending = scratch.book.pending
@@ -1096,9 +1097,9 @@ cdef class CharacterController:
         if id(self) in memo:
             return memo[id(self)]
         _, (cls, _, data, proxy, number), state = CharacterController.__reduce__(self)
-        twin = memo[id(self)] = _rebuild(cls, scene, data, proxy, number)
-        twin.__setstate__(copy.deepcopy(state, memo))
-        return twin
+        copied = memo[id(self)] = _rebuild(cls, scene, data, proxy, number)
+        copied.__setstate__(copy.deepcopy(state, memo))
+        return copied
 
     cdef int take_id(self, int64_t id) except -1:
         """Give a new controller an old id if the id is free; the controller is not visible yet."""
@@ -1262,7 +1263,7 @@ cdef class CharacterController:
     @property
     def stats(self):
         """Costs of the last move (MoveStats)."""
-        return stats_of(&self.now.cost, &self.scratch, &self.kept)
+        return stats_of(&self.now.cost, &self.scratch, &self.compact)
 
     cdef int _set(self, str name, object value) except -1:
         """Change a parameter."""
@@ -1532,7 +1533,7 @@ def separate(controllers, dt, *, yielding=None):
     cdef character me
     cdef character* others = NULL
     cdef void* grown
-    cdef int32_t n, room = 0
+    cdef int32_t n, capacity = 0
     cdef aabb box
     cdef vec3 push
     named = set()
@@ -1558,23 +1559,23 @@ def separate(controllers, dt, *, yielding=None):
             if hero.params.collide:
                 me = hero.as_character()
                 box = capsule_bounds(me.p0, me.p1, me.radius) if weights is None else yielding_box(&me)
-                n = shared_collect(&hero.scene.neighbours.shared, box, &me, others, room)
-                while n > room:
+                n = shared_collect(&hero.scene.neighbours.shared, box, &me, others, capacity)
+                while n > capacity:
                     grown = realloc(others, <size_t>(2 * <int64_t>n) * sizeof(character))
                     if grown == NULL:
                         raise MemoryError("pycct: out of memory")
                     others = <character*>grown
-                    room = 2 * n
-                    n = shared_collect(&hero.scene.neighbours.shared, box, &me, others, room)
+                    capacity = 2 * n
+                    n = shared_collect(&hero.scene.neighbours.shared, box, &me, others, capacity)
                 if weights is None:
                     push = separation(&me, others, n, hero.params.up, limit)
                 else:
                     push = _yield(hero, weight_of, &me, others, n, limit)
             pushes.append(from_vec3(push))
         tell_together("separate", heroes, {"dt": dt} if weights is None else {"dt": dt, "yielding": weight_of})
-        for hero, way in zip(heroes, pushes):
+        for hero, push_xyz in zip(heroes, pushes):
             with cython.critical_section(hero):
-                hero.now.state.separation = v3_add(hero.now.state.separation, v3(way[0], way[1], way[2]))
+                hero.now.state.separation = v3_add(hero.now.state.separation, v3(push_xyz[0], push_xyz[1], push_xyz[2]))
     finally:
         free(others)
         for hero in taken:
@@ -1583,7 +1584,7 @@ def separate(controllers, dt, *, yielding=None):
 
 cdef yielder _yielder(CharacterController hero, double weight, vec3 up) noexcept:
     cdef const controller_state* state = &hero.now.state
-    return yielder_of(weight, state.wanted, v3_sub(state.displacement, state.platform_delta), up)
+    return yielder_of(weight, state.asked, v3_sub(state.displacement, state.platform_delta), up)
 
 
 cdef vec3 _yield(CharacterController hero, dict weight_of, const character* me, const character* others, int32_t n,

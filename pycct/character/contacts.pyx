@@ -126,7 +126,7 @@ cdef list contacts_around(Scene scene, Snapshot snap, const controller_params* p
                 shapes.append(Triangle(from_vec3(t.a), from_vec3(t.b), from_vec3(t.c)))
                 poses.append(None)
         else:
-            item = &snap.fixed.data.items[g.item] if g.part == 0 else &snap.moving.data.items[g.item]
+            item = &snap.fixed.data.items[g.item] if g.layer_index == 0 else &snap.moving.data.items[g.item]
             found.append(((g.owner, g.id, -1), other))
             shapes.append(_true_shape(other.shape, item))
             poses.append((from_vec3(item.position), from_quat(item.rotation)))

@@ -34,10 +34,10 @@ cdef struct move_frame:
     move_stats cost
 
 
-# Moves from one frame to the next and logs the hits. ``kept``, unless NULL, replaces the cache of
+# Moves from one frame to the next and logs the hits. ``cache``, unless NULL, replaces the cache of
 # the scratch (see move_compact). After a failure ``next_`` is undefined.
 cdef int frame_advance(const controller_params* p, const move_frame* now, move_frame* next_, const move_world* world,
-                       move_scratch* scratch, compact_cache* kept, hit_log* log, vec3 displacement, double dt,
+                       move_scratch* scratch, compact_cache* cache, hit_log* log, vec3 displacement, double dt,
                        double min_distance) noexcept nogil
 # An issued warning is not issued again, whether the move takes effect or not.
 cdef void mark_warned(move_frame* now, move_frame* next_, uint32_t what) noexcept nogil

@@ -14,7 +14,7 @@ cdef double PLAINLY = 3.9
 
 cdef inline void _watch(const controller_params* p, const move_frame* now, move_frame* next_) noexcept nogil:
     """Count moves without progress, and record other warnings."""
-    cdef vec3 moved, wanted
+    cdef vec3 moved, asked_aside
     cdef double bound
     cdef uint32_t wrong = 0
     next_.issued_warnings = now.issued_warnings
@@ -28,13 +28,13 @@ cdef inline void _watch(const controller_params* p, const move_frame* now, move_
     if (v3_len2(moved) <= PLAINLY * v3_len2(next_.asked)
             and v3_len2(v3_reject(moved, p.up)) > PLAINLY * EPSILON_DISTANCE * EPSILON_DISTANCE):
         return
-    wanted = v3_reject(next_.asked, p.up)
+    asked_aside = v3_reject(next_.asked, p.up)
     if next_.cost.recoveries == 0:
         bound = (2.0 * v3_len(next_.asked) + v3_len(now.state.separation) + p.step_offset
                  + 2.0 * v3_len(next_.state.platform_delta))
         if v3_len(moved) > bound:
             wrong |= WARNED_FAR
-    if v3_len(wanted) > EPSILON_DISTANCE and v3_len(v3_reject(moved, p.up)) < EPSILON_DISTANCE:
+    if v3_len(asked_aside) > EPSILON_DISTANCE and v3_len(v3_reject(moved, p.up)) < EPSILON_DISTANCE:
         next_.stuck_moves = now.stuck_moves + 1
         if next_.stuck_moves > STUCK_MOVES:
             wrong |= WARNED_STUCK
@@ -42,13 +42,13 @@ cdef inline void _watch(const controller_params* p, const move_frame* now, move_
 
 
 cdef int frame_advance(const controller_params* p, const move_frame* now, move_frame* next_, const move_world* world,
-                       move_scratch* scratch, compact_cache* kept, hit_log* log, vec3 displacement, double dt,
+                       move_scratch* scratch, compact_cache* cache, hit_log* log, vec3 displacement, double dt,
                        double min_distance) noexcept nogil:
     cdef int status
     next_.state = now.state
     scratch.log = log
-    if kept != NULL:
-        status = move_compact(p, &next_.state, world, kept, scratch, displacement, dt, min_distance, &next_.cost)
+    if cache != NULL:
+        status = move_compact(p, &next_.state, world, cache, scratch, displacement, dt, min_distance, &next_.cost)
     else:
         status = move_controller(p, &next_.state, world, scratch, displacement, dt, min_distance, &next_.cost)
     if status != STATUS_OK:

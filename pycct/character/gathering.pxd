@@ -84,7 +84,7 @@ cdef inline void begin_job(move_job* m, const controller_params* p, controller_s
 
 
 cdef inline vec3 face_met(const candidates* c, const world_hit* hit, const candidate_group* g,
-                          vec3 way) noexcept nogil:
+                          vec3 direction) noexcept nogil:
     """The normal of the triangle that was hit, on the side of the motion.
 
     Without a triangle the contact's.
@@ -93,7 +93,7 @@ cdef inline vec3 face_met(const candidates* c, const world_hit* hit, const candi
     if hit.base.tri < 0:
         return hit.base.normal
     n = c.tris[hit.base.tri].n
-    return v3_scale(n, -1.0) if g.two_sided and v3_dot(n, way) > 0.0 else n
+    return v3_scale(n, -1.0) if g.two_sided and v3_dot(n, direction) > 0.0 else n
 
 
 cdef inline vec3 turned_against(vec3 face, vec3 way) noexcept nogil:

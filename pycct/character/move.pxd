@@ -26,10 +26,10 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
                          move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                          move_stats* stats) noexcept nogil
 
-# The same for characters that share scratch memory: ``kept`` replaces its cache. Zeroed memory is
+# The same for characters that share scratch memory: ``cache`` replaces its cache. Zeroed memory is
 # an empty cache. The bits are those of move_controller.
-cdef int move_compact(const controller_params* p, controller_state* state, const move_world* world, compact_cache* kept,
-                      move_scratch* scratch, vec3 displacement, double dt, double min_distance,
+cdef int move_compact(const controller_params* p, controller_state* state, const move_world* world,
+                      compact_cache* cache, move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                       move_stats* stats) noexcept nogil
 cdef void compact_cache_free(compact_cache* kept) noexcept nogil
 

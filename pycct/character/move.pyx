@@ -974,8 +974,8 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             return moved
         g = &near.groups[hit.group]
         item = NULL
-        if g.part < 2:
-            item = &m.world.fixed.items[g.item] if g.part == 0 else &m.world.moving.items[g.item]
+        if g.layer_index < 2:
+            item = &m.world.fixed.items[g.item] if g.layer_index == 0 else &m.world.moving.items[g.item]
         t = &near.tris[hit.base.tri] if hit.base.tri >= 0 else NULL
         face = face_met(near, &hit, g, way)
         if hit.base.tri >= 0 and hit.base.by_rim:
@@ -1619,7 +1619,7 @@ cdef inline void _note_motion(const move_job* m, vec3 start, vec3 asked, double 
     cdef vec3 own = v3_sub(s.position, start), way
     cdef double size, gained
     s.displacement = own
-    s.wanted = asked
+    s.asked = asked
     if not plain and not v3_is_zero(m.recovered):
         own = v3_sub(own, m.recovered)
     # One comparison instead of three.

@@ -127,7 +127,7 @@ cdef struct controller_state:
     vec3 position               # centre of the capsule
     vec3 velocity               # motion / dt, without recovery and separation
     vec3 displacement           # whole motion of the last move
-    vec3 wanted                 # displacement argument of the last move; zero without a move
+    vec3 asked                  # displacement argument of the last move; zero without a move
     int32_t flags               # collision_flag bits of the last move
     uint32_t marks              # state_mark bits
     int64_t touched_actor       # ground of the last DOWN pass, -1: none

@@ -39,10 +39,10 @@ cdef dict RULE_SETS = {"physx": Rules.PHYSX, "document": Rules.DOCUMENT, "robust
 
 
 cdef double as_time(object value) except? -1.0:
-    cdef double time = as_not_negative(value, "dt")
-    if 0.0 < time < SHORTEST:
-        raise ValueError(f"dt must be 0 or at least {SHORTEST:g}, got {time}")
-    return time
+    cdef double seconds = as_not_negative(value, "dt")
+    if 0.0 < seconds < SHORTEST:
+        raise ValueError(f"dt must be 0 or at least {SHORTEST:g}, got {seconds}")
+    return seconds
 
 
 cdef int _as_mode(object value, dict modes, object enum, str name) except -1:

@@ -62,8 +62,8 @@ cdef int probe_below(const controller_params* p, const controller_state* state, 
     if not candidates_cast(c, &cast, 0xF, &hit):
         return STATUS_NEED_ANSWER if scratch.book.needs_answer else STATUS_OK
     g = &c.groups[hit.group]
-    if g.part < 2:
-        item = &world.fixed.items[g.item] if g.part == 0 else &world.moving.items[g.item]
+    if g.layer_index < 2:
+        item = &world.fixed.items[g.item] if g.layer_index == 0 else &world.moving.items[g.item]
     set_ground(found, c, &hit, g, item, turned_against(face_met(c, &hit, g, down), down))
     if hit.base.overlapping:
         found.normal = p.up

@@ -376,7 +376,7 @@ cdef State state_of(Scene scene, const controller_state* s):
     return r
 
 
-cdef MoveStats stats_of(const move_stats* cost, const move_scratch* scratch, const compact_cache* kept):
+cdef MoveStats stats_of(const move_stats* cost, const move_scratch* scratch, const compact_cache* cache):
     cdef MoveStats r = MoveStats.__new__(MoveStats)
     r.iterations = cost.iterations
     r.full_updates = cost.full_updates
@@ -389,8 +389,8 @@ cdef MoveStats stats_of(const move_stats* cost, const move_scratch* scratch, con
         r.timestamp = <int64_t>scratch.cache.timestamp
         r.static_triangles = scratch.cache.fixed_tris
         r.total_triangles = scratch.cache.near.n_tris
-    elif kept.near.whole:
-        r.cache_bounds = (from_vec3(kept.bounds.lo), from_vec3(kept.bounds.hi))
-        r.timestamp = <int64_t>kept.timestamp
-        r.static_triangles = r.total_triangles = kept.near.n_spots
+    elif cache.near.whole:
+        r.cache_bounds = (from_vec3(cache.bounds.lo), from_vec3(cache.bounds.hi))
+        r.timestamp = <int64_t>cache.timestamp
+        r.static_triangles = r.total_triangles = cache.near.n_spots
     return r

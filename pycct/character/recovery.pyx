@@ -115,16 +115,16 @@ cdef struct round_step:
 
 
 cdef inline const collider* _collider_of(const move_job* m, const candidate_group* g) noexcept nogil:
-    if g.part >= 2:
+    if g.layer_index >= 2:
         return NULL
-    return &m.world.fixed.items[g.item] if g.part == 0 else &m.world.moving.items[g.item]
+    return &m.world.fixed.items[g.item] if g.layer_index == 0 else &m.world.moving.items[g.item]
 
 
 cdef inline bint _waits(const candidate_group* g, bint moving, int recovers, const pushed_shape* done,
                         int n_done) noexcept nogil:
     """Whether a shape is still to come in this half of the round."""
     cdef int i
-    if moving == (g.part == 0) or not group_recovers(g, recovers):
+    if moving == (g.layer_index == 0) or not group_recovers(g, recovers):
         return False
     for i in range(n_done):
         if done[i].owner == g.owner and done[i].id == g.id:
@@ -141,7 +141,7 @@ cdef int _next_push(move_job* m, vec3 position, bint moving, bint by_depth, cons
     cdef candidates* c = &m.scratch.around
     cdef const candidate_group* g
     cdef vec3 p0 = v3_sub(position, m.half_axis), p1 = v3_add(position, m.half_axis)
-    cdef double radius = m.p.radius + m.p.contact_offset, least = 0.0
+    cdef double radius = m.p.radius + m.p.contact_offset, smallest = 0.0
     cdef push_out push
     cdef int32_t i, n = 0                   # n: overlaps of surfaces, or of solids
     cdef int recovers = recovered_kinds(m.p)
@@ -162,8 +162,8 @@ cdef int _next_push(move_job* m, vec3 position, bint moving, bint by_depth, cons
             if is_surface(g) != surfaces:
                 continue
             n += 1
-            if n == 1 or push.depth < least:
-                least = push.depth
+            if n == 1 or push.depth < smallest:
+                smallest = push.depth
                 step.push = push
                 step.group = i
         if m.scratch.book.needs_answer:
@@ -177,7 +177,7 @@ cdef int _next_push(move_job* m, vec3 position, bint moving, bint by_depth, cons
                 or not is_near(c, g, p0, p1, REACH * radius)):
             continue
         push = recovery_push(c, g, _collider_of(m, g), p0, p1, radius, not m.pushed_out, by_depth)
-        if not push.depth > 0.0 or push.depth > least + DEPTH_TIE or not group_may_be_met(c, g):
+        if not push.depth > 0.0 or push.depth > smallest + DEPTH_TIE or not group_may_be_met(c, g):
             continue
         if step.group < 0 or place_order(c, g, _collider_of(m, g), &c.groups[step.group],
                                          _collider_of(m, &c.groups[step.group]), p0, p1, REACH * radius) < 0:

@@ -66,14 +66,14 @@ cdef double STANDING_SHARE = 1e-3
 cdef double FROM_BELOW = 0.5
 
 
-cdef const collider* _find(const broadphase_layer* part, int64_t id) noexcept nogil:
+cdef const collider* _find(const broadphase_layer* layer, int64_t id) noexcept nogil:
     """The item with that id; items are sorted by id."""
-    cdef int32_t lo = 0, hi = part.n - 1, mid
+    cdef int32_t lo = 0, hi = layer.n - 1, mid
     while lo <= hi:
         mid = (lo + hi) >> 1
-        if part.items[mid].id == id:
-            return &part.items[mid]
-        if part.items[mid].id < id:
+        if layer.items[mid].id == id:
+            return &layer.items[mid]
+        if layer.items[mid].id < id:
             lo = mid + 1
         else:
             hi = mid - 1

@@ -276,7 +276,7 @@ cdef void _face_axes(const polytope* p, const polytope* q, bint p_is_a, double t
     """Faces of p against the vertices of q."""
     cdef int32_t i, f, k, e, g, first = 0
     cdef vec3 m, probe = q.centre
-    cdef double d, depth, least = 1e300
+    cdef double d, depth, smallest = 1e300
     cdef int32_t[6] order
     if p.n_faces == 0:
         return
@@ -287,8 +287,8 @@ cdef void _face_axes(const polytope* p, const polytope* q, bint p_is_a, double t
         work.deepest[f] = -1
         depth = work.offset[f] - v3_dot(work.normal[f], q.centre)
         work.centre_depth[f] = depth
-        if depth < least - tie:
-            least = depth
+        if depth < smallest - tie:
+            smallest = depth
             first = i
     # The face nearest to q's centre comes first: it is often the result, and always a good bound.
     for i in range(-1, p.n_faces):
@@ -422,9 +422,9 @@ cdef void _edge_axes(const polytope* a, const polytope* b, double scale, best_ax
 cdef int32_t _unique_support(const polytope* p, vec3 d, double tolerance) noexcept nogil:
     """The vertex farthest along d, or -1 if others are as far within tolerance."""
     cdef int32_t i, k = support(p, d)
-    cdef double least = v3_dot(vertex_at(p, k), d) - tolerance
+    cdef double threshold = v3_dot(vertex_at(p, k), d) - tolerance
     for i in range(p.n):
-        if i != k and v3_dot(vertex_at(p, i), d) >= least:
+        if i != k and v3_dot(vertex_at(p, i), d) >= threshold:
             return -1
     return k
 
@@ -767,14 +767,14 @@ cdef void core_distance(const polytope* a, const polytope* b, double limit, core
 cdef double _size_of(const convex_shape* s) noexcept nogil:
     """About how large a shape is."""
     cdef double size = f_max(s.radius, f_max(v3_max_abs(s.a), f_max(v3_max_abs(s.b), v3_max_abs(s.c))))
-    cdef double most = 0.0
+    cdef double largest = 0.0
     cdef int32_t i
     if s.hull == NULL:
         return size
     # a is the scale.
     for i in range(3 * s.hull.n_vertices):
-        most = f_max(most, fabs(s.hull.vertices[i]))
-    return size * most
+        largest = f_max(largest, fabs(s.hull.vertices[i]))
+    return size * largest
 
 
 cdef int _clear_order(vec3 a, vec3 b, double tolerance) noexcept nogil:

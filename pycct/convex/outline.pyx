@@ -150,8 +150,8 @@ def expanding_polygon(points, normal, capacity=255):
     v = v3_scale(v, 1.0 / sqrt(v3_len2(v)))
     if capacity < 2:
         raise ValueError("capacity must be at least 2")
-    cdef int32_t most = min(<object>n + 2, capacity)
-    cdef int32_t* out = <int32_t*>malloc((most + 2) * sizeof(int32_t))
+    cdef int32_t max_corners = min(<object>n + 2, capacity)
+    cdef int32_t* out = <int32_t*>malloc((max_corners + 2) * sizeof(int32_t))
     cdef outline_item* scratch = <outline_item*>malloc(n * sizeof(outline_item))
     cdef int32_t i, count
     if out == NULL or scratch == NULL:
@@ -162,7 +162,7 @@ def expanding_polygon(points, normal, capacity=255):
     for i in range(1, n):
         m = v3_dist2(v3_load(&view[0, 0]), v3_load(&view[i, 0]))
         extent2 = m if m > extent2 else extent2
-    count = outline_build(&view[0, 0], n, v, most, 1e-12 * sqrt(extent2), out, scratch)
+    count = outline_build(&view[0, 0], n, v, max_corners, 1e-12 * sqrt(extent2), out, scratch)
     result = np.empty(count, dtype=np.int32)
     cdef int32_t[::1] r = result
     for i in range(count):

@@ -37,5 +37,5 @@ cdef struct cast_body:
 cdef void cast_body_of(cast_body* out, const polytope* p) noexcept nogil
 # A moves along the unit vector dir; 0 <= time <= limit. normal: unit, out of B. A start
 # inside gives time 0, overlapping and minus dir. Passing by within a touch is no hit.
-cdef bint cast_polytopes(const cast_body* a, const cast_body* b, vec3 dir, double limit, double* time,
+cdef bint cast_polytopes(const cast_body* a, const cast_body* b, vec3 dir, double limit, double* toi,
                          vec3* normal, bint* overlapping) noexcept nogil

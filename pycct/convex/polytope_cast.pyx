@@ -47,15 +47,15 @@ cdef struct passage:
 
 cdef inline void _pass(passage* w, vec3 n, double gap) noexcept nogil:
     """Take one face of the difference into account: n points out of B, gap > 0: apart along it."""
-    cdef double rate = v3_dot(n, w.dir), time
+    cdef double rate = v3_dot(n, w.dir), toi
     if gap > w.gap:
         w.gap = gap
     if rate < -ALONG:
-        time = gap / -rate
-        if time > w.enter:
-            w.enter = time
+        toi = gap / -rate
+        if toi > w.enter:
+            w.enter = toi
             w.normal = n
-        if time > w.limit:
+        if toi > w.limit:
             w.miss = True
     elif rate > ALONG:
         if gap > 0.0:
@@ -95,7 +95,7 @@ cdef void _rims(passage* w, const cast_body* a, const cast_body* b, const cast_b
             _pass(w, v3_neg(n), _gap(a, b, v3_neg(n)))
 
 
-cdef bint cast_polytopes(const cast_body* a, const cast_body* b, vec3 dir, double limit, double* time,
+cdef bint cast_polytopes(const cast_body* a, const cast_body* b, vec3 dir, double limit, double* toi,
                          vec3* normal, bint* overlapping) noexcept nogil:
     cdef passage w
     cdef int32_t i, j
@@ -153,12 +153,12 @@ cdef bint cast_polytopes(const cast_body* a, const cast_body* b, vec3 dir, doubl
             return False
     overlapping[0] = w.gap < 0.0
     if overlapping[0]:
-        time[0] = 0.0
+        toi[0] = 0.0
         normal[0] = v3_neg(dir)
         return True
     if not (w.enter >= 0.0 and (w.enter < w.leave or (flat and w.enter <= w.leave + w.touch))):
         return False
-    time[0] = w.enter
+    toi[0] = w.enter
     normal[0] = w.normal
     return True
 

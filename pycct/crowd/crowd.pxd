@@ -17,7 +17,7 @@ cdef class Crowd:
     cdef readonly Worlds worlds         # None if its members belong to one scene
     cdef tuple scenes_
     cdef crowd_data c
-    cdef crowd_data spare               # memory for the next restore, without members
+    cdef crowd_data back_buffer               # memory for the next restore, without members
     cdef crowd_settings settings
     cdef bint repeats           # rows of the table may be equal
     cdef dict known             # bytes of parameters -> row of the table
@@ -80,7 +80,7 @@ cdef class Crowd:
     cdef object places(self, object positions, Py_ssize_t n, vector_rows* rows)
     cdef int changed(self, int64_t[::1] which) except -1
     cdef bint far(self, const vector_rows* rows, int64_t n) noexcept
-    cdef bint check_ways(self, vector_rows ways, Py_ssize_t step, object array) except -1
+    cdef bint check_displacements(self, vector_rows ways, Py_ssize_t step, object array) except -1
     cdef tuple look_down(self, object max_distance, object threads, bint snaps)
     cdef int load(self, object data, bint renames) except -1
     cdef bytes pack(self, const int64_t[::1] which, bint moving)

@@ -467,7 +467,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             thread_free(&self.threads[k])
         free(self.threads)
         crowd_free(&self.c)
-        crowd_free(&self.spare)
+        crowd_free(&self.back_buffer)
 
     cdef int settle_in(self) except -1:
         """Create the worlds of the crowd's scenes, each with a reference to the scene's grid."""
@@ -1082,13 +1082,13 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
 
     cdef list homes_for(self, object world, Py_ssize_t n):
         """Return the world of each of n members."""
-        cdef Py_ssize_t most = len(self.scenes_) - 1
+        cdef Py_ssize_t last = len(self.scenes_) - 1
         values = _each(world, "world", n)
         for value in [world] if values is None else values:
             if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
                 raise TypeError(f"world must be an integer or integers, not {short(value)}")
-            if not 0 <= value <= most:
-                raise ValueError(f"world must be from 0 to {most}, got {short(value)}")
+            if not 0 <= value <= last:
+                raise ValueError(f"world must be from 0 to {last}, got {short(value)}")
         return [world] * n if values is None else values
 
     cdef int64_t issue_ids(self, int64_t n) except -1:
@@ -1196,9 +1196,9 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         """Remove the members of these ascending indices."""
         cdef crowd_data* c = &self.c
         cdef const int64_t[::1] gone = indices
-        cdef int64_t i, kept = 0
+        cdef int64_t i, n_left = 0
         cdef Py_ssize_t k = 0
-        cdef compact_cache spare
+        cdef compact_cache swap_compact
         cdef candidate_cache swap
         self.alone()
         for i in range(c.n):
@@ -1207,23 +1207,23 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                 crowd_withdraw(c, i)
                 near_free(c, i)
                 continue
-            if kept != i:
-                spare = c.kept[kept]
-                c.kept[kept] = c.kept[i]
-                c.kept[i] = spare
+            if n_left != i:
+                swap_compact = c.compact[n_left]
+                c.compact[n_left] = c.compact[i]
+                c.compact[i] = swap_compact
                 if c.near != NULL:
-                    swap = c.near[kept]
-                    c.near[kept] = c.near[i]
+                    swap = c.near[n_left]
+                    c.near[n_left] = c.near[i]
                     c.near[i] = swap
-                c.states[kept] = c.states[i]
-                c.ids[kept] = c.ids[i]
-                c.rows[kept] = c.rows[i]
-                c.groups[kept] = c.groups[i]
-                c.slots[kept] = c.slots[i]
+                c.states[n_left] = c.states[i]
+                c.ids[n_left] = c.ids[i]
+                c.rows[n_left] = c.rows[i]
+                c.groups[n_left] = c.groups[i]
+                c.slots[n_left] = c.slots[i]
                 if c.homes != NULL:
-                    c.homes[kept] = c.homes[i]
-            kept += 1
-        c.n = kept
+                    c.homes[n_left] = c.homes[i]
+            n_left += 1
+        c.n = n_left
         self.tidy()
         flags = np.delete(self.flags_, indices)
         self.fresh_arrays()
@@ -1426,24 +1426,24 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
 
     cdef int ready(self, object threads, int64_t work) except -1:
         """Return the threads for that many characters, and reserve their memory."""
-        cdef int many = pool_worth(work, 1, pool_threads(threads)), k
+        cdef int n_threads = pool_worth(work, 1, pool_threads(threads)), k
         cdef void* grown
-        if many < 1:
-            many = 1
-        if many > self.n_threads:
-            grown = realloc(self.threads, <size_t>many * sizeof(crowd_thread))
+        if n_threads < 1:
+            n_threads = 1
+        if n_threads > self.n_threads:
+            grown = realloc(self.threads, <size_t>n_threads * sizeof(crowd_thread))
             if grown == NULL:
                 raise MemoryError("pycct: out of memory")
             self.threads = <crowd_thread*>grown
-            memset(&self.threads[self.n_threads], 0, <size_t>(many - self.n_threads) * sizeof(crowd_thread))
-            for k in range(self.n_threads, many):
+            memset(&self.threads[self.n_threads], 0, <size_t>(n_threads - self.n_threads) * sizeof(crowd_thread))
+            for k in range(self.n_threads, n_threads):
                 scratch_init(&self.threads[k].scratch)
-            self.n_threads = many
+            self.n_threads = n_threads
         for k in range(self.n_threads):
             self.threads[k].scratch.log = &self.threads[k].log
             self.threads[k].failed = -1
             self.threads[k].status = STATUS_OK
-        return many
+        return n_threads
 
     cdef object look(self):
         """Take snapshots of all worlds for one call. The returned object must outlive it."""
@@ -1535,15 +1535,15 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         handler or the journal raises, ``stopped`` is the exception, a new reference, with
         ``ticks``.
         """
-        cdef int64_t total = s.steps, done = 0, part = _first_part(self.c.n, s.steps)
-        cdef const char* ways = s.ways.data
+        cdef int64_t total = s.steps, done = 0, n_ticks = _first_part(self.c.n, s.steps)
+        cdef const char* first_row = s.displacements.data
         cdef double* path = s.path
         cdef double started
         cdef int status = STATUS_OK, k
         cdef bint failed = False
         while done < total and not failed:
-            s.steps = min(part, total - done)
-            s.ways.data = ways + done * s.step_stride
+            s.steps = min(n_ticks, total - done)
+            s.displacements.data = first_row + done * s.step_stride
             s.path = path + 3 * self.c.n * done
             started = clock_now()
             with nogil:
@@ -1555,10 +1555,10 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             if failed or done == total:
                 break
             try:
-                part = next_part(s.steps, started)
+                n_ticks = next_part(s.steps, started)
                 if heard is not None:
                     self.refill()
-                    self.tell("run", {**heard, "displacements": heard["displacements"][done:done + part]})
+                    self.tell("run", {**heard, "displacements": heard["displacements"][done:done + n_ticks]})
             except BaseException as problem:
                 try:
                     problem.ticks = done
@@ -1637,16 +1637,16 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             If another thread uses the crowd.
         """
         cdef crowd_step s
-        cdef vector_rows ways, tops
-        cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
+        cdef vector_rows rows, tops
+        cdef double seconds = as_time(dt), shortest = as_not_negative(min_distance, "min_distance")
         cdef bint records = as_bool(record_hits, "record_hits"), counts = as_bool(record_stats, "record_stats")
         cdef int64_t n
-        cdef int many
+        cdef int n_threads
         self.enter()
         try:
             n = self.c.n
             # The variable keeps the array alive during the move.
-            _held = as_vectors(displacements, "displacements", n, &ways)
+            _held = as_vectors(displacements, "displacements", n, &rows)
             if active is not None:
                 active = _active_rows(active, n)
             if out is not None:
@@ -1657,19 +1657,19 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                 pool_threads(threads)
                 if up is not None:
                     self.tell("set", _turned_rows(up, active, n))
-                self.tell("move", {"displacements": _held, "dt": time, "active": active, "min_distance": least})
-            many = self.ready(threads, n)
+                self.tell("move", {"displacements": _held, "dt": seconds, "active": active, "min_distance": shortest})
+            n_threads = self.ready(threads, n)
             if up is not None and n > 0:
                 self.turn(&tops, None if active is None else active.view(np.uint8))
             _snapshots = self.look()
-            self.surround(&s, time, least)
-            s.ways = ways
+            self.surround(&s, seconds, shortest)
+            s.displacements = rows
             s.record_hits = records
             if active is not None and n > 0:
                 _take_active(&s, active.view(np.uint8))
             if counts:
                 s.costs = _cleared_costs(self, n)
-            self.go(&s, many, self.far(&ways, n))
+            self.go(&s, n_threads, self.far(&rows, n))
             return _flags_in(self.flags_, out)
         finally:
             self.leave()
@@ -1719,18 +1719,18 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         raise_status(worst)
         return 0
 
-    cdef bint check_ways(self, vector_rows ways, Py_ssize_t step, object array) except -1:
+    cdef bint check_displacements(self, vector_rows rows, Py_ssize_t step, object array) except -1:
         """Check the rows of all ticks; return whether a character may end beyond the limits."""
         cdef Py_ssize_t k
         cdef int64_t bad
         cdef bint far = False
         for k in range(array.shape[0]):
-            bad = rows_check(&ways, self.c.n, FARTHEST)
+            bad = rows_check(&rows, self.c.n, FARTHEST)
             if bad >= 0:
                 raise ValueError(f"displacements must be finite and not exceed {FARTHEST:g} m, "
                                  f"row ({k}, {bad}) is {tuple(array[k, bad].tolist())}")
-            far = far or self.far(&ways, self.c.n)
-            ways.data += step
+            far = far or self.far(&rows, self.c.n)
+            rows.data += step
         return far
 
     def run(self, displacements, dt, threads=1, *, min_distance=0.0):
@@ -1758,14 +1758,14 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             journal has received exactly these ticks, unless the handler raised within it.
         """
         cdef crowd_step s
-        cdef vector_rows ways
+        cdef vector_rows rows
         cdef const double[:, :, :] d
         cdef const float[:, :, :] f
         cdef double[:, :, ::1] path
-        cdef double time = as_time(dt), least = as_not_negative(min_distance, "min_distance")
+        cdef double seconds = as_time(dt), shortest = as_not_negative(min_distance, "min_distance")
         cdef Py_ssize_t step = 0
         cdef int64_t n
-        cdef int many
+        cdef int n_threads
         cdef bint far
         self.enter()
         try:
@@ -1775,37 +1775,37 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                 array = np.empty((0, n, 3))
             if array.ndim != 3 or array.shape[1] != n or array.shape[2] != 3:
                 raise ValueError(f"displacements must have shape (T, {n}, 3), got {array.shape}")
-            many = self.ready(threads, n)
+            n_threads = self.ready(threads, n)
             out = np.empty((array.shape[0], n, 3))
             if out.size == 0:
                 return out
-            memset(&ways, 0, sizeof(vector_rows))
+            memset(&rows, 0, sizeof(vector_rows))
             if array.dtype.itemsize == 8:
                 d = array
-                ways.data, step = <const char*>&d[0, 0, 0], d.strides[0]
-                ways.stride, ways.inner = d.strides[1], d.strides[2]
+                rows.data, step = <const char*>&d[0, 0, 0], d.strides[0]
+                rows.stride, rows.inner = d.strides[1], d.strides[2]
             else:
                 f = array
-                ways.data, step = <const char*>&f[0, 0, 0], f.strides[0]
-                ways.stride, ways.inner = f.strides[1], f.strides[2]
-                ways.single = True
+                rows.data, step = <const char*>&f[0, 0, 0], f.strides[0]
+                rows.stride, rows.inner = f.strides[1], f.strides[2]
+                rows.single = True
             _snapshots = self.look()
-            self.surround(&s, time, least)
-            s.ways = ways
-            far = self.check_ways(ways, step, array)
+            self.surround(&s, seconds, shortest)
+            s.displacements = rows
+            far = self.check_displacements(rows, step, array)
             heard = None
             if self.journal_ is not None:
-                heard = {"displacements": array, "dt": time, "min_distance": least}
+                heard = {"displacements": array, "dt": seconds, "min_distance": shortest}
                 self.tell("run", {**heard, "displacements": array[:_first_part(n, array.shape[0])]})
                 _snapshots = self.look()
-                self.surround(&s, time, least)
-                s.ways = ways
+                self.surround(&s, seconds, shortest)
+                s.displacements = rows
             path = out
             s.steps = array.shape[0]
             s.step_stride = step
             s.path = &path[0, 0, 0]
             # Many small displacements can also add up to a long way.
-            self.go(&s, many, far or array.shape[0] > 1, heard)
+            self.go(&s, n_threads, far or array.shape[0] > 1, heard)
             return out
         finally:
             self.leave()
@@ -1838,17 +1838,17 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         The result does not depend on the order of members or on threads.
         """
         cdef crowd_step s
-        cdef double time = as_not_negative(dt, "dt")
+        cdef double seconds = as_not_negative(dt, "dt")
         cdef double[::1] weights
         cdef int status
         self.enter()
         try:
             held = as_weights(yielding, "yielding", self.c.n)
             if self.journal_ is not None:
-                self.tell("separate", {"dt": time, "yielding": held})
+                self.tell("separate", {"dt": seconds, "yielding": held})
             self.ready(1, 1)
             _snapshots = self.look()
-            self.surround(&s, time, 0.0)
+            self.surround(&s, seconds, 0.0)
             if held is not None and self.c.n > 0:
                 weights = held
                 s.yielding = &weights[0]
@@ -1989,7 +1989,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
     cdef tuple look_down(self, object max_distance, object threads, bint snaps):
         cdef crowd_question q
         cdef uint8_t[::1] raw, moved
-        cdef int many
+        cdef int n_threads
         memset(&q, 0, sizeof(crowd_question))
         q.crowd = &self.c
         q.reach = as_not_negative(max_distance, "max_distance")
@@ -1999,7 +1999,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             if snaps and self.journal_ is not None:
                 pool_threads(threads)
                 self.tell("snap_to_ground", {"max_distance": q.reach})
-            many = self.ready(threads, self.c.n)
+            n_threads = self.ready(threads, self.c.n)
             rows = np.zeros(self.c.n, GROUND)
             done = np.zeros(self.c.n, bool)
             if self.c.n > 0:
@@ -2007,7 +2007,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                 moved = done.view(np.uint8)
                 q.ground = <ground_row*>&raw[0]
                 q.answers = &moved[0]
-                self.ask(&q, many, False)
+                self.ask(&q, n_threads, False)
             if snaps:
                 self.publish()
                 self.refresh()
@@ -2061,7 +2061,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         cdef uint8_t[::1] fits
         cdef int64_t[::1] which
         cdef Py_ssize_t k
-        cdef int many
+        cdef int n_threads
         memset(&q, 0, sizeof(crowd_question))
         memset(&some, 0, sizeof(crowd_data))
         q.crowd = &self.c
@@ -2085,12 +2085,12 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                     if some.homes != NULL:
                         some.homes[k] = self.c.homes[which[k]]
                 q.crowd = &some
-            many = self.ready(threads, q.crowd.n)
+            n_threads = self.ready(threads, q.crowd.n)
             answers = np.ones(q.crowd.n, bool)
             if q.crowd.n > 0:
                 fits = answers.view(np.uint8)
                 q.answers = &fits[0]
-                self.ask(&q, many, True)
+                self.ask(&q, n_threads, True)
             return answers
         finally:
             some.table = NULL
@@ -2331,8 +2331,8 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
         memset(&settings, 0, sizeof(crowd_settings))
         self.enter()
         try:
-            fresh = self.spare
-            memset(&self.spare, 0, sizeof(crowd_data))
+            fresh = self.back_buffer
+            memset(&self.back_buffer, 0, sizeof(crowd_data))
             flags, ids, moving = crowd_from_bytes(data, &fresh, &settings, self.c.n_worlds)
             n = fresh.n
             homes = crowd_homes(&fresh)
@@ -2377,7 +2377,7 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
                 scene.moving_put(carried[k])
             raise_status(status)
         finally:
-            crowd_recycle(&fresh, &self.spare)
+            crowd_recycle(&fresh, &self.back_buffer)
             self.leave()
         return 0
 
@@ -2524,18 +2524,18 @@ invisible_wall_height, max_jump_height, layer, mask, collide, surface
             self.__dict__.update(extra)
 
     def __copy__(self):
-        twin = _rebuild(type(self), self.scene if self.worlds is None else self.worlds, Crowd.save(self))
-        (<Crowd>twin).own_data()[:] = self.own_data()
-        getattr(twin, "__dict__", {}).update(getattr(self, "__dict__", {}))
-        return twin
+        copied = _rebuild(type(self), self.scene if self.worlds is None else self.worlds, Crowd.save(self))
+        (<Crowd>copied).own_data()[:] = self.own_data()
+        getattr(copied, "__dict__", {}).update(getattr(self, "__dict__", {}))
+        return copied
 
     def __deepcopy__(self, memo):
         home = copy.deepcopy(self.scene if self.worlds is None else self.worlds, memo)
-        twin = memo[id(self)] = _rebuild(type(self), home, Crowd.save(self))
-        (<Crowd>twin).own_data()[:] = copy.deepcopy(self.own_data(), memo)
+        copied = memo[id(self)] = _rebuild(type(self), home, Crowd.save(self))
+        (<Crowd>copied).own_data()[:] = copy.deepcopy(self.own_data(), memo)
         if hasattr(self, "__dict__"):
-            twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
-        return twin
+            copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return copied
 
 
 def _rebuild(cls, scene, data):
@@ -2546,8 +2546,8 @@ def _rebuild(cls, scene, data):
     return crowd
 
 
-def _keep_triangles(most):
+def _keep_triangles(largest):
     """For tests: set the largest size of crowds that keep triangles, and return the old one."""
     cdef int64_t before = few_enough()
-    set_few_enough(most)
+    set_few_enough(largest)
     return before

@@ -85,7 +85,7 @@ cdef struct crowd_data:
     int64_t capacity
     controller_state* states
     candidate_cache* near       # candidate caches, one for each; NULL: the crowd is too large
-    compact_cache* kept            # compact caches, in that case
+    compact_cache* compact            # compact caches, in that case
     int64_t* ids                # ascending
     int32_t* rows               # rows of the parameter table
     int32_t* groups
@@ -103,7 +103,7 @@ cdef struct crowd_step:
     crowd_data* crowd
     crowd_thread* threads
     bint sequential
-    vector_rows ways
+    vector_rows displacements
     const uint8_t* active       # NULL: all
     Py_ssize_t active_stride
     double dt
@@ -132,7 +132,7 @@ cdef struct crowd_question:
 cdef enum:
     CHUNK = 32      # smallest portion of characters for a thread: some 50 us of work
     FEW = 96        # a call with fewer moves ends before another thread has started
-    MANY = 512      # a call with this many is long enough to wake a thread
+    WORTH_WAKING = 512      # a call with this many is long enough to wake a thread
 
 
 # Crowds up to this size keep expanded triangles: some KiB each, and a tenth faster.

@@ -74,7 +74,7 @@ cdef int crowd_reserve(crowd_data* c, int64_t capacity) noexcept nogil:
     if capacity <= c.capacity:
         return STATUS_OK
     if (_grow(<void**>&c.states, capacity, sizeof(controller_state)) != STATUS_OK
-            or _grow(<void**>&c.kept, capacity, sizeof(compact_cache)) != STATUS_OK
+            or _grow(<void**>&c.compact, capacity, sizeof(compact_cache)) != STATUS_OK
             or _grow(<void**>&c.ids, capacity, sizeof(int64_t)) != STATUS_OK
             or _grow(<void**>&c.rows, capacity, sizeof(int32_t)) != STATUS_OK
             or _grow(<void**>&c.groups, capacity, sizeof(int32_t)) != STATUS_OK
@@ -82,7 +82,7 @@ cdef int crowd_reserve(crowd_data* c, int64_t capacity) noexcept nogil:
         return STATUS_NO_MEMORY
     if c.n_worlds > 1 and _grow(<void**>&c.homes, capacity, sizeof(int32_t)) != STATUS_OK:
         return STATUS_NO_MEMORY
-    memset(&c.kept[c.capacity], 0, <size_t>(capacity - c.capacity) * sizeof(compact_cache))
+    memset(&c.compact[c.capacity], 0, <size_t>(capacity - c.capacity) * sizeof(compact_cache))
     if capacity > most_with_triangles:
         _near_free_all(c)
     elif c.near != NULL or c.capacity == 0:
@@ -105,14 +105,14 @@ cdef void _near_free_all(crowd_data* c) noexcept nogil:
 
 
 cdef void near_forget(crowd_data* c, int64_t i) noexcept nogil:
-    c.kept[i].near.whole = False
+    c.compact[i].near.whole = False
     if c.near != NULL:
         c.near[i].valid = False
 
 
 cdef void near_free(crowd_data* c, int64_t i) noexcept nogil:
-    compact_cache_free(&c.kept[i])
-    memset(&c.kept[i], 0, sizeof(compact_cache))
+    compact_cache_free(&c.compact[i])
+    memset(&c.compact[i], 0, sizeof(compact_cache))
     if c.near != NULL:
         candidates_free(&c.near[i].near)
         memset(&c.near[i], 0, sizeof(candidate_cache))
@@ -123,10 +123,10 @@ cdef void crowd_free(crowd_data* c) noexcept nogil:
     cdef int64_t i
     cdef int32_t k
     for i in range(c.capacity):
-        compact_cache_free(&c.kept[i])
+        compact_cache_free(&c.compact[i])
     _near_free_all(c)
     free(c.states)
-    free(c.kept)
+    free(c.compact)
     free(c.ids)
     free(c.rows)
     free(c.groups)
@@ -273,33 +273,33 @@ cdef inline void _enter(move_world* w, const crowd_data* c, int64_t i, bint live
         w.self = _character(c, i)
 
 
-cdef inline int _go(crowd_step* s, crowd_thread* t, const move_world* w, int64_t i, vec3 way, controller_state* state,
-                    move_stats* cost) noexcept nogil:
+cdef inline int _go(crowd_step* s, crowd_thread* t, const move_world* w, int64_t i, vec3 displacement,
+                    controller_state* state, move_stats* cost) noexcept nogil:
     cdef crowd_data* c = s.crowd
     cdef const controller_params* p = &c.table[c.rows[i]]
     cdef int status
     if c.near == NULL:
-        return move_compact(p, state, w, &c.kept[i], &t.scratch, way, s.dt, s.min_distance, cost)
+        return move_compact(p, state, w, &c.compact[i], &t.scratch, displacement, s.dt, s.min_distance, cost)
     t.scratch.cache_override = &c.near[i]
-    status = move_controller(p, state, w, &t.scratch, way, s.dt, s.min_distance, cost)
+    status = move_controller(p, state, w, &t.scratch, displacement, s.dt, s.min_distance, cost)
     t.scratch.cache_override = NULL
     return status
 
 
-cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, vec3 way) noexcept nogil:
+cdef void _move_one(crowd_step* s, crowd_thread* t, move_world* w, int64_t i, vec3 displacement) noexcept nogil:
     cdef crowd_data* c = s.crowd
     cdef controller_state* state = &c.states[i]
     cdef controller_state before
     cdef move_stats cost
     cdef int status
-    if not within(way, FARTHEST):
+    if not within(displacement, FARTHEST):
         # Its owner has changed it since the check.
         _fail(t, i, STATUS_OK)
         return
     if s.record_hits:
         before = state[0]
     _enter(w, c, i, s.sequential)
-    status = _go(s, t, w, i, way, state, &cost)
+    status = _go(s, t, w, i, displacement, state, &cost)
     if status == STATUS_OK and s.record_hits:
         status = _log_hits(t, c, i)
         if status != STATUS_OK:
@@ -324,22 +324,23 @@ cdef inline void _prefetch_next(const crowd_step* s, int64_t i, int64_t last) no
     triangles, corners. It saves a quarter of the time if the characters are scattered over a large
     world.
     """
-    cdef const compact_cache* kept = s.crowd.kept + i
+    cdef const compact_cache* compact = s.crowd.compact + i
     cdef const broadphase_layer* fixed
     if i + 1 < last:
         prefetch(&s.crowd.states[i + 1], sizeof(controller_state))
     if s.crowd.near != NULL or i + 4 >= last:
         return
-    prefetch(&kept[4], sizeof(compact_cache))
-    if kept[3].near.whole:
-        prefetch(kept[3].near.block, <size_t>(2 * kept[3].near.n_groups + kept[3].near.n_spots) * sizeof(int32_t))
+    prefetch(&compact[4], sizeof(compact_cache))
+    if compact[3].near.whole:
+        prefetch(compact[3].near.block,
+                 <size_t>(2 * compact[3].near.n_groups + compact[3].near.n_spots) * sizeof(int32_t))
     # Indices of another version of the world must not be followed.
     fixed = world_of(s.crowd, i + 2).fixed
-    if kept[2].fixed_version == fixed.version:
-        compact_prefetch(&kept[2].near, fixed, False)
+    if compact[2].fixed_version == fixed.version:
+        compact_prefetch(&compact[2].near, fixed, False)
     fixed = world_of(s.crowd, i + 1).fixed
-    if kept[1].fixed_version == fixed.version:
-        compact_prefetch(&kept[1].near, fixed, True)
+    if compact[1].fixed_version == fixed.version:
+        compact_prefetch(&compact[1].near, fixed, True)
 
 
 cdef void _step_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
@@ -351,25 +352,25 @@ cdef void _step_some(void* context, int worker, int64_t first, int64_t last) noe
     for i in range(first, last):
         _prefetch_next(s, i, last)
         if s.active == NULL or s.active[i * s.active_stride]:
-            _move_one(s, &s.threads[worker], &w, i, row_load(&s.ways, i))
+            _move_one(s, &s.threads[worker], &w, i, row_load(&s.displacements, i))
         else:
             s.flags[i] = 0
-            s.crowd.states[i].wanted = v3(0.0, 0.0, 0.0)
+            s.crowd.states[i].asked = v3(0.0, 0.0, 0.0)
 
 
 cdef void _run_some(void* context, int worker, int64_t first, int64_t last) noexcept nogil:
     """Make all steps of a range without collisions, one character after another."""
     cdef crowd_step* s = <crowd_step*>context
     cdef move_world w
-    cdef vector_rows ways = s.ways
+    cdef vector_rows rows = s.displacements
     cdef int64_t i, k
     _surround(&w, s.crowd, not s.record_hits)
     for i in range(first, last):
-        ways.data = s.ways.data
+        rows.data = s.displacements.data
         for k in range(s.steps):
-            _move_one(s, &s.threads[worker], &w, i, row_load(&ways, i))
+            _move_one(s, &s.threads[worker], &w, i, row_load(&rows, i))
             v3_store(&s.path[3 * (k * s.crowd.n + i)], s.crowd.states[i].position)
-            ways.data += s.step_stride
+            rows.data += s.step_stride
 
 
 cdef int64_t _index_of(const crowd_data* c, int64_t id) noexcept nogil:
@@ -388,7 +389,7 @@ cdef int64_t _index_of(const crowd_data* c, int64_t id) noexcept nogil:
 
 cdef inline yielder _yielder(const crowd_step* s, int64_t i, vec3 up) noexcept nogil:
     cdef const controller_state* state = &s.crowd.states[i]
-    return yielder_of(s.yielding[i], state.wanted, v3_sub(state.displacement, state.platform_delta), up)
+    return yielder_of(s.yielding[i], state.asked, v3_sub(state.displacement, state.platform_delta), up)
 
 
 cdef inline vec3 _yield(const crowd_step* s, int64_t i, const character* me, const character* others, int32_t n,
@@ -451,12 +452,12 @@ cdef void _separate_some(void* context, int worker, int64_t first, int64_t last)
 cdef int crowd_separate(crowd_step* s, int threads) noexcept nogil:
     cdef int status = crowd_freeze(s.crowd)
     if status == STATUS_OK:
-        pool_run(_separate_some, s, s.crowd.n, 4 * CHUNK, threads if s.crowd.n >= MANY else 1)
+        pool_run(_separate_some, s, s.crowd.n, 4 * CHUNK, threads if s.crowd.n >= WORTH_WAKING else 1)
     return status
 
 
 cdef inline void _step_all(crowd_step* s, int threads) noexcept nogil:
-    if s.crowd.n >= MANY:
+    if s.crowd.n >= WORTH_WAKING:
         pool_run(_step_some, s, s.crowd.n, CHUNK, threads)
     else:
         pool_run_brief(_step_some, s, s.crowd.n, CHUNK, threads, &s.crowd.pace)
@@ -495,7 +496,7 @@ cdef int crowd_move(crowd_step* s, int threads) noexcept nogil:
         if status != STATUS_OK:
             return status
         memcpy(&s.path[3 * k * c.n], s.positions, <size_t>c.n * 3 * sizeof(double))
-        s.ways.data += s.step_stride
+        s.displacements.data += s.step_stride
     return STATUS_OK
 
 
@@ -544,7 +545,7 @@ cdef void _probe_some(void* context, int worker, int64_t first, int64_t last) no
 
 
 cdef int crowd_probe(crowd_question* q, int threads) except -1:
-    if q.crowd.n < MANY:
+    if q.crowd.n < WORTH_WAKING:
         threads = 1
     if not q.snaps:
         return pool_run_parts(_probe_some, q, q.crowd.n, CHUNK, threads)
@@ -580,7 +581,7 @@ cdef void _can_resize_some(void* context, int worker, int64_t first, int64_t las
 
 
 cdef int crowd_can_resize(crowd_question* q, int threads) except -1:
-    return pool_run_parts(_can_resize_some, q, q.crowd.n, CHUNK, threads if q.crowd.n >= MANY else 1)
+    return pool_run_parts(_can_resize_some, q, q.crowd.n, CHUNK, threads if q.crowd.n >= WORTH_WAKING else 1)
 
 
 cdef uint64_t crowd_hash(const crowd_data* c, const uint64_t* of_rows) noexcept nogil:

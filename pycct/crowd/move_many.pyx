@@ -20,7 +20,7 @@ from pycct.character.state_io cimport (
 )
 from pycct.args.values cimport FARTHEST, as_bool, as_not_negative, from_vec3, raise_status
 from pycct._core cimport CharacterController, tell_together
-from pycct.crowd.crowd_step cimport CHUNK, FEW, MANY, few_enough
+from pycct.crowd.crowd_step cimport CHUNK, FEW, WORTH_WAKING, few_enough
 from pycct.character.frame cimport move_frame, frame_advance
 from pycct.character.gathering cimport scratch_free, scratch_init
 from pycct.character.move_types cimport (
@@ -69,12 +69,12 @@ cdef struct team_job:
     const move_frame* now
     move_frame* trial
     move_scratch* scratch
-    compact_cache* kept
+    compact_cache* compact
     bint* has_little_near
     hit_log* log
     const broadphase_layer* fixed
     const broadphase_layer* moving
-    vec3 way
+    vec3 displacement
     int status
 
 
@@ -104,9 +104,9 @@ cdef struct team_memory:
 
 
 # Memory of the last call, for the next one.
-cdef team_memory spare
+cdef team_memory shared_memory
 cdef long spare_taken = 0
-memset(&spare, 0, sizeof(team_memory))
+memset(&shared_memory, 0, sizeof(team_memory))
 
 
 cdef int _reserve(team_memory* memory, int64_t n, int threads) except -1:
@@ -154,26 +154,26 @@ cdef inline void _prefetch_next(const team_call* t, int64_t i, int64_t last) noe
     """
     cdef const team_job* j = t.jobs + i
     if i + 4 < last and j[4].params != NULL and t.scratches != NULL:
-        prefetch(j[4].kept, sizeof(compact_cache) + sizeof(bint))
+        prefetch(j[4].compact, sizeof(compact_cache) + sizeof(bint))
     if i + 3 < last and j[3].params != NULL:
         if _has_own(t, &j[3]):
             prefetch(&j[3].scratch.cache, sizeof(candidate_cache))
-        elif j[3].kept.near.whole:
-            prefetch(j[3].kept.near.block,
-                     <size_t>(2 * j[3].kept.near.n_groups + j[3].kept.near.n_spots) * sizeof(int32_t))
+        elif j[3].compact.near.whole:
+            prefetch(j[3].compact.near.block,
+                     <size_t>(2 * j[3].compact.near.n_groups + j[3].compact.near.n_spots) * sizeof(int32_t))
     if i + 2 < last and j[2].params != NULL:
         prefetch(j[2].params, sizeof(controller_params))
         prefetch(j[2].now, sizeof(controller_state))
         prefetch(j[2].trial, sizeof(move_frame))
         prefetch(j[2].log, sizeof(hit_log))
         # Indices of another version of the world must not be followed.
-        if not _has_own(t, &j[2]) and j[2].kept.fixed_version == j[2].fixed.version:
-            compact_prefetch(&j[2].kept.near, j[2].fixed, False)
+        if not _has_own(t, &j[2]) and j[2].compact.fixed_version == j[2].fixed.version:
+            compact_prefetch(&j[2].compact.near, j[2].fixed, False)
     if i + 1 < last and j[1].params != NULL:
         if _has_own(t, &j[1]):
             candidates_prefetch(&j[1].scratch.cache.near)
-        elif j[1].kept.fixed_version == j[1].fixed.version:
-            compact_prefetch(&j[1].kept.near, j[1].fixed, True)
+        elif j[1].compact.fixed_version == j[1].fixed.version:
+            compact_prefetch(&j[1].compact.near, j[1].fixed, True)
         if j[1].log.records != NULL:
             prefetch(j[1].log.records, sizeof(hit_record))
 
@@ -201,9 +201,9 @@ cdef void _move_some(void* context, int worker, int64_t first, int64_t last) noe
         # Compact caches cannot store invisible walls.
         shares = not _has_own(t, j) and j.params.invisible_wall_height <= 0.0
         j.status = frame_advance(j.params, j.now, j.trial, &w, &t.scratches[worker] if shares else j.scratch,
-                                 j.kept if shares else NULL, j.log, j.way, t.dt, t.min_distance)
+                                 j.compact if shares else NULL, j.log, j.displacement, t.dt, t.min_distance)
         if shares:
-            j.has_little_near[0] = j.kept.near.whole and j.kept.near.n_spots <= LITTLE
+            j.has_little_near[0] = j.compact.near.whole and j.compact.near.n_spots <= LITTLE
         else:
             j.has_little_near[0] = j.scratch.cache.near.n_tris <= LITTLE
         t.flags[i] = <uint8_t>j.trial.state.flags
@@ -226,7 +226,7 @@ cdef inline bint _is_plain(CharacterController hero) noexcept:
     return (not hero.params.collide and hero.filter_ is None and hero.behavior_ is None and hero.on_hit_ is None)
 
 
-cdef inline void _write_down(team_job* j, CharacterController hero, Snapshot snap, vec3 way) noexcept:
+cdef inline void _write_down(team_job* j, CharacterController hero, Snapshot snap, vec3 displacement) noexcept:
     """Fill in the job of an acquired controller."""
     if not _is_plain(hero):
         j.params = NULL
@@ -235,15 +235,15 @@ cdef inline void _write_down(team_job* j, CharacterController hero, Snapshot sna
     j.now = hero.now
     j.trial = hero.trial
     j.scratch = &hero.scratch
-    j.kept = &hero.kept
+    j.compact = &hero.compact
     j.has_little_near = &hero.has_little_near
     j.log = hero.trial_log
     j.fixed = &snap.fixed.data
     j.moving = &snap.moving.data
-    j.way = way
+    j.displacement = displacement
 
 
-cdef int64_t _enter_alike(list heroes, const vector_rows* ways, int64_t i, Scene scene, Snapshot snap, team_job* jobs,
+cdef int64_t _enter_alike(list heroes, const vector_rows* rows, int64_t i, Scene scene, Snapshot snap, team_job* jobs,
                           pool_batch* batch) noexcept:
     """Acquire controllers from i on, while they share one scene and are valid; return the end.
 
@@ -251,29 +251,29 @@ cdef int64_t _enter_alike(list heroes, const vector_rows* ways, int64_t i, Scene
     """
     cdef CharacterController hero
     cdef int64_t n = len(heroes)
-    cdef vec3 way
+    cdef vec3 displacement
     cdef void* other
     while i < n:
         if i + 6 < n:
             _prefetch_hero(PyList_GET_ITEM(heroes, i + 6))
         other = PyList_GET_ITEM(heroes, i)
-        way = row_load(ways, i)
-        if not isinstance(<object>other, CharacterController) or not within(way, FARTHEST):
+        displacement = row_load(rows, i)
+        if not isinstance(<object>other, CharacterController) or not within(displacement, FARTHEST):
             break
         hero = <CharacterController>other
         if hero.scene is not scene or not hero.may_enter():
             break
-        _write_down(&jobs[i], hero, snap, way)
+        _write_down(&jobs[i], hero, snap, displacement)
         i += 1
         if batch != NULL and i % CHUNK == 0:
             pool_ready(batch, i)
     return i
 
 
-cdef inline int _look_again(const vector_rows* ways, int64_t i, vec3* way) except -1:
+cdef inline int _look_again(const vector_rows* rows, int64_t i, vec3* displacement) except -1:
     """Check a displacement again, because its owner may have changed it."""
-    way[0] = row_load(ways, i)
-    if not within(way[0], FARTHEST):
+    displacement[0] = row_load(rows, i)
+    if not within(displacement[0], FARTHEST):
         raise ValueError(f"displacements were changed during the call: row {i} makes no sense")
     return 0
 
@@ -302,7 +302,7 @@ cdef int _check(const team_job* j, int64_t row) except -1:
     return 0
 
 
-cdef int _enter_all(list heroes, const vector_rows* ways, team_call* t, team_memory* memory, dict snaps, int n_threads,
+cdef int _enter_all(list heroes, const vector_rows* rows, team_call* t, team_memory* memory, dict snaps, int n_threads,
                     team_entry* e) except -1:
     """Acquire all controllers and fill in their jobs; the pool begins to move a large team."""
     cdef CharacterController hero
@@ -311,14 +311,14 @@ cdef int _enter_all(list heroes, const vector_rows* ways, team_call* t, team_mem
     cdef pool_batch batch
     cdef int64_t n = len(heroes)
     cdef bint begun = False
-    cdef vec3 way
+    cdef vec3 displacement
     while e.entered < n:
         # A controller that needs all checks, and similar ones after it.
         other = heroes[e.entered]
         if not isinstance(other, CharacterController):
             raise TypeError(f"controllers must be CharacterControllers, not {type(other).__name__}")
         hero = <CharacterController>other
-        _look_again(ways, e.entered, &way)
+        _look_again(rows, e.entered, &displacement)
         if hero.busy and len(set(map(id, heroes))) != n:
             raise ValueError("controllers must be different from one another")
         hero.enter()
@@ -328,13 +328,13 @@ cdef int _enter_all(list heroes, const vector_rows* ways, team_call* t, team_mem
         snap = snaps.get(scene)
         if snap is None:
             snap = snaps[scene] = scene.snapshot()
-        _write_down(&memory.jobs[e.entered - 1], hero, snap, way)
-        if e.entered == 1 and n_threads > 1 and (n >= MANY or pool_worth_waking(n, memory.pace)):
+        _write_down(&memory.jobs[e.entered - 1], hero, snap, displacement)
+        if e.entered == 1 and n_threads > 1 and (n >= WORTH_WAKING or pool_worth_waking(n, memory.pace)):
             # The workers may start.
             begun = True
             pool_begin(&batch, _move_some, t, n, CHUNK, n_threads)
             pool_wake(&batch)
-        e.entered = _enter_alike(heroes, ways, e.entered, scene, snap, memory.jobs, &batch if begun else NULL)
+        e.entered = _enter_alike(heroes, rows, e.entered, scene, snap, memory.jobs, &batch if begun else NULL)
         if begun:
             with nogil:
                 pool_end(&batch, e.entered)
@@ -344,7 +344,7 @@ cdef int _enter_all(list heroes, const vector_rows* ways, team_call* t, team_mem
     return 0
 
 
-cdef int _commit_all(list heroes, const vector_rows* ways, team_call* t, team_job* jobs, dict snaps,
+cdef int _commit_all(list heroes, const vector_rows* rows, team_call* t, team_job* jobs, dict snaps,
                      uint8_t[::1] flags, list moved) except -1:
     """Let computed moves take effect, and move the controllers that cannot move in parallel.
 
@@ -353,7 +353,7 @@ cdef int _commit_all(list heroes, const vector_rows* ways, team_call* t, team_jo
     cdef CharacterController hero
     cdef team_job* j
     cdef int64_t n = len(heroes), i
-    cdef vec3 way
+    cdef vec3 displacement
     # Before any move takes effect.
     if t.odd > 0:
         for i in range(n):
@@ -363,8 +363,8 @@ cdef int _commit_all(list heroes, const vector_rows* ways, team_call* t, team_jo
         if jobs[i].params != NULL:
             continue
         hero = <CharacterController>heroes[i]
-        _look_again(ways, i, &way)
-        hero.advance(snaps[hero.scene], way, t.dt, t.min_distance, hero.params.mask, hero.filter_)
+        _look_again(rows, i, &displacement)
+        hero.advance(snaps[hero.scene], displacement, t.dt, t.min_distance, hero.params.mask, hero.filter_)
         flags[i] = <uint8_t>hero.now.state.flags
         moved.append(hero)
         hero.publish_place()
@@ -385,7 +385,7 @@ cdef int _commit_all(list heroes, const vector_rows* ways, team_call* t, team_jo
     return 0
 
 
-cdef int _move_team(list heroes, const vector_rows* ways, object displacements, team_call* t, uint8_t[::1] flags,
+cdef int _move_team(list heroes, const vector_rows* rows, object displacements, team_call* t, uint8_t[::1] flags,
                     int n_threads) except -1:
     """Move controllers with checked arguments, and release them in any case."""
     cdef list moved = []
@@ -402,12 +402,12 @@ cdef int _move_team(list heroes, const vector_rows* ways, object displacements, 
     memset(&own, 0, sizeof(team_memory))
     try:
         if not atomic_exchange(&spare_taken, 1):
-            memory = &spare
+            memory = &shared_memory
         large = n > few_enough()
         _reserve(memory, n, n_threads if large else 0)
         t.jobs = memory.jobs
         t.scratches = memory.scratches if large else NULL
-        _enter_all(heroes, ways, t, memory, snaps, n_threads, &e)
+        _enter_all(heroes, rows, t, memory, snaps, n_threads, &e)
         if e.done < n:
             t.jobs = memory.jobs + e.done
             t.flags += e.done
@@ -415,7 +415,7 @@ cdef int _move_team(list heroes, const vector_rows* ways, object displacements, 
                 pool_run_brief(_move_some, t, n - e.done, CHUNK, n_threads, &memory.pace)
         if e.listened:
             _tell(heroes, displacements, t.dt, t.min_distance)
-        _commit_all(heroes, ways, t, memory.jobs, snaps, flags, moved)
+        _commit_all(heroes, rows, t, memory.jobs, snaps, flags, moved)
     finally:
         try:
             for hero in moved:
@@ -424,7 +424,7 @@ cdef int _move_team(list heroes, const vector_rows* ways, object displacements, 
         finally:
             for i in range(e.entered):
                 (<CharacterController>heroes[i]).leave()
-            if memory == &spare:
+            if memory == &shared_memory:
                 atomic_store(&spare_taken, 0)
             else:
                 _free(memory)
@@ -475,7 +475,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
     All other controllers move in parallel. If one of these moves fails, none takes effect. None
     takes effect either if a handler of the logger 'pycct' raises; it receives each warning once.
     """
-    cdef vector_rows ways
+    cdef vector_rows rows
     cdef team_call t
     cdef list heroes
     cdef int64_t n
@@ -488,7 +488,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
     # A private list, which no other code changes.
     heroes = list(controllers)
     n = len(heroes)
-    _held = as_vectors(displacements, "displacements", n, &ways)
+    _held = as_vectors(displacements, "displacements", n, &rows)
     n_threads = pool_threads(threads)
     if n < FEW:
         n_threads = 1
@@ -496,7 +496,7 @@ def move_many(controllers, displacements, dt, threads=1, out=None, *, min_distan
         as_flags(out, n)
     result = np.zeros(n, np.uint8)
     flags = result
-    _move_team(heroes, &ways, _held, &t, flags, n_threads)
+    _move_team(heroes, &rows, _held, &t, flags, n_threads)
     if out is None:
         return result
     np.copyto(out, result)
@@ -640,9 +640,9 @@ def restore_many(controllers, data):
             number[one.id] = (<CharacterController>heroes[k]).id
         if carries:
             scene = _scene_of(heroes)
-            parts = saves.split_moving(body[size:], 1)
+            moving = saves.split_moving(body[size:], 1)
             with scene.lock:
-                found = scene.moving_found(parts[0])
+                found = scene.moving_found(moving[0])
         for hero in heroes:
             hero.enter()
             taken.append(hero)

@@ -28,7 +28,7 @@ cdef object crowd_homes(const crowd_data* c)
 # Add the members of ``fresh`` in the order of ids. ``c`` has the capacity, and no id occurs twice.
 cdef void crowd_merge(crowd_data* c, const crowd_data* fresh) noexcept
 # Keep the memory of a small crowd in ``spare``; free that of a large one. ``old`` is empty then.
-cdef void crowd_recycle(crowd_data* old, crowd_data* spare) noexcept
+cdef void crowd_recycle(crowd_data* old, crowd_data* back_buffer) noexcept
 # Smallest number that two ascending arrays have in common, -1: none.
 cdef int64_t first_shared(const int64_t[::1] one, const int64_t[::1] two) except? -1
 # Replace references to the members ``ids`` (ascending) by the new ids first, first + 1, ...

@@ -222,18 +222,18 @@ cdef object crowd_homes(const crowd_data* c):
 
 cdef void crowd_merge(crowd_data* c, const crowd_data* fresh) noexcept:
     cdef int64_t i = c.n - 1, k = fresh.n - 1, to = c.n + fresh.n - 1
-    cdef compact_cache spare
-    cdef candidate_cache swap
+    cdef compact_cache swap_compact
+    cdef candidate_cache swap_near
     # From the end, so that no member is overwritten.
     while k >= 0:
         if i >= 0 and c.ids[i] > fresh.ids[k]:
-            spare = c.kept[to]
-            c.kept[to] = c.kept[i]
-            c.kept[i] = spare
+            swap_compact = c.compact[to]
+            c.compact[to] = c.compact[i]
+            c.compact[i] = swap_compact
             if c.near != NULL:
-                swap = c.near[to]
+                swap_near = c.near[to]
                 c.near[to] = c.near[i]
-                c.near[i] = swap
+                c.near[i] = swap_near
             c.states[to] = c.states[i]
             c.ids[to] = c.ids[i]
             c.rows[to] = c.rows[i]
@@ -256,19 +256,19 @@ cdef void crowd_merge(crowd_data* c, const crowd_data* fresh) noexcept:
     c.n += fresh.n
 
 
-cdef void crowd_recycle(crowd_data* old, crowd_data* spare) noexcept:
+cdef void crowd_recycle(crowd_data* old, crowd_data* back_buffer) noexcept:
     cdef int64_t i
     if not 0 < old.capacity <= LARGEST_SPARE:
         crowd_free(old)
         return
-    crowd_free(spare)
-    spare[0] = old[0]
+    crowd_free(back_buffer)
+    back_buffer[0] = old[0]
     memset(old, 0, sizeof(crowd_data))
-    free(spare.table)
-    spare.table = NULL
-    spare.n = spare.colliding = 0
-    for i in range(spare.capacity):
-        near_forget(spare, i)
+    free(back_buffer.table)
+    back_buffer.table = NULL
+    back_buffer.n = back_buffer.colliding = 0
+    for i in range(back_buffer.capacity):
+        near_forget(back_buffer, i)
 
 
 cdef int64_t first_shared(const int64_t[::1] one, const int64_t[::1] two) except? -1:

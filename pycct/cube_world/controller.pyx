@@ -1348,7 +1348,7 @@ def segment_aabb_sweep(start, delta, box_min, box_max):
     cdef vec3 d = _placed(delta, "delta")
     cdef int axis, i
     cdef double t, latest = -1e300, near
-    cdef double[3] part
+    cdef double[3] motion
     cdef double[3] at
     cdef double[3] lo
     cdef double[3] hi
@@ -1357,19 +1357,19 @@ def segment_aabb_sweep(start, delta, box_min, box_max):
     t = slab_time(p, d, b.lo, b.hi, 1.0, &axis)
     if t >= NO_HIT:
         return None
-    v3_store(part, d)
+    v3_store(motion, d)
     v3_store(at, p)
     v3_store(lo, b.lo)
     v3_store(hi, b.hi)
     if axis < 0:
         for i in range(3):
-            if part[i] != 0.0:
-                near = ((lo[i] if part[i] > 0.0 else hi[i]) - at[i]) / part[i]
+            if motion[i] != 0.0:
+                near = ((lo[i] if motion[i] > 0.0 else hi[i]) - at[i]) / motion[i]
                 if near > latest:
                     latest = near
                     axis = i
     normal = [0.0, 0.0, 0.0]
-    normal[axis] = -1.0 if part[axis] > 0.0 else 1.0
+    normal[axis] = -1.0 if motion[axis] > 0.0 else 1.0
     return t, tuple(normal)
 
 

@@ -919,7 +919,7 @@ cdef void _choose_exit(const _overlaps* o, vec3 p, const candidate* c, double ma
     """
     cdef int[6] cells
     cdef double[6] costs
-    cdef vec3[6] ways
+    cdef vec3[6] exits
     cdef vec3 a, b, half, centre = v3(0.0, 0.0, 0.0)
     cdef double low, high
     cdef int i, j, k
@@ -943,13 +943,13 @@ cdef void _choose_exit(const _overlaps* o, vec3 p, const candidate* c, double ma
     for i in range(3):
         low = f_min(a.x, b.x) if i == 0 else (f_min(a.y, b.y) if i == 1 else f_min(a.z, b.z))
         high = f_max(a.x, b.x) if i == 0 else (f_max(a.y, b.y) if i == 1 else f_max(a.z, b.z))
-        ways[2 * i] = v3(1.0 if i == 0 else 0.0, 1.0 if i == 1 else 0.0, 1.0 if i == 2 else 0.0)
-        ways[2 * i + 1] = v3_neg(ways[2 * i])
-        costs[2 * i] = v3_dot(half, ways[2 * i]) - low + o.radius
-        costs[2 * i + 1] = v3_dot(half, ways[2 * i]) + high + o.radius
+        exits[2 * i] = v3(1.0 if i == 0 else 0.0, 1.0 if i == 1 else 0.0, 1.0 if i == 2 else 0.0)
+        exits[2 * i + 1] = v3_neg(exits[2 * i])
+        costs[2 * i] = v3_dot(half, exits[2 * i]) - low + o.radius
+        costs[2 * i + 1] = v3_dot(half, exits[2 * i]) + high + o.radius
         if turned:
-            ways[2 * i] = q_rotate(c.box.rotation, ways[2 * i])
-            ways[2 * i + 1] = v3_neg(ways[2 * i])
+            exits[2 * i] = q_rotate(c.box.rotation, exits[2 * i])
+            exits[2 * i + 1] = v3_neg(exits[2 * i])
     costs[0] += cells[2]
     costs[1] += cells[1]
     costs[2] += cells[0]
@@ -962,8 +962,8 @@ cdef void _choose_exit(const _overlaps* o, vec3 p, const candidate* c, double ma
         for k in range(6):
             if costs[k] < costs[j]:
                 j = k
-        if _free_at(o, v3_madd(p, ways[j], costs[j] + margin)):
-            r.normal = ways[j]
+        if _free_at(o, v3_madd(p, exits[j], costs[j] + margin)):
+            r.normal = exits[j]
             r.depth = costs[j]
             return
         costs[j] = 1e300
@@ -997,7 +997,7 @@ cdef bint _push_out(const cube_grid* g, slide_runner* r) noexcept nogil:
     """SLIDE 6.2. True if no overlap deeper than min_depen_dist remains."""
     cdef const slide_config* c = &r.config
     cdef slide_trace* tr = &r.trace
-    cdef double least = f_max(c.min_depen_dist, DEPTH_ROUNDING)
+    cdef double min_depth = f_max(c.min_depen_dist, DEPTH_ROUNDING)
     cdef _overlaps o
     cdef vec3 push, feet
     cdef int32_t i
@@ -1005,14 +1005,14 @@ cdef bint _push_out(const cube_grid* g, slide_runner* r) noexcept nogil:
     tr.depen_ran = True
     tr.n_depens = 0
     for i in range(c.max_depen_iters + 1):
-        _find_overlaps(g, c, r.state.feet, c.radius, least, &o)
+        _find_overlaps(g, c, r.state.feet, c.radius, min_depth, &o)
         if o.n == 0:
             free_now = True
             break
         if i == c.max_depen_iters:
             break
         touched = True
-        push = _push_round(&o, least, c.max_depen_clamp)
+        push = _push_round(&o, min_depth, c.max_depen_clamp)
         tr.depens[i].push = push
         tr.depens[i].overlaps = o.total
         tr.n_depens = i + 1
@@ -1042,7 +1042,7 @@ cdef void slide_depenetrate(const cube_grid* g, slide_runner* r) noexcept nogil:
     # not cause a return to safety.
     cdef slide_state* s = &r.state
     cdef vec3 start = s.feet
-    cdef double least = f_max(r.config.min_depen_dist, DEPTH_ROUNDING)
+    cdef double min_depth = f_max(r.config.min_depen_dist, DEPTH_ROUNDING)
     r.trace.depen_failed = False
     r.trace.depen_reverted = False
     if _push_out(g, r):
@@ -1050,7 +1050,7 @@ cdef void slide_depenetrate(const cube_grid* g, slide_runner* r) noexcept nogil:
         s.last_safe = s.feet
     else:
         r.trace.depen_failed = True
-        if s.has_safe and not slide_overlaps(g, &r.config, s.last_safe, r.config.radius, least):
+        if s.has_safe and not slide_overlaps(g, &r.config, s.last_safe, r.config.radius, min_depth):
             s.feet = s.last_safe
             r.trace.depen_reverted = True
         else:
@@ -1114,7 +1114,7 @@ cdef int slide_step(const cube_grid* g, slide_runner* r, vec3 wish, double dt, b
     cdef slide_trace* tr = &r.trace
     cdef slide_state before
     cdef vec3 start = s.feet, across, v
-    cdef double wanted, went
+    cdef double asked_length, went
     cdef bint on_surface
     # Everything but the ring of recent positions, which is written last.
     memcpy(&before, s, <char*>&s.recent - <char*>s)
@@ -1160,9 +1160,9 @@ cdef int slide_step(const cube_grid* g, slide_runner* r, vec3 wish, double dt, b
     if s.rising and v.y <= 0.0:
         s.rising = False
     # Stuck: a wish without motion.
-    wanted = v3_len(across) * dt
+    asked_length = v3_len(across) * dt
     went = v3_len(v3_sub(s.feet, start))
-    if wanted > 0.0 and went <= STUCK_SHARE * wanted:
+    if asked_length > 0.0 and went <= STUCK_SHARE * asked_length:
         s.stuck_frames += 1
         if c.stuck_limit > 0 and s.stuck_frames % (c.stuck_limit + 1) == 0:
             slide_depenetrate(g, r)

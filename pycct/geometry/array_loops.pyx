@@ -222,14 +222,14 @@ cdef bint _sweep_row(int kind, const double* p, bint cull, workspace* w, sweep_h
     return cast_triangles(&q, w.tris, 1, not cull, False, w.touched, &tested, hit)
 
 
-def sweep(int kind, const double[:, ::1] placed, const double[:, :, ::1] surface, bint cull, double[:, ::1] out):
+def sweep(int kind, const double[:, ::1] collider, const double[:, :, ::1] surface, bint cull, double[:, ::1] out):
     """Fill rows of out: hit, overlapping, distance, normal, point."""
     cdef Py_ssize_t i
     cdef sweep_hit hit
     cdef workspace w = _workspace(surface)
     with nogil:
-        for i in range(placed.shape[0]):
-            if _sweep_row(kind, &placed[i, 0], cull, &w, &hit):
+        for i in range(collider.shape[0]):
+            if _sweep_row(kind, &collider[i, 0], cull, &w, &hit):
                 out[i, 0] = 1.0
                 out[i, 1] = 1.0 if hit.overlapping else 0.0
                 out[i, 2] = hit.distance
@@ -269,14 +269,14 @@ cdef push_out _push_row(int kind, const double* p, workspace* w) noexcept nogil:
     return r
 
 
-def penetration(int kind, const double[:, ::1] placed, const double[:, :, ::1] surface, double[:, ::1] out):
+def penetration(int kind, const double[:, ::1] collider, const double[:, :, ::1] surface, double[:, ::1] out):
     """Fill rows of out: overlapping, direction, depth."""
     cdef Py_ssize_t i
     cdef push_out r
     cdef workspace w = _workspace(surface)
     with nogil:
-        for i in range(placed.shape[0]):
-            r = _push_row(kind, &placed[i, 0], &w)
+        for i in range(collider.shape[0]):
+            r = _push_row(kind, &collider[i, 0], &w)
             if r.overlapping:
                 out[i, 0] = 1.0
                 v3_store(&out[i, 1], r.dir)
@@ -300,13 +300,13 @@ cdef bint _overlap_row(int kind, const double* p, workspace* w) noexcept nogil:
     return _push_row(kind, p, w).overlapping
 
 
-def overlap(int kind, const double[:, ::1] placed, const double[:, :, ::1] surface, double[:, ::1] out):
+def overlap(int kind, const double[:, ::1] collider, const double[:, :, ::1] surface, double[:, ::1] out):
     """Fill rows of out: overlapping."""
     cdef Py_ssize_t i
     cdef workspace w = _workspace(surface)
     with nogil:
-        for i in range(placed.shape[0]):
-            out[i, 0] = 1.0 if _overlap_row(kind, &placed[i, 0], &w) else 0.0
+        for i in range(collider.shape[0]):
+            out[i, 0] = 1.0 if _overlap_row(kind, &collider[i, 0], &w) else 0.0
     _release(&w)
 
 

@@ -118,29 +118,29 @@ cdef bint _crossing_direction(vec3 p0, vec3 p1, double radius, const triangle* t
     return True
 
 
-cdef bint _ray_time(vec3 p, vec3 w, const triangle* t, vec3 n, double* time) noexcept nogil:
+cdef bint _ray_time(vec3 p, vec3 w, const triangle* t, vec3 n, double* distance) noexcept nogil:
     """Distance from p along -w to the front of the triangle; False: the ray misses it."""
     cdef double slope = v3_dot(n, w), u, v
     if slope <= 0.0:
         return False
-    time[0] = v3_dot(v3_sub(p, t.a), n) / slope
-    if time[0] < 0.0:
+    distance[0] = v3_dot(v3_sub(p, t.a), n) / slope
+    if distance[0] < 0.0:
         return False
-    _barycentric(v3_madd(p, w, -time[0]), t, &u, &v)
+    _barycentric(v3_madd(p, w, -distance[0]), t, &u, &v)
     return u >= -BARYCENTRIC_SLACK and v >= -BARYCENTRIC_SLACK and u + v <= 1.0 + BARYCENTRIC_SLACK
 
 
-cdef bint _edge_time(vec3 s0, vec3 s1, vec3 p, vec3 q, vec3 w, double* time) noexcept nogil:
+cdef bint _edge_time(vec3 s0, vec3 s1, vec3 p, vec3 q, vec3 w, double* distance) noexcept nogil:
     """Distance along w from the edge pq to the segment; False: it misses the edge."""
     cdef vec3 e = v3_sub(q, p), plane = v3_cross(e, w), x, on_edge
     cdef double m2 = v3_len2(plane), h0 = v3_dot(plane, v3_sub(s0, p)), h1 = v3_dot(plane, v3_sub(s1, p))
     if m2 == 0.0 or h0 * h1 > 0.0 or h0 == h1:
         return False
     x = v3_madd(s0, v3_sub(s1, s0), h0 / (h0 - h1))
-    time[0] = v3_dot(v3_cross(e, v3_sub(x, p)), plane) / m2
-    if time[0] < 0.0:
+    distance[0] = v3_dot(v3_cross(e, v3_sub(x, p)), plane) / m2
+    if distance[0] < 0.0:
         return False
-    on_edge = v3_madd(x, w, -time[0])
+    on_edge = v3_madd(x, w, -distance[0])
     return v3_dot(v3_sub(p, on_edge), v3_sub(q, on_edge)) < EDGE_SLACK
 
 
@@ -154,7 +154,7 @@ cdef inline void _take(double s, vec3 w, vec3* lo, vec3* hi) noexcept nogil:
 cdef void surface_add(vec3 p0, vec3 p1, double radius, const triangle* t, const surface_contact* r, int convex,
                       vec3* lo, vec3* hi) noexcept nogil:
     cdef vec3 axis = v3_sub(p1, p0), reach = v3(0.0, 0.0, 0.0), s0, s1, w, along, middle
-    cdef double size = v3_len(axis), time
+    cdef double size = v3_len(axis), distance
     cdef int k
     if size > 0.0:
         reach = v3_scale(axis, LONGER / size)
@@ -170,15 +170,15 @@ cdef void surface_add(vec3 p0, vec3 p1, double radius, const triangle* t, const 
             w = v3_scale(v3_sub(r.near.on_a, r.near.on_b), 1.0 / sqrt(r.near.dist2))
         along = w
     for k in range(3):
-        if _edge_time(s0, s1, _corner(t, k), _corner(t, (k + 1) % 3), along, &time):
+        if _edge_time(s0, s1, _corner(t, k), _corner(t, (k + 1) % 3), along, &distance):
             if r.crossing:
-                _take(-(radius + time), w, lo, hi)
-            elif time < radius:
-                _take(time - radius, w, lo, hi)
-    if _ray_time(p0, w, t, r.n, &time) and time < radius:
-        _take(time - radius, w, lo, hi)
-    if _ray_time(p1, w, t, r.n, &time) and time < radius:
-        _take(time - radius, w, lo, hi)
+                _take(-(radius + distance), w, lo, hi)
+            elif distance < radius:
+                _take(distance - radius, w, lo, hi)
+    if _ray_time(p0, w, t, r.n, &distance) and distance < radius:
+        _take(distance - radius, w, lo, hi)
+    if _ray_time(p1, w, t, r.n, &distance) and distance < radius:
+        _take(distance - radius, w, lo, hi)
 
 
 cdef inline double _sum_of(double a, double b) noexcept nogil:

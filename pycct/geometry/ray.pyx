@@ -44,7 +44,7 @@ cdef double ray_triangle(const ray* r, const triangle* t, bint two_sided, bint* 
     cdef double bx = _axis(b, r.kx) - r.sx * bz, by = _axis(b, r.ky) - r.sy * bz
     cdef double cx = _axis(c, r.kx) - r.sx * cz, cy = _axis(c, r.ky) - r.sy * cz
     cdef double u = bx * cy - by * cx, v = cx * ay - cy * ax, w = ax * by - ay * bx
-    cdef double sum_ = u + v + w, nd, time
+    cdef double sum_ = u + v + w, nd, distance
     if sum_ == 0.0:
         return NO_HIT
     back[0] = sum_ > 0.0
@@ -57,16 +57,16 @@ cdef double ray_triangle(const ray* r, const triangle* t, bint two_sided, bint* 
     # face opposite ways.
     nd = v3_dot(t.n, r.dir)
     if nd != 0.0 and (nd > 0.0) == back[0]:
-        time = v3_dot(t.n, a) / nd
+        distance = v3_dot(t.n, a) / nd
     else:
-        time = (u * az + v * bz + w * cz) / sum_ / _axis(r.dir, r.kz)
-    return time if time >= 0.0 else NO_HIT
+        distance = (u * az + v * bz + w * cz) / sum_ / _axis(r.dir, r.kz)
+    return distance if distance >= 0.0 else NO_HIT
 
 
 cdef double ray_capsule(vec3 origin, vec3 dir, vec3 a, vec3 b, double radius, vec3* normal,
                         bint* inside) noexcept nogil:
     cdef vec3 e = v3_sub(b, a), m = v3_sub(origin, a), w, d_perp, m_perp, end, centre
-    cdef double l2 = v3_len2(e), k, nearest, disc, time, s, best = NO_HIT
+    cdef double l2 = v3_len2(e), k, nearest, disc, distance, s, best = NO_HIT
     cdef int i
     inside[0] = point_segment(origin, a, b).dist2 < radius * radius
     if inside[0]:
@@ -82,11 +82,11 @@ cdef double ray_capsule(vec3 origin, vec3 dir, vec3 a, vec3 b, double radius, ve
             w = v3_madd(m_perp, d_perp, nearest)
             disc = radius * radius - v3_len2(w)
             if disc > 0.0:
-                time = nearest - sqrt(disc / k)
-                s = v3_dot(m, e) + v3_dot(dir, e) * time
-                if time >= 0.0 and 0.0 <= s <= l2:
-                    best = time
-                    w = v3_madd(m_perp, d_perp, time)
+                distance = nearest - sqrt(disc / k)
+                s = v3_dot(m, e) + v3_dot(dir, e) * distance
+                if distance >= 0.0 and 0.0 <= s <= l2:
+                    best = distance
+                    w = v3_madd(m_perp, d_perp, distance)
                     normal[0] = v3_scale(w, 1.0 / sqrt(v3_len2(w)))
     for i in range(2):
         end = b if i else a
@@ -98,10 +98,10 @@ cdef double ray_capsule(vec3 origin, vec3 dir, vec3 a, vec3 b, double radius, ve
         disc = radius * radius - v3_len2(w)
         if disc <= 0.0:
             continue
-        time = nearest - sqrt(disc)
-        if 0.0 <= time < best:
-            best = time
-            centre = v3_madd(m, dir, time)
+        distance = nearest - sqrt(disc)
+        if 0.0 <= distance < best:
+            best = distance
+            centre = v3_madd(m, dir, distance)
             normal[0] = v3_scale(centre, 1.0 / sqrt(v3_len2(centre)))
     return best
 
@@ -156,7 +156,7 @@ cdef double ray_box(vec3 origin, vec3 dir, vec3 low, vec3 high, vec3* normal, bi
 
 
 cdef double ray_polytope(vec3 origin, vec3 dir, const triangle* tris, int n, vec3* normal, bint* inside) noexcept nogil:
-    cdef double enter = -1e300, leave = 1e300, h, nd, time
+    cdef double enter = -1e300, leave = 1e300, h, nd, distance
     cdef int i
     cdef bint within = n > 0
     normal[0] = v3(-dir.x, -dir.y, -dir.z)
@@ -170,9 +170,9 @@ cdef double ray_polytope(vec3 origin, vec3 dir, const triangle* tris, int n, vec
             if nd > 0.0 or (nd == 0.0 and h > 0.0):
                 return NO_HIT
         if nd < 0.0:
-            time = h / -nd
-            if time > enter:
-                enter = time
+            distance = h / -nd
+            if distance > enter:
+                enter = distance
                 normal[0] = tris[i].n
         elif nd > 0.0 and -h / nd < leave:
             leave = -h / nd

@@ -31,13 +31,13 @@ cdef double BY = 1.1102230246251565e-16
 
 cdef double _remainder(double x) noexcept nogil:
     """Return x modulo TURN, exactly: a long division with subtractions of halves."""
-    cdef double left = fabs(x), part = TURN
-    while part <= 0.5 * left:
-        part *= 2.0
-    while part >= TURN:
-        if left >= part:
-            left -= part
-        part *= 0.5
+    cdef double left = fabs(x), multiple = TURN
+    while multiple <= 0.5 * left:
+        multiple *= 2.0
+    while multiple >= TURN:
+        if left >= multiple:
+            left -= multiple
+        multiple *= 0.5
     return -left if x < 0.0 else left
 
 

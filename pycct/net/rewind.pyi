@@ -8,7 +8,7 @@ def offer_members(
     hits: HitArrays,
     moments: tuple[Any, ...],
     rays: tuple[Any, ...],
-    parts: tuple[Any, ...],
+    members: tuple[Any, ...],
     grids: tuple[Any, ...],
     largest: float,
     mask: int,

@@ -189,7 +189,7 @@ cdef void _visit(const ring* g, const selection* seen, shot* s) noexcept nogil:
         u += step
 
 
-def offer_members(hits, moments, rays, parts, grids, double largest, uint32_t mask, group):
+def offer_members(hits, moments, rays, members, grids, double largest, uint32_t mask, group):
     """Replace hits by members that rays meet earlier.
 
     Parameters
@@ -217,10 +217,10 @@ def offer_members(hits, moments, rays, parts, grids, double largest, uint32_t ma
     cdef selection seen
     cdef const int64_t[::1] slots = moments[0], afters = moments[1], order = moments[3], excluded = rays[3]
     cdef const double[::1] shares = moments[2], reaches = rays[2]
-    cdef const double[:, ::1] origins = rays[0], directions = rays[1], rows = parts[3]
-    cdef const int64_t[:, ::1] ids = parts[0]
-    cdef const double[:, :, ::1] places = parts[1], grid = grids[0]
-    cdef const int32_t[:, ::1] row = parts[2]
+    cdef const double[:, ::1] origins = rays[0], directions = rays[1], rows = members[3]
+    cdef const int64_t[:, ::1] ids = members[0]
+    cdef const double[:, :, ::1] places = members[1], grid = grids[0]
+    cdef const int32_t[:, ::1] row = members[2]
     cdef const int32_t[:, :, ::1] starts = grids[1]
     cdef const int32_t[:, :, :, ::1] entries = grids[2]
     cdef const int64_t[:, :, ::1] outside = grids[3]

@@ -39,7 +39,7 @@ cdef struct query_shape:
 
 
 cdef struct query_view:
-    const broadphase_layer* parts[QUERY_PARTS]        # NULL: not included
+    const broadphase_layer* layers[QUERY_PARTS]        # NULL: not included
     const uint8_t* allowed[QUERY_PARTS]         # one per item, or NULL: all
     uint32_t mask
     int64_t exclude                             # id of an item that is passed over, -1: none
@@ -58,7 +58,7 @@ cdef struct query_hit:
     vec3 normal             # out of the shape that was hit
     vec3 point              # on the shape that was hit
     vec3 own_point          # on the query shape (closest points only)
-    int32_t part
+    int32_t layer_index
     int32_t item
     int32_t tri             # in the order of the user's triangles, -1: none
     # Order of results at the same distance.
@@ -70,7 +70,7 @@ cdef struct query_hit:
 
 # One touched shape, and the exit.
 cdef struct query_touch:
-    int32_t part
+    int32_t layer_index
     int32_t item
     vec3 direction
     double depth
@@ -112,14 +112,14 @@ cdef int query_cast(const query_view* v, const query_shape* q, vec3 dir, double 
 cdef void query_no_hit(query_hit* hit) noexcept nogil
 # Casts a ray at one item. Status.
 cdef int query_ray_item(const query_view* v, const query_shape* q, vec3 dir, double limit, query_scratch* s,
-                        int32_t part, int32_t item, query_hit* hit) noexcept nogil
+                        int32_t layer_index, int32_t item, query_hit* hit) noexcept nogil
 # Offers the triangle ``tri`` of an item, which the ray meets at ``distance``, from behind if
 # ``back``.
-cdef void query_offer_triangle(const query_view* v, const query_shape* q, vec3 dir, int32_t part, int32_t item,
+cdef void query_offer_triangle(const query_view* v, const query_shape* q, vec3 dir, int32_t layer_index, int32_t item,
                                const triangle* t, int32_t tri, double distance, bint back,
                                query_hit* hit) noexcept nogil
 # Items of one part that a query may meet in a box: their number, at most ``room`` are written.
-cdef int32_t query_items_in(const query_view* v, int32_t part, aabb box, int32_t* items,
+cdef int32_t query_items_in(const query_view* v, int32_t layer_index, aabb box, int32_t* items,
                             int32_t capacity) noexcept nogil
 # All hits along a ray, in s.hits, the nearest first: each triangle, and each solid once. Status.
 cdef int query_ray_all(const query_view* v, const query_shape* q, vec3 dir, double limit,

@@ -250,7 +250,7 @@ cdef inline void _no_hit(query_hit* h) noexcept nogil:
     h.distance = NO_HIT
     h.overlapping = False
     h.normal = h.point = h.own_point = h.a = h.b = h.c = v3(0.0, 0.0, 0.0)
-    h.part = h.item = h.tri = -1
+    h.layer_index = h.item = h.tri = -1
     h.facing = 0.0
 
 
@@ -273,10 +273,10 @@ cdef inline bint _before(const query_view* v, const query_hit* x, const query_hi
     if k != 0:
         return k < 0
     # Only the order of adding distinguishes them.
-    if x.part != y.part:
-        return x.part < y.part
+    if x.layer_index != y.layer_index:
+        return x.layer_index < y.layer_index
     if x.item != y.item:
-        return v.parts[x.part].items[x.item].id < v.parts[y.part].items[y.item].id
+        return v.layers[x.layer_index].items[x.item].id < v.layers[y.layer_index].items[y.item].id
     return x.tri < y.tri
 
 
@@ -374,7 +374,7 @@ cdef struct cast_job:
     ray ray             # ASK_RAY
     capsule_cast cast   # round
     query_hit* best
-    int32_t part
+    int32_t layer_index
     int32_t item
     bint all            # a ray that records every triangle in s.hits
 
@@ -382,7 +382,7 @@ cdef struct cast_job:
 cdef inline query_hit _fresh(const cast_job* j) noexcept nogil:
     cdef query_hit h
     _no_hit(&h)
-    h.part = j.part
+    h.layer_index = j.layer_index
     h.item = j.item
     return h
 
@@ -839,18 +839,18 @@ cdef int _cast_item(cast_job* j, const collider* p) noexcept nogil:
     return STATUS_OK
 
 
-cdef inline bint _asked(const query_view* v, int32_t part, int32_t item) noexcept nogil:
-    cdef const collider* p = &v.parts[part].items[item]
+cdef inline bint _asked(const query_view* v, int32_t layer_index, int32_t item) noexcept nogil:
+    cdef const collider* p = &v.layers[layer_index].items[item]
     return ((p.layer & v.mask) != 0 and (not p.obstacle or v.obstacles) and p.id != v.exclude
             and p.id != v.exclude_too
-            and (v.group < 0 or part != 2 or v.groups[item] == v.group)
-            and (v.allowed[part] == NULL or v.allowed[part][item] != 0))
+            and (v.group < 0 or layer_index != 2 or v.groups[item] == v.group)
+            and (v.allowed[layer_index] == NULL or v.allowed[layer_index][item] != 0))
 
 
 cdef int query_cast(const query_view* v, const query_shape* q, vec3 dir, double limit, query_scratch* s,
                     query_hit* hit) noexcept nogil:
     cdef cast_job j
-    cdef const broadphase_layer* part
+    cdef const broadphase_layer* layer
     cdef bvh_walk w
     cdef int32_t k, i, first, count
     cdef int status = STATUS_OK
@@ -869,37 +869,37 @@ cdef int query_cast(const query_view* v, const query_shape* q, vec3 dir, double 
     else:
         j.cast = exact_cast_of(q.p0, q.p1, q.radius, dir, limit)
     for k in range(QUERY_PARTS):
-        part = v.parts[k]
-        if part == NULL or part.n == 0:
+        layer = v.layers[k]
+        if layer == NULL or layer.n == 0:
             continue
-        j.part = k
+        j.layer_index = k
         if q.kind == ASK_HALFSPACE:
-            for i in range(part.n):
+            for i in range(layer.n):
                 j.item = i
                 if _asked(v, k, i):
-                    _cast_item(&j, &part.items[i])
+                    _cast_item(&j, &layer.items[i])
             continue
-        for i in range(part.n_endless):
-            j.item = part.endless[i]
+        for i in range(layer.n_endless):
+            j.item = layer.endless[i]
             if _asked(v, k, j.item):
-                status = _cast_item(&j, &part.items[j.item])
+                status = _cast_item(&j, &layer.items[j.item])
                 if status != STATUS_OK:
                     return status
-        if part.tree.n_items <= FEW_COLLIDERS:
+        if layer.tree.n_items <= FEW_COLLIDERS:
             # Their own trees rule out as fast.
-            for i in range(part.tree.n_items):
-                j.item = part.tree.order[i]
+            for i in range(layer.tree.n_items):
+                j.item = layer.tree.order[i]
                 if j.item >= 0 and _asked(v, k, j.item):
-                    status = _cast_item(&j, &part.items[j.item])
+                    status = _cast_item(&j, &layer.items[j.item])
                     if status != STATUS_OK:
                         return status
             continue
-        bvh_walk_start(&w, &part.tree, q.box, dir)
+        bvh_walk_start(&w, &layer.tree, q.box, dir)
         while bvh_walk_next(&w, j.limit, &first, &count):
             for i in range(first, first + count):
-                j.item = part.tree.order[i]
+                j.item = layer.tree.order[i]
                 if _asked(v, k, j.item):
-                    status = _cast_item(&j, &part.items[j.item])
+                    status = _cast_item(&j, &layer.items[j.item])
                     if status != STATUS_OK:
                         return status
     return STATUS_OK
@@ -912,7 +912,7 @@ cdef void query_no_hit(query_hit* hit) noexcept nogil:
 
 
 cdef int query_ray_item(const query_view* v, const query_shape* q, vec3 dir, double limit, query_scratch* s,
-                        int32_t part, int32_t item, query_hit* hit) noexcept nogil:
+                        int32_t layer_index, int32_t item, query_hit* hit) noexcept nogil:
     cdef cast_job j
     s.near.mask = v.mask
     j.v = v
@@ -924,17 +924,17 @@ cdef int query_ray_item(const query_view* v, const query_shape* q, vec3 dir, dou
     j.best = hit
     j.all = False
     ray_set(&j.ray, q.p0, dir)
-    j.part = part
+    j.layer_index = layer_index
     j.item = item
-    return _cast_item(&j, &v.parts[part].items[item])
+    return _cast_item(&j, &v.layers[layer_index].items[item])
 
 
-cdef void query_offer_triangle(const query_view* v, const query_shape* q, vec3 dir, int32_t part, int32_t item,
+cdef void query_offer_triangle(const query_view* v, const query_shape* q, vec3 dir, int32_t layer_index, int32_t item,
                                const triangle* t, int32_t tri, double distance, bint back,
                                query_hit* hit) noexcept nogil:
     cdef query_hit h
     _no_hit(&h)
-    h.part = part
+    h.layer_index = layer_index
     h.item = item
     h.distance = distance
     h.normal = v3_neg(t.n) if back else t.n
@@ -942,22 +942,22 @@ cdef void query_offer_triangle(const query_view* v, const query_shape* q, vec3 d
     _offer(v, hit, &h, dir, t, tri)
 
 
-cdef int32_t query_items_in(const query_view* v, int32_t part, aabb box, int32_t* items,
+cdef int32_t query_items_in(const query_view* v, int32_t layer_index, aabb box, int32_t* items,
                             int32_t capacity) noexcept nogil:
-    cdef const broadphase_layer* layer = v.parts[part]
+    cdef const broadphase_layer* layer = v.layers[layer_index]
     cdef bvh_walk w
     cdef int32_t i, item, first, count, n = 0
     if layer == NULL or layer.n == 0:
         return 0
     for i in range(layer.n_endless):
-        if _asked(v, part, layer.endless[i]):
+        if _asked(v, layer_index, layer.endless[i]):
             if n < capacity:
                 items[n] = layer.endless[i]
             n += 1
     if layer.tree.n_items <= FEW_COLLIDERS:
         for i in range(layer.tree.n_items):
             item = layer.tree.order[i]
-            if item >= 0 and _asked(v, part, item) and box_overlap(layer.items[item].bounds, box):
+            if item >= 0 and _asked(v, layer_index, item) and box_overlap(layer.items[item].bounds, box):
                 if n < capacity:
                     items[n] = item
                 n += 1
@@ -966,7 +966,7 @@ cdef int32_t query_items_in(const query_view* v, int32_t part, aabb box, int32_t
     while bvh_walk_next(&w, 0.0, &first, &count):
         for i in range(first, first + count):
             item = layer.tree.order[i]
-            if _asked(v, part, item) and box_overlap(layer.items[item].bounds, box):
+            if _asked(v, layer_index, item) and box_overlap(layer.items[item].bounds, box):
                 if n < capacity:
                     items[n] = item
                 n += 1
@@ -977,11 +977,11 @@ cdef int _record_item(cast_job* j, int32_t item) noexcept nogil:
     """Every triangle of an item, or the nearest hit of a solid."""
     cdef int status
     j.item = item
-    if not _asked(j.v, j.part, item):
+    if not _asked(j.v, j.layer_index, item):
         return STATUS_OK
     _no_hit(j.best)
     j.limit = j.asked
-    status = _cast_item(j, &j.v.parts[j.part].items[item])
+    status = _cast_item(j, &j.v.layers[j.layer_index].items[item])
     if status == STATUS_OK and j.best.found:
         _record(j, j.best)
     return j.status if status == STATUS_OK else status
@@ -1006,7 +1006,7 @@ cdef int query_ray_all(const query_view* v, const query_shape* q, vec3 dir, doub
                        query_scratch* s) noexcept nogil:
     cdef cast_job j
     cdef query_hit best, swap
-    cdef const broadphase_layer* part
+    cdef const broadphase_layer* layer
     cdef bvh_walk w
     cdef int32_t k, i, first, count
     cdef int status = STATUS_OK
@@ -1022,18 +1022,18 @@ cdef int query_ray_all(const query_view* v, const query_shape* q, vec3 dir, doub
     j.all = True
     ray_set(&j.ray, q.p0, dir)
     for k in range(QUERY_PARTS):
-        part = v.parts[k]
-        if part == NULL or part.n == 0:
+        layer = v.layers[k]
+        if layer == NULL or layer.n == 0:
             continue
-        j.part = k
-        for i in range(part.n_endless):
-            status = _record_item(&j, part.endless[i])
+        j.layer_index = k
+        for i in range(layer.n_endless):
+            status = _record_item(&j, layer.endless[i])
             if status != STATUS_OK:
                 return status
-        bvh_walk_start(&w, &part.tree, q.box, dir)
+        bvh_walk_start(&w, &layer.tree, q.box, dir)
         while bvh_walk_next(&w, limit, &first, &count):
             for i in range(first, first + count):
-                status = _record_item(&j, part.tree.order[i])
+                status = _record_item(&j, layer.tree.order[i])
                 if status != STATUS_OK:
                     return status
     for i in range(s.n_hits // 2 - 1, -1, -1):
@@ -1123,9 +1123,9 @@ cdef int query_note(query_scratch* s, const query_touch* touch) noexcept nogil:
     return STATUS_OK
 
 
-cdef inline int _note(query_scratch* s, int32_t part, int32_t item, vec3 direction, double depth) noexcept nogil:
+cdef inline int _note(query_scratch* s, int32_t layer_index, int32_t item, vec3 direction, double depth) noexcept nogil:
     cdef query_touch t
-    t.part = part
+    t.layer_index = layer_index
     t.item = item
     t.direction = direction
     t.depth = depth
@@ -1161,13 +1161,14 @@ cdef push_out _polytope_from_triangle(const polytope_work* w, polytope* other, c
     return r
 
 
-cdef inline int _gather_surface(candidates* c, const collider* p, int32_t item, int32_t part, aabb box) noexcept nogil:
+cdef inline int _gather_surface(candidates* c, const collider* p, int32_t item, int32_t layer_index,
+                                aabb box) noexcept nogil:
     candidates_cut(c, 0, 0)
-    return candidates_add(c, p, item, part, box, NULL)
+    return candidates_add(c, p, item, layer_index, box, NULL)
 
 
 cdef int _polytope_from_surface(const query_shape* q, query_scratch* s, const collider* p, int32_t item,
-                                int32_t part, push_out* result) noexcept nogil:
+                                int32_t layer_index, push_out* result) noexcept nogil:
     """Up to four successive pushes, the deepest triangle's first, added up (RULES 7.5).
 
     Each push sees the triangles around the place that the former pushes led to.
@@ -1187,7 +1188,7 @@ cdef int _polytope_from_surface(const query_shape* q, query_scratch* s, const co
     for turn in range(SURFACE_PUSHES):
         at = v3_add(q.position, total)
         if turn > 0:
-            status = _gather_surface(c, p, item, part, box_of(v3_add(q.box.lo, total), v3_add(q.box.hi, total)))
+            status = _gather_surface(c, p, item, layer_index, box_of(v3_add(q.box.lo, total), v3_add(q.box.hi, total)))
             if status != STATUS_OK:
                 return status
         deepest = 0.0
@@ -1214,7 +1215,7 @@ cdef int _polytope_from_surface(const query_shape* q, query_scratch* s, const co
 
 
 cdef int _round_from_surface(const query_shape* q, query_scratch* s, const collider* p, int32_t item,
-                             int32_t part, push_out* result) noexcept nogil:
+                             int32_t layer_index, push_out* result) noexcept nogil:
     """The way out of a mesh or heightfield that sees every triangle that its pushes lead to."""
     cdef candidates* c = &s.near
     cdef double seen = 0.0
@@ -1224,7 +1225,7 @@ cdef int _round_from_surface(const query_shape* q, query_scratch* s, const colli
         if not result.excursion > seen:
             return STATUS_OK
         seen = FARTHER * result.excursion
-        status = _gather_surface(c, p, item, part, box_grow(q.box, seen))
+        status = _gather_surface(c, p, item, layer_index, box_grow(q.box, seen))
         if status != STATUS_OK:
             return status
 
@@ -1310,9 +1311,9 @@ cdef bint _polytope_touches(const query_shape* q, query_scratch* s, const candid
     return False
 
 
-cdef int _touch_item(const query_view* v, const query_shape* q, bint ways_out, query_scratch* s, int32_t part,
+cdef int _touch_item(const query_view* v, const query_shape* q, bint ways_out, query_scratch* s, int32_t layer_index,
                      int32_t item) noexcept nogil:
-    cdef const collider* p = &v.parts[part].items[item]
+    cdef const collider* p = &v.layers[layer_index].items[item]
     cdef candidates* c = &s.near
     cdef push_out push
     cdef core_pair pair
@@ -1327,30 +1328,30 @@ cdef int _touch_item(const query_view* v, const query_shape* q, bint ways_out, q
         low = _lowest_of(p, q.normal, v.mask, &point, &tri)
         if low < q.offset:
             # An endless half space has no exit.
-            return _note(s, part, item, v3_neg(q.normal), q.offset - low)
+            return _note(s, layer_index, item, v3_neg(q.normal), q.offset - low)
         return STATUS_OK
     if q.kind == ASK_POLYTOPE and p.kind == SHAPE_PLANE:
         point = v3_add(vertex_at(&s.work.body, support(&s.work.body, v3_neg(p.a))), q.position)
         low = v3_dot(p.a, point) - p.offset
-        return _note(s, part, item, p.a, -low) if low < 0.0 else STATUS_OK
+        return _note(s, layer_index, item, p.a, -low) if low < 0.0 else STATUS_OK
     if q.kind == ASK_POLYTOPE and p.kind <= SHAPE_HULL and p.kind != SHAPE_TRIANGLE:
         _load_item(&s.work.other, p, q.position)
         core_distance(&s.work.body, &s.work.other, s.work.other.radius, &pair)
         if not pair.beyond and pair.distance - s.work.other.radius < 0.0:
-            return _note(s, part, item, pair.n, s.work.other.radius - pair.distance)
+            return _note(s, layer_index, item, pair.n, s.work.other.radius - pair.distance)
         return STATUS_OK
     if not ways_out and (p.kind == SHAPE_MESH or p.kind == SHAPE_HEIGHTFIELD):
         if _mesh_touched(v, q, s, p) if p.kind == SHAPE_MESH else _heightfield_touched(v, q, s, p):
-            return _note(s, part, item, push.dir, push.depth)
+            return _note(s, layer_index, item, push.dir, push.depth)
         return STATUS_OK
-    status = _gather_surface(c, p, item, part, q.box)
+    status = _gather_surface(c, p, item, layer_index, q.box)
     if status != STATUS_OK or c.n_groups == 0:
         return status
     if ways_out and (q.kind != ASK_ROUND or p.kind == SHAPE_MESH or p.kind == SHAPE_HEIGHTFIELD):
         if q.kind == ASK_ROUND:
-            status = _round_from_surface(q, s, p, item, part, &push)
+            status = _round_from_surface(q, s, p, item, layer_index, &push)
         else:
-            status = _polytope_from_surface(q, s, p, item, part, &push)
+            status = _polytope_from_surface(q, s, p, item, layer_index, &push)
         if status != STATUS_OK:
             return status
     elif q.kind == ASK_ROUND:
@@ -1360,45 +1361,45 @@ cdef int _touch_item(const query_view* v, const query_shape* q, bint ways_out, q
             push.overlapping = group_overlaps(c, &c.groups[0], q.p0, q.p1, q.radius)
     else:
         push.overlapping = _polytope_touches(q, s, c)
-    return _note(s, part, item, push.dir, push.depth) if push.overlapping else STATUS_OK
+    return _note(s, layer_index, item, push.dir, push.depth) if push.overlapping else STATUS_OK
 
 
 cdef int query_touches(const query_view* v, const query_shape* q, bint ways_out, query_scratch* s) noexcept nogil:
-    cdef const broadphase_layer* part
+    cdef const broadphase_layer* layer
     cdef bvh_walk w
     cdef int32_t k, i, item, first, count
     cdef int status
     s.n_touches = 0
     s.near.mask = v.mask
     for k in range(QUERY_PARTS):
-        part = v.parts[k]
-        if part == NULL or part.n == 0:
+        layer = v.layers[k]
+        if layer == NULL or layer.n == 0:
             continue
         if q.kind == ASK_HALFSPACE:
-            for i in range(part.n):
+            for i in range(layer.n):
                 if _asked(v, k, i):
                     status = _touch_item(v, q, ways_out, s, k, i)
                     if status != STATUS_OK or (v.first_only and s.n_touches > 0):
                         return status
             continue
-        for i in range(part.n_endless):
-            if _asked(v, k, part.endless[i]):
-                status = _touch_item(v, q, ways_out, s, k, part.endless[i])
+        for i in range(layer.n_endless):
+            if _asked(v, k, layer.endless[i]):
+                status = _touch_item(v, q, ways_out, s, k, layer.endless[i])
                 if status != STATUS_OK or (v.first_only and s.n_touches > 0):
                     return status
-        if part.tree.n_items <= FEW_COLLIDERS:
-            for i in range(part.tree.n_items):
-                item = part.tree.order[i]
-                if item >= 0 and _asked(v, k, item) and box_overlap(part.items[item].bounds, q.box):
+        if layer.tree.n_items <= FEW_COLLIDERS:
+            for i in range(layer.tree.n_items):
+                item = layer.tree.order[i]
+                if item >= 0 and _asked(v, k, item) and box_overlap(layer.items[item].bounds, q.box):
                     status = _touch_item(v, q, ways_out, s, k, item)
                     if status != STATUS_OK or (v.first_only and s.n_touches > 0):
                         return status
             continue
-        bvh_walk_start(&w, &part.tree, q.box, v3(0.0, 0.0, 0.0))
+        bvh_walk_start(&w, &layer.tree, q.box, v3(0.0, 0.0, 0.0))
         while bvh_walk_next(&w, 0.0, &first, &count):
             for i in range(first, first + count):
-                item = part.tree.order[i]
-                if _asked(v, k, item) and box_overlap(part.items[item].bounds, q.box):
+                item = layer.tree.order[i]
+                if _asked(v, k, item) and box_overlap(layer.items[item].bounds, q.box):
                     status = _touch_item(v, q, ways_out, s, k, item)
                     if status != STATUS_OK or (v.first_only and s.n_touches > 0):
                         return status
@@ -1413,7 +1414,7 @@ cdef struct near_job:
     query_scratch* s
     double limit
     query_hit* best
-    int32_t part
+    int32_t layer_index
     int32_t item
     bint has_body       # s.work.body is the query shape
     bint is_point       # sphere
@@ -1432,7 +1433,7 @@ cdef void _near_loaded(near_job* j, const triangle* t, int32_t tri) noexcept nog
     if pair.beyond or pair.distance - radii > j.limit:
         return
     _no_hit(&h)
-    h.part = j.part
+    h.layer_index = j.layer_index
     h.item = j.item
     h.distance = pair.distance - radii
     h.overlapping = h.distance < 0.0
@@ -1485,7 +1486,7 @@ cdef inline void _near_pair(near_job* j, const closest_pair* near, double d, dou
     h.distance = d - radius - other
     if h.distance > j.limit:
         return
-    h.part = j.part
+    h.layer_index = j.layer_index
     h.item = j.item
     h.overlapping = h.distance < 0.0
     h.normal = n
@@ -1622,7 +1623,7 @@ cdef void _near_item(near_job* j, const collider* p) noexcept nogil:
         if low >= NO_HIT or low - j.q.offset > j.limit:
             return
         _no_hit(&h)
-        h.part = j.part
+        h.layer_index = j.layer_index
         h.item = j.item
         h.distance = low - j.q.offset
         h.overlapping = h.distance < 0.0
@@ -1639,7 +1640,7 @@ cdef void _near_item(near_job* j, const collider* p) noexcept nogil:
         if low > j.limit:
             return
         _no_hit(&h)
-        h.part = j.part
+        h.layer_index = j.layer_index
         h.item = j.item
         h.distance = low
         h.overlapping = low < 0.0
@@ -1670,7 +1671,7 @@ cdef void _near_item(near_job* j, const collider* p) noexcept nogil:
 cdef int query_closest(const query_view* v, const query_shape* q, double max_distance, query_scratch* s,
                        query_hit* hit) noexcept nogil:
     cdef near_job j
-    cdef const broadphase_layer* part
+    cdef const broadphase_layer* layer
     cdef bvh_walk w
     cdef int32_t k, i, first, count
     _no_hit(hit)
@@ -1688,32 +1689,32 @@ cdef int query_closest(const query_view* v, const query_shape* q, double max_dis
     j.limit = max_distance
     j.best = hit
     for k in range(QUERY_PARTS):
-        part = v.parts[k]
-        if part == NULL or part.n == 0:
+        layer = v.layers[k]
+        if layer == NULL or layer.n == 0:
             continue
-        j.part = k
+        j.layer_index = k
         if q.kind == ASK_HALFSPACE:
-            for i in range(part.n):
+            for i in range(layer.n):
                 j.item = i
                 if _asked(v, k, i):
-                    _near_item(&j, &part.items[i])
+                    _near_item(&j, &layer.items[i])
             continue
-        for i in range(part.n_endless):
-            j.item = part.endless[i]
+        for i in range(layer.n_endless):
+            j.item = layer.endless[i]
             if _asked(v, k, j.item):
-                _near_item(&j, &part.items[j.item])
-        if part.tree.n_items <= FEW_COLLIDERS:
-            for i in range(part.tree.n_items):
-                j.item = part.tree.order[i]
+                _near_item(&j, &layer.items[j.item])
+        if layer.tree.n_items <= FEW_COLLIDERS:
+            for i in range(layer.tree.n_items):
+                j.item = layer.tree.order[i]
                 if j.item >= 0 and _asked(v, k, j.item):
-                    _near_item(&j, &part.items[j.item])
+                    _near_item(&j, &layer.items[j.item])
             continue
-        bvh_walk_near(&w, &part.tree, q.box, 1.0)
+        bvh_walk_near(&w, &layer.tree, q.box, 1.0)
         while bvh_walk_next(&w, f_max(j.limit, 0.0), &first, &count):
             for i in range(first, first + count):
-                j.item = part.tree.order[i]
+                j.item = layer.tree.order[i]
                 if _asked(v, k, j.item):
-                    _near_item(&j, &part.items[j.item])
+                    _near_item(&j, &layer.items[j.item])
     return STATUS_OK
 
 
@@ -1721,27 +1722,27 @@ cdef int query_closest(const query_view* v, const query_shape* q, double max_dis
 
 cdef void query_mark(const query_view* v, const query_shape* q, vec3 dir, double limit, bint near,
                      uint8_t** marks) noexcept nogil:
-    cdef const broadphase_layer* part
+    cdef const broadphase_layer* layer
     cdef bvh_walk w
     cdef int32_t k, i, item, first, count
     for k in range(QUERY_PARTS):
-        part = v.parts[k]
-        if part == NULL or part.n == 0:
+        layer = v.layers[k]
+        if layer == NULL or layer.n == 0:
             continue
         if q.kind == ASK_HALFSPACE:
-            for i in range(part.n):
+            for i in range(layer.n):
                 if _asked(v, k, i):
                     marks[k][i] = 1
             continue
-        for i in range(part.n_endless):
-            if _asked(v, k, part.endless[i]):
-                marks[k][part.endless[i]] = 1
+        for i in range(layer.n_endless):
+            if _asked(v, k, layer.endless[i]):
+                marks[k][layer.endless[i]] = 1
         if near:
-            bvh_walk_near(&w, &part.tree, q.box, 1.0)
+            bvh_walk_near(&w, &layer.tree, q.box, 1.0)
         else:
-            bvh_walk_start(&w, &part.tree, q.box, dir)
+            bvh_walk_start(&w, &layer.tree, q.box, dir)
         while bvh_walk_next(&w, limit, &first, &count):
             for i in range(first, first + count):
-                item = part.tree.order[i]
+                item = layer.tree.order[i]
                 if _asked(v, k, item):
                     marks[k][item] = 1

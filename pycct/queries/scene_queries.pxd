@@ -17,7 +17,7 @@ cdef class View:
     cdef object character_owners        # controller or member of a crowd of each item
     cdef object keep                    # keeps the layers alive
     cdef bint first_only                # only whether there is a hit matters
-    cdef object owner(self, int part, int item)
+    cdef object owner(self, int layer_index, int item)
 
 
 # Bodies of the Scene methods of the same names.

@@ -82,10 +82,10 @@ Where ``hit`` is False: ids and triangles -1, the rest zero. ``point`` is on the
 
 @cython.final
 cdef class View:
-    cdef object owner(self, int part, int item):
-        if part == 0:
+    cdef object owner(self, int layer_index, int item):
+        if layer_index == 0:
             return self.fixed_owners[item]
-        return self.moving_owners[item] if part == 1 else self.character_owners[item]
+        return self.moving_owners[item] if layer_index == 1 else self.character_owners[item]
 
 
 @cython.final
@@ -321,9 +321,9 @@ cdef int _place(query_shape* q, Shape shape, const convex_shape* convex, vec3 po
 
 
 cdef int _look(View view, uint32_t mask, query_view* v) except -1:
-    v.parts[0] = view.fixed
-    v.parts[1] = view.moving
-    v.parts[2] = view.characters
+    v.layers[0] = view.fixed
+    v.layers[1] = view.moving
+    v.layers[2] = view.characters
     v.allowed[0] = v.allowed[1] = v.allowed[2] = NULL
     v.mask = mask
     v.exclude = v.exclude_too = v.group = -1
@@ -347,8 +347,8 @@ cdef Verdict _no_verdict(const query_view* v):
     cdef Verdict r = Verdict.__new__(Verdict)
     cdef int k
     for k in range(QUERY_PARTS):
-        if v.parts[k] != NULL:
-            r.marks[k] = <uint8_t*>calloc(v.parts[k].n + 1, 1)
+        if v.layers[k] != NULL:
+            r.marks[k] = <uint8_t*>calloc(v.layers[k].n + 1, 1)
             if r.marks[k] == NULL:
                 raise MemoryError("pycct: out of memory")
     return r
@@ -359,8 +359,8 @@ cdef int _judge(View view, query_view* v, Verdict verdict, object filter) except
     cdef int k
     cdef int32_t i
     for k in range(QUERY_PARTS):
-        if v.parts[k] != NULL:
-            for i in range(v.parts[k].n):
+        if v.layers[k] != NULL:
+            for i in range(v.layers[k].n):
                 if verdict.marks[k][i]:
                     verdict.marks[k][i] = 1 if filter(view.owner(k, i)) else 0
             v.allowed[k] = verdict.marks[k]
@@ -458,17 +458,17 @@ cdef object _lengths(object values, str name, tuple shape, bint endless):
 
 cdef SceneHit _scene_hit(View view, const query_view* v, const query_hit* h, double reach):
     cdef SceneHit r = SceneHit.__new__(SceneHit)
-    cdef const collider* p = &v.parts[h.part].items[h.item]
+    cdef const collider* p = &v.layers[h.layer_index].items[h.item]
     cdef int64_t data
     r.distance = h.distance
     r.time = h.distance / reach if reach > 0.0 else 0.0
     r.position_ = h.point
     r.normal_ = h.normal
     r.overlapping = h.overlapping
-    if h.part == 2:
+    if h.layer_index == 2:
         r.controller = view.owner(2, h.item)
     else:
-        r.actor = view.owner(h.part, h.item)
+        r.actor = view.owner(h.layer_index, h.item)
     if h.tri >= 0:
         r.triangle = h.tri
         if triangle_data(p, h.tri, &data):
@@ -659,13 +659,13 @@ cdef list ask_touching(View view, object shape, object position, object rotation
         raise_status(status)
         for i in range(s.n_touches):
             if not ways_out:
-                found.append(view.owner(s.touches[i].part, s.touches[i].item))
+                found.append(view.owner(s.touches[i].layer_index, s.touches[i].item))
                 continue
             one = Penetration.__new__(Penetration)
-            if s.touches[i].part == 2:
+            if s.touches[i].layer_index == 2:
                 one.controller = view.owner(2, s.touches[i].item)
             else:
-                one.actor = view.owner(s.touches[i].part, s.touches[i].item)
+                one.actor = view.owner(s.touches[i].layer_index, s.touches[i].item)
             one.direction_ = s.touches[i].direction
             one.depth = s.touches[i].depth
             found.append(one)
@@ -768,7 +768,7 @@ cdef enum:
 
 # Where the answers of one column go; of a column of vectors the numbers are ``inner`` bytes apart.
 cdef struct column:
-    char* data              # NULL: not wanted
+    char* data              # NULL: not requested
     Py_ssize_t stride
     Py_ssize_t inner
     bint single             # float32
@@ -819,7 +819,7 @@ cdef void _put(const column* c, Py_ssize_t i, const query_view* v, const query_h
     cdef int32_t tri = -1
     cdef double none = 0.0 if closest else reach
     if h.found:
-        p = &v.parts[h.part].items[h.item]
+        p = &v.layers[h.layer_index].items[h.item]
         if h.tri >= 0:
             tri = h.tri
             triangle_data(p, tri, &data)
@@ -832,8 +832,8 @@ cdef void _put(const column* c, Py_ssize_t i, const query_view* v, const query_h
     _put_vector(&c[POSITION], i, h.point)
     _put_vector(&c[NORMAL], i, h.normal)
     _put_vector(&c[POINT], i, h.own_point)
-    _put_long(&c[ACTOR], i, p.id if h.found and h.part != 2 else -1)
-    _put_long(&c[CONTROLLER], i, p.id if h.found and h.part == 2 else -1)
+    _put_long(&c[ACTOR], i, p.id if h.found and h.layer_index != 2 else -1)
+    _put_long(&c[CONTROLLER], i, p.id if h.found and h.layer_index == 2 else -1)
     _put_int(&c[TRIANGLE], i, <uint32_t>tri)
     _put_long(&c[DATA], i, data)
     _put_int(&c[MASK], i, mask)
@@ -843,7 +843,7 @@ cdef void _put(const column* c, Py_ssize_t i, const query_view* v, const query_h
 cdef class Answers:
     """The arrays that a batch fills: its own, or the caller's."""
 
-    cdef list arrays                # by column; None: not wanted
+    cdef list arrays                # by column; None: not requested
     cdef column[COLUMNS] columns
     cdef Py_buffer[COLUMNS] buffers
     cdef int n_buffers
@@ -870,17 +870,17 @@ cdef class Answers:
                                            COLUMN_TYPES[k])
                 self._open(k, len(shape))
             return 0
-        wanted = names
+        columns = names
         given = {}
         if out is not None:
             given = _given(names, out)
-            wanted = tuple(given)
+            columns = tuple(given)
         if fields is not None:
-            wanted = _wanted(names, fields)
+            columns = _wanted(names, fields)
         for name in given:
-            if name not in wanted:
+            if name not in columns:
                 raise ValueError(f"out has an array for {short(name)}, which is not one of fields")
-        for name in wanted:
+        for name in columns:
             k = COLUMN_OF[name]
             full = shape + (3,) if k == POSITION or k == NORMAL or k == POINT else shape
             array = given.get(name)
@@ -895,7 +895,7 @@ cdef class Answers:
                 raise ValueError(f"out must not hold overlapping arrays: {short(self.given[k - 1][2])} and "
                                  f"{short(self.given[k][2])} share memory")
         # Nothing can be refused any more.
-        for name in wanted:
+        for name in columns:
             self._open(COLUMN_OF[name], len(shape))
         return 0
 
@@ -958,13 +958,13 @@ cdef tuple _wanted(tuple names, object fields):
     if isinstance(fields, (str, bytes)):
         raise TypeError(f"fields must be names in a list or tuple, not {short(fields)}")
     try:
-        wanted = tuple(fields)
+        columns = tuple(fields)
     except TypeError:
         raise TypeError(f"fields must be names in a list or tuple, not {type(fields).__name__}") from None
-    for name in wanted:
+    for name in columns:
         if not isinstance(name, str) or name not in names:
             raise ValueError(f"fields must be among {', '.join(names)}, not {short(name)}")
-    return wanted
+    return columns
 
 
 cdef quat _quat_row(const double* r) noexcept nogil:
@@ -1155,16 +1155,17 @@ cdef int _check_rows(const vector_rows* rows, Py_ssize_t n, str name, bint place
     raise ValueError(f"{name} must not be zero, row {bad} is")
 
 
-cdef object _row_numbers(object values, str name, tuple shape, object dtype, object least, object most):
+cdef object _row_numbers(object values, str name, tuple shape, object dtype, object lowest, object highest):
     """One integer for each row, or None."""
     given = np.asarray(values)
     if given.dtype.kind not in "iu" and (given.size or given.ndim == 0):
         raise TypeError(f"{name} must be an integer or an array of integers, not {given.dtype}")
     given = _by_row(given, name, shape)
-    if given.size and not (least <= int(given.min()) and int(given.max()) <= most):
+    if given.size and not (lowest <= int(given.min()) and int(given.max()) <= highest):
         if given.ndim == 0:
-            raise ValueError(f"{name} must be from {least} to {most}, got {given}")
-        _check_each((given >= least) & (given <= most), given, f"{name} must hold numbers from {least} to {most}")
+            raise ValueError(f"{name} must be from {lowest} to {highest}, got {given}")
+        _check_each((given >= lowest) & (given <= highest), given,
+                    f"{name} must hold numbers from {lowest} to {highest}")
     # A copy: the caller's arrays for the answers may share memory with it.
     return np.array(given, dtype, order="C").reshape(-1)
 
@@ -1292,9 +1293,9 @@ cdef class Batch:
                 b.masks = &masks[0]
         else:
             _look(view, as_bits(mask, "mask"), &b.view)
-        b.exclude = self.whole(options.get("exclude"), "exclude", 2**63 - 1, &b.exclude_step)
-        b.exclude_too = self.whole(options.get("exclude_too"), "exclude", 2**63 - 1, &b.exclude_too_step)
-        b.groups = self.whole(options.get("group"), "group", 2**31 - 1, &b.group_step)
+        b.exclude = self.id_rows(options.get("exclude"), "exclude", 2**63 - 1, &b.exclude_step)
+        b.exclude_too = self.id_rows(options.get("exclude_too"), "exclude", 2**63 - 1, &b.exclude_too_step)
+        b.groups = self.id_rows(options.get("group"), "group", 2**31 - 1, &b.group_step)
         out.make(names, options.get("fields"), options.get("out"), self.shape)
         out.apart(p, where)
         if d is not None:
@@ -1302,12 +1303,12 @@ cdef class Batch:
         b.columns = out.columns
         return 0
 
-    cdef const int64_t* whole(self, object values, str name, object most, Py_ssize_t* step) except? NULL:
+    cdef const int64_t* id_rows(self, object values, str name, object highest, Py_ssize_t* step) except? NULL:
         """Integers from -1 for all rows, one of them or one a row; NULL for None."""
         cdef const int64_t[::1] numbers
         if values is None:
             return NULL
-        given = _row_numbers(values, name, self.shape, np.int64, -1, most)
+        given = _row_numbers(values, name, self.shape, np.int64, -1, highest)
         self.keep.append(given)
         step[0] = 1 if given.shape[0] > 1 else 0
         if not given.shape[0]:
@@ -1334,7 +1335,7 @@ cdef class Batch:
     cdef int run(self, object filter, object threads) except -1:
         cdef batch_job* b = &self.job
         cdef Verdict verdict
-        cdef int many = 1 if threads is None else pool_threads(threads)
+        cdef int n_threads = 1 if threads is None else pool_threads(threads)
         cdef int k, turn, turns = 1, status = STATUS_OK
         cdef query_scratch own
         cdef int own_status = STATUS_OK
@@ -1342,28 +1343,28 @@ cdef class Batch:
         if self.n == 0:
             return 0
         if self.n < MANY_ROWS:
-            many = 1
+            n_threads = 1
         if filter is not None:
             verdict = _no_verdict(&b.view)
             b.marks = verdict.marks
             turns = 2
         b.scratch, b.status = &own, &own_status
-        if many > 1:
-            b.scratch = <query_scratch*>malloc(many * sizeof(query_scratch))
-            b.status = <int*>malloc(many * sizeof(int))
+        if n_threads > 1:
+            b.scratch = <query_scratch*>malloc(n_threads * sizeof(query_scratch))
+            b.status = <int*>malloc(n_threads * sizeof(int))
             if b.scratch == NULL or b.status == NULL:
                 free(b.scratch)
                 free(b.status)
                 raise MemoryError("pycct: out of memory")
-        for k in range(many):
+        for k in range(n_threads):
             query_init(&b.scratch[k])
             b.status[k] = STATUS_OK
         try:
             # With a filter, the first turn only finds out whom to ask about.
             for turn in range(turns):
                 b.marks_only = turn < turns - 1
-                pool_run_parts(_answer_rows, b, self.n, ROWS, 1 if b.marks_only else many)
-                for k in range(many):
+                pool_run_parts(_answer_rows, b, self.n, ROWS, 1 if b.marks_only else n_threads)
+                for k in range(n_threads):
                     if b.status[k] != STATUS_OK:
                         status = b.status[k]
                 if status == STATUS_NOT_FINITE:
@@ -1372,9 +1373,9 @@ cdef class Batch:
                 if b.marks_only:
                     _judge(self.view, &b.view, verdict, filter)
         finally:
-            for k in range(many):
+            for k in range(n_threads):
                 query_free(&b.scratch[k])
-            if many > 1:
+            if n_threads > 1:
                 free(b.scratch)
                 free(b.status)
         return 0
@@ -1586,8 +1587,8 @@ cdef object _touch_out(tuple names, object out, Py_ssize_t n):
     return given
 
 
-cdef object _touch_arrays(const touch_job* b, Py_ssize_t n, tuple wanted, dict out):
-    """The wanted columns of the touches of all threads, in the order of the rows."""
+cdef object _touch_arrays(const touch_job* b, Py_ssize_t n, tuple columns, dict out):
+    """The requested columns of the touches of all threads, in the order of the rows."""
     cdef Py_ssize_t i, at = 0
     cdef int32_t k
     cdef int64_t[::1] first, actor, controller
@@ -1595,7 +1596,8 @@ cdef object _touch_arrays(const touch_job* b, Py_ssize_t n, tuple wanted, dict o
     cdef double[::1] depth
     cdef const query_touch* t
     cdef int64_t id_
-    cdef bint whom = "actor" in wanted or "controller" in wanted, ways = "direction" in wanted or "depth" in wanted
+    cdef bint with_owner = "actor" in columns or "controller" in columns
+    cdef bint with_exits = "direction" in columns or "depth" in columns
     starts = np.zeros(n + 1, np.int64)
     first = starts
     for i in range(n):
@@ -1605,23 +1607,23 @@ cdef object _touch_arrays(const touch_job* b, Py_ssize_t n, tuple wanted, dict o
         if name not in ("hit", "first") and array.shape[0] < at:
             raise ValueError(f"out[{short(name)}] must have at least {at} rows, got {array.shape[0]}")
     made = {"hit": np.diff(starts) > 0, "first": starts}
-    if whom:
+    if with_owner:
         made["actor"], made["controller"] = np.full(at, -1, np.int64), np.full(at, -1, np.int64)
         actor, controller = made["actor"], made["controller"]
-    if ways:
+    if with_exits:
         made["direction"], made["depth"] = np.zeros((at, 3)), np.zeros(at)
         direction, depth = made["direction"], made["depth"]
     at = 0
-    for i in range(n if whom or ways else 0):
+    for i in range(n if with_owner or with_exits else 0):
         for k in range(b.spans[i].count):
             t = &b.found[b.spans[i].worker].touches[b.spans[i].first + k]
-            if whom:
-                id_ = b.view.parts[t.part].items[t.item].id
-                if t.part == 2:
+            if with_owner:
+                id_ = b.view.layers[t.layer_index].items[t.item].id
+                if t.layer_index == 2:
                     controller[at] = id_
                 else:
                     actor[at] = id_
-            if ways:
+            if with_exits:
                 direction[at, 0] = t.direction.x
                 direction[at, 1] = t.direction.y
                 direction[at, 2] = t.direction.z
@@ -1631,7 +1633,7 @@ cdef object _touch_arrays(const touch_job* b, Py_ssize_t n, tuple wanted, dict o
         place = array[:made[name].shape[0]]
         np.copyto(place, made[name], casting="same_kind")
         made[name] = place
-    return TouchArrays(*[made[name] if name in wanted else None for name in TouchArrays._fields])
+    return TouchArrays(*[made[name] if name in columns else None for name in TouchArrays._fields])
 
 
 cdef dict TOUCH_TYPES = {"hit": np.dtype(np.bool_), "first": np.dtype("i8"), "actor": np.dtype("i8"),
@@ -1639,16 +1641,16 @@ cdef dict TOUCH_TYPES = {"hit": np.dtype(np.bool_), "first": np.dtype("i8"), "ac
 
 
 cdef tuple _touch_fields(object fields, object out, bint ways_out, Py_ssize_t n):
-    """Names of the wanted columns, and the caller's arrays."""
+    """Names of the requested columns, and the caller's arrays."""
     names = TouchArrays._fields if ways_out else TouchArrays._fields[:4]
     given = {} if out is None else _touch_out(names, out, n)
-    wanted = tuple(given) if given and fields is None else names
+    columns = tuple(given) if given and fields is None else names
     if fields is not None:
-        wanted = _wanted(names, fields)
+        columns = _wanted(names, fields)
     for name in given:
-        if name not in wanted:
+        if name not in columns:
             raise ValueError(f"out has an array for {short(name)}, which is not one of fields")
-    return wanted, given
+    return columns, given
 
 
 cdef object ask_touching_many(View view, object shape, object positions, object rotations, object mask,
@@ -1660,7 +1662,7 @@ cdef object ask_touching_many(View view, object shape, object positions, object 
     cdef const int64_t[::1] ids, groups
     cdef Py_ssize_t n
     cdef Verdict verdict = None
-    cdef int many
+    cdef int n_threads
     memset(&b, 0, sizeof(touch_job))
     _shape_of(shape, &b.convex)
     b.plane = (<Shape>shape).a
@@ -1690,56 +1692,56 @@ cdef object ask_touching_many(View view, object shape, object positions, object 
         if row_groups.shape[0]:
             groups = row_groups
             b.groups = &groups[0]
-    wanted, out = _touch_fields(options.get("fields"), options.get("out"), ways_out, n)
+    columns, out = _touch_fields(options.get("fields"), options.get("out"), ways_out, n)
     threads = options.get("threads")
-    many = 1 if threads is None else pool_threads(threads)
+    n_threads = 1 if threads is None else pool_threads(threads)
     if n < MANY_ROWS:
-        many = 1
+        n_threads = 1
     if n:
         p, r = places, turned
         b.positions, b.rotations = &p[0, 0], &r[0, 0]
         b.rotation_step = 4 if turned.shape[0] > 1 else 0
     b.ways_out = ways_out
     # The first object decides whether there is one.
-    b.view.first_only = not ways_out and all([name == "hit" for name in wanted])
+    b.view.first_only = not ways_out and all([name == "hit" for name in columns])
     if filter is not None:
         verdict = _no_verdict(&b.view)
         b.marks = verdict.marks
     try:
-        _touch_memory(&b, n, many)
-        _touch_turns(view, &b, verdict, filter, n, many)
-        return _touch_arrays(&b, n, wanted, out)
+        _touch_memory(&b, n, n_threads)
+        _touch_turns(view, &b, verdict, filter, n, n_threads)
+        return _touch_arrays(&b, n, columns, out)
     finally:
         if b.scratch != NULL:
-            for k in range(2 * many):
+            for k in range(2 * n_threads):
                 query_free(&b.scratch[k])
         free(b.scratch)
         free(b.status)
         free(b.spans)
 
 
-cdef int _touch_memory(touch_job* b, Py_ssize_t n, int many) except -1:
+cdef int _touch_memory(touch_job* b, Py_ssize_t n, int n_threads) except -1:
     """Memory of all threads; the caller frees it."""
     cdef int k
-    b.scratch = <query_scratch*>malloc(2 * many * sizeof(query_scratch))
+    b.scratch = <query_scratch*>malloc(2 * n_threads * sizeof(query_scratch))
     if b.scratch != NULL:
-        for k in range(2 * many):
+        for k in range(2 * n_threads):
             query_init(&b.scratch[k])
-        b.found = b.scratch + many
-    b.status = <int*>calloc(many, sizeof(int))
+        b.found = b.scratch + n_threads
+    b.status = <int*>calloc(n_threads, sizeof(int))
     b.spans = <touch_span*>malloc(<size_t>(n + 1) * sizeof(touch_span))
     if b.scratch == NULL or b.status == NULL or b.spans == NULL:
         raise MemoryError("pycct: out of memory")
     return 0
 
 
-cdef int _touch_turns(View view, touch_job* b, Verdict verdict, object filter, Py_ssize_t n, int many) except -1:
+cdef int _touch_turns(View view, touch_job* b, Verdict verdict, object filter, Py_ssize_t n, int n_threads) except -1:
     """Run all rows; with a filter, a first turn only finds out whom to ask about."""
     cdef int turn, turns = 1 if filter is None else 2, k, status = STATUS_OK
     for turn in range(turns):
         b.marks_only = turn < turns - 1
-        pool_run_parts(_touch_rows, b, n, ROWS, 1 if b.marks_only else many)
-        for k in range(many):
+        pool_run_parts(_touch_rows, b, n, ROWS, 1 if b.marks_only else n_threads)
+        for k in range(n_threads):
             if b.status[k] != STATUS_OK:
                 status = b.status[k]
         raise_status(status)
@@ -1749,9 +1751,9 @@ cdef int _touch_turns(View view, touch_job* b, Verdict verdict, object filter, P
 
 
 cdef inline bint _touch_before(const query_view* v, const query_touch* x, const query_touch* y) noexcept nogil:
-    if (x.part == 2) != (y.part == 2):
-        return y.part == 2
-    return v.parts[x.part].items[x.item].id < v.parts[y.part].items[y.item].id
+    if (x.layer_index == 2) != (y.layer_index == 2):
+        return y.layer_index == 2
+    return v.layers[x.layer_index].items[x.item].id < v.layers[y.layer_index].items[y.item].id
 
 
 cdef int _collect(query_scratch* into, query_scratch* s, const query_view* v) noexcept nogil:

@@ -671,10 +671,10 @@ def distance_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
     cdef pose pa, pb
     cdef unsigned long long env
     cdef Py_ssize_t done = 0, last = 0
-    cdef int64_t part = FIRST_PAIRS
+    cdef int64_t n_rows = FIRST_PAIRS
     cdef double started
     while done < n:
-        last = min(n, done + part)
+        last = min(n, done + n_rows)
         started = clock_now()
         with nogil:
             env = fp_enter()
@@ -694,7 +694,7 @@ def distance_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
             fp_leave(env)
         done = last
         if done < n:
-            part = next_part(part, started)
+            n_rows = next_part(n_rows, started)
     return DistanceArrays(near, distance, *vectors, *features)
 
 
@@ -743,10 +743,10 @@ def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
     cdef pose pa, pb
     cdef unsigned long long env
     cdef Py_ssize_t done = 0, last = 0
-    cdef int64_t part = FIRST_PAIRS
+    cdef int64_t n_rows = FIRST_PAIRS
     cdef double started
     while done < n:
-        last = min(n, done + part)
+        last = min(n, done + n_rows)
         started = clock_now()
         with nogil:
             env = fp_enter()
@@ -763,7 +763,7 @@ def contacts_between_many(a, b, poses_a=None, poses_b=None, max_distance=INFINIT
             fp_leave(env)
         done = last
         if done < n:
-            part = next_part(part, started)
+            n_rows = next_part(n_rows, started)
     return ContactArrays(near, normal, count, points, distances)
 
 

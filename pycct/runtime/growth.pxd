@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t
 from libc.stdlib cimport realloc
 
 
-cdef inline void* one_more(void* rows, size_t size, int32_t n, int32_t* capacity, int32_t spare) noexcept nogil:
+cdef inline void* one_more(void* rows, size_t size, int32_t n, int32_t* capacity, int32_t extra) noexcept nogil:
     """Return rows with space for row n; NULL without memory, with the old rows unchanged.
 
     A full array doubles and gets `spare` rows. Arrays end at 2^30 rows, so that no index overflows.
@@ -13,9 +13,9 @@ cdef inline void* one_more(void* rows, size_t size, int32_t n, int32_t* capacity
     cdef void* p
     if n < capacity[0]:
         return rows
-    if capacity[0] >= 2**30 - spare:
+    if capacity[0] >= 2**30 - extra:
         return NULL
-    wider = 2 * capacity[0] + spare
+    wider = 2 * capacity[0] + extra
     p = realloc(rows, <size_t>wider * size)
     if p != NULL:
         capacity[0] = wider

@@ -34,8 +34,8 @@ cdef double clock_now() noexcept nogil
 # raise. The caller holds the GIL. In other threads than the main one no handler runs.
 cdef int pool_run_parts(pool_task task, void* context, int64_t n, int64_t chunk, int threads) except -1
 # Runs the signal handlers after a part of a long call, and returns the rows of the next part.
-# ``started``: when the last one, of ``part`` rows, began.
-cdef int64_t next_part(int64_t part, double started) except -1
+# ``started``: when the last one, of ``n_rows`` rows, began.
+cdef int64_t next_part(int64_t n_rows, double started) except -1
 
 
 # A batch that starts while the caller still prepares its rows: workers process the rows that are

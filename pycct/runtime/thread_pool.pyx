@@ -194,7 +194,7 @@ cdef void _after_fork() noexcept nogil:
 
 cdef int pool_threads(object threads) except -1:
     global n_workers
-    cdef int wanted
+    cdef int n_threads
     cdef pool_worker* w
     try:
         number = operator.index(threads)
@@ -204,10 +204,10 @@ cdef int pool_threads(object threads) except -1:
         raise TypeError("threads must be an integer, not bool")
     if number < 1:
         raise ValueError("threads must be at least 1" + (f", got {number}" if number > -1000 else ""))
-    wanted = <int>min(number, MOST_THREADS)
-    if wanted == 1 or wanted - 1 <= n_workers or atomic_exchange(&taken, 1):
-        return wanted
-    while n_workers < wanted - 1:
+    n_threads = <int>min(number, MOST_THREADS)
+    if n_threads == 1 or n_threads - 1 <= n_workers or atomic_exchange(&taken, 1):
+        return n_threads
+    while n_workers < n_threads - 1:
         w = &workers[n_workers]
         w.state = IDLE
         w.asleep = 0
@@ -224,7 +224,7 @@ cdef int pool_threads(object threads) except -1:
             break
         n_workers += 1
     atomic_store(&taken, 0)
-    return wanted
+    return n_threads
 
 
 cdef int pool_worth(int64_t n, int64_t chunk, int threads) noexcept nogil:
@@ -312,12 +312,12 @@ cdef double clock_now() noexcept nogil:
     return microseconds()
 
 
-cdef int64_t next_part(int64_t part, double started) except -1:
-    cdef double took = microseconds() - started, wanted = <double>part * PART
+cdef int64_t next_part(int64_t n_rows, double started) except -1:
+    cdef double took = microseconds() - started, target = <double>n_rows * PART
     PyErr_CheckSignals()
-    if wanted >= <double>(GROWTH * part) * took:
-        return GROWTH * part
-    return <int64_t>(wanted / took) + 1
+    if target >= <double>(GROWTH * n_rows) * took:
+        return GROWTH * n_rows
+    return <int64_t>(target / took) + 1
 
 
 cdef struct shifted:
@@ -334,18 +334,18 @@ cdef void _shifted(void* context, int worker, int64_t first, int64_t last) noexc
 
 cdef int pool_run_parts(pool_task task, void* context, int64_t n, int64_t chunk, int threads) except -1:
     cdef shifted s
-    cdef int64_t part = FIRST_PART
+    cdef int64_t n_rows = FIRST_PART
     cdef double started
     s.task, s.context, s.first = task, context, 0
     while s.first < n:
-        if part > n - s.first:
-            part = n - s.first
+        if n_rows > n - s.first:
+            n_rows = n - s.first
         started = clock_now()
         with nogil:
-            pool_run(_shifted, &s, part, chunk, threads)
-        s.first += part
+            pool_run(_shifted, &s, n_rows, chunk, threads)
+        s.first += n_rows
         if s.first < n:
-            part = next_part(part, started)
+            n_rows = next_part(n_rows, started)
     return 0
 
 
@@ -381,10 +381,10 @@ def _selftest(n, chunk, threads, pace=None):
     pace: microseconds for each row; a short call then wakes no sleeping thread.
     """
     cdef counting c
-    cdef int64_t total = n, part = chunk
+    cdef int64_t total = n, n_rows = chunk
     cdef int n_threads = pool_threads(threads)
     cdef double expected = 0.0 if pace is None else pace
-    cdef bint brief = pace is not None
+    cdef bint short_tasks = pace is not None
     cdef double[::1] sums
     import numpy as np
 
@@ -394,10 +394,10 @@ def _selftest(n, chunk, threads, pace=None):
     c.rest = 1e-310
     c.ready = total
     with nogil:
-        if brief:
-            pool_run_brief(_count, &c, total, part, n_threads, &expected)
+        if short_tasks:
+            pool_run_brief(_count, &c, total, n_rows, n_threads, &expected)
         else:
-            pool_run(_count, &c, total, part, n_threads)
+            pool_run(_count, &c, total, n_rows, n_threads)
     return out, n_workers
 
 
@@ -405,7 +405,7 @@ def _selftest_ready(n, end, chunk, threads):
     """For tests: like _selftest for the first ``end`` of n rows, which become ready one by one."""
     cdef counting c
     cdef pool_batch b
-    cdef int64_t total = n, last = end, part = chunk, i = 0
+    cdef int64_t total = n, last = end, n_rows = chunk, i = 0
     cdef int n_threads = pool_threads(threads), _turn
     cdef double[::1] sums
     import numpy as np
@@ -415,7 +415,7 @@ def _selftest_ready(n, end, chunk, threads):
     c.sums = &sums[0] if n else NULL
     c.rest = 1e-310
     c.ready = 0
-    pool_begin(&b, _count, &c, total, part, n_threads)
+    pool_begin(&b, _count, &c, total, n_rows, n_threads)
     while i < last:
         for _turn in range(100):
             cpu_pause()

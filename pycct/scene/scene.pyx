@@ -159,7 +159,7 @@ cdef class Stage:
         data is read, so that the next publish sees such a change. If the finalizer publishes, this
         function starts again.
         """
-        cdef BroadphaseLayer base, part
+        cdef BroadphaseLayer base, layer
         cdef dict changed, joined, left
         while True:
             base = self.current
@@ -167,18 +167,18 @@ cdef class Stage:
             self.changed, self.joined, self.left = {}, {}, {}
             self.dirty = False
             try:
-                part = self._next(base, changed, joined, left)
+                layer = self._next(base, changed, joined, left)
             except BaseException:
                 self.rebuild_all = self.dirty = True
                 raise
             if self.current is base:
                 break
             self.rebuild_all = True
-        self.current = part
+        self.current = layer
         return 0
 
     cdef BroadphaseLayer _next(self, BroadphaseLayer base, dict changed, dict joined, dict left):
-        cdef BroadphaseLayer part, back_buffer
+        cdef BroadphaseLayer layer, back_buffer
         cdef Actor actor
         cdef list places, gone, owners
         cdef int32_t i, n
@@ -202,7 +202,7 @@ cdef class Stage:
             for i in range(max(n, 1), len(owners)):
                 if (<Actor>owners[i]).id <= (<Actor>owners[i - 1]).id:
                     return self._whole()
-            part = base.copy_with(gone, len(joined), owners)
+            layer = base.copy_with(gone, len(joined), owners)
             for i in range(gone[0] if gone else n, len(owners)):
                 (<Actor>owners[i]).place = i
             places = list(range(n, len(owners)))
@@ -211,10 +211,10 @@ cdef class Stage:
             # it any more.
             n = base.data.n
             if idle:
-                part = back_buffer
+                layer = back_buffer
                 back_buffer_delta.update(changed)
             else:
-                part = base.copy_with([], 0, base.owners)
+                layer = base.copy_with([], 0, base.owners)
                 back_buffer_delta = changed
             self.back_buffer = base
             self.back_buffer_delta = changed
@@ -223,35 +223,35 @@ cdef class Stage:
         for id, actor in changed.items():
             if id in joined:
                 continue
-            if not _stands_in(part, actor):
+            if not _stands_in(layer, actor):
                 return self._whole()
             places.append(actor.place)
         for i in places:
-            (<Actor>part.owners[i]).fill(&part.data.items[i])
-        part.apply_changes(places, n)
-        return part
+            (<Actor>layer.owners[i]).fill(&layer.data.items[i])
+        layer.apply_changes(places, n)
+        return layer
 
     cdef BroadphaseLayer _whole(self):
-        cdef BroadphaseLayer part
+        cdef BroadphaseLayer layer
         cdef Actor actor
         if self.unordered:
             self.unordered = False
             self.members = dict(sorted(self.members.items()))
-        part = layer_for(list(self.members.values()))
+        layer = layer_for(list(self.members.values()))
         cdef int32_t i = 0
         self.rebuild_all = False
         self.back_buffer = None
         self.back_buffer_delta = {}
-        for actor in part.owners:
+        for actor in layer.owners:
             actor.place = i
-            actor.fill(&part.data.items[i])
+            actor.fill(&layer.data.items[i])
             i += 1
-        part.build()
-        return part
+        layer.build()
+        return layer
 
 
-cdef inline bint _stands_in(BroadphaseLayer part, Actor actor):
-    return 0 <= actor.place < part.data.n and part.owners[actor.place] is actor
+cdef inline bint _stands_in(BroadphaseLayer layer, Actor actor):
+    return 0 <= actor.place < layer.data.n and layer.owners[actor.place] is actor
 
 
 cdef void fill_capsule(collider* p, int64_t id, uint32_t layer, double radius, vec3 p0, vec3 p1) noexcept nogil:
@@ -291,7 +291,7 @@ cdef class CharacterOwners:
 cdef BroadphaseLayer _publish_characters(Scene scene, list characters, list crowds, CharacterOwners owners,
                                          View view):
     """Build a layer of controllers and members of crowds, as their current capsules."""
-    cdef BroadphaseLayer part
+    cdef BroadphaseLayer layer
     cdef vec3 centre, half
     cdef double[:, ::1] ends
     cdef double[::1] radii
@@ -301,27 +301,27 @@ cdef BroadphaseLayer _publish_characters(Scene scene, list characters, list crow
     cdef int32_t i, n = <int32_t>len(characters)
     cdef Py_ssize_t k
     rows = [crowd._capsules(scene) for crowd in crowds]
-    part = layer_for(characters + [None] * sum([len(row[0]) for row in rows]))
+    layer = layer_for(characters + [None] * sum([len(row[0]) for row in rows]))
     # Single controllers belong to group 0.
     groups = np.concatenate([np.zeros(n, np.int32), *[row[4] for row in rows]])
     view.groups = &groups[0] if groups.shape[0] > 0 else NULL
-    view.keep = (view.keep, part, groups)
+    view.keep = (view.keep, layer, groups)
     owners.controllers = characters
     owners.crowds = []
     for i in range(n):
         who = characters[i]
         centre = as_vec3(who.position, "position")
         half = v3_scale(as_vec3(who.up, "up"), 0.5 * <double>who.height)
-        fill_capsule(&part.data.items[i], who.id, who.layer, who.radius, v3_sub(centre, half), v3_add(centre, half))
+        fill_capsule(&layer.data.items[i], who.id, who.layer, who.radius, v3_sub(centre, half), v3_add(centre, half))
     for crowd, row in zip(crowds, rows):
         ids, layers, radii, ends = row[:4]
         owners.crowds.append((n, row[0], crowd))
         for k in range(ids.shape[0]):
-            fill_capsule(&part.data.items[n + k], ids[k], layers[k], radii[k], v3_load(&ends[k, 0]),
+            fill_capsule(&layer.data.items[n + k], ids[k], layers[k], radii[k], v3_load(&ends[k, 0]),
                          v3_load(&ends[k, 3]))
         n += <int32_t>ids.shape[0]
-    part.build()
-    return part
+    layer.build()
+    return layer
 
 
 cdef set _pairs_inside(Scene scene, list characters, list rows):
@@ -336,7 +336,7 @@ cdef set _pairs_inside(Scene scene, list characters, list rows):
     cdef uint32_t[::1] masks
     cdef int64_t[::1] ids
     cdef Py_ssize_t k
-    cdef BroadphaseLayer part
+    cdef BroadphaseLayer layer
     cdef candidates c
     cdef unsigned long long env
     if scene.volumes.dirty or scene.volumes.current is None:
@@ -345,25 +345,25 @@ cdef set _pairs_inside(Scene scene, list characters, list rows):
             scene.volumes.publish()
         finally:
             fp_leave(env)
-    part = scene.volumes.current
-    if part.data.n == 0:
+    layer = scene.volumes.current
+    if layer.data.n == 0:
         return pairs
     candidates_init(&c)
     try:
         for who in characters:
             centre = as_vec3(who.position, "position")
             half = v3_scale(as_vec3(who.up, "up"), 0.5 * <double>who.height)
-            _add_pairs(&c, part, who.id, who.mask, who.radius, v3_sub(centre, half), v3_add(centre, half), pairs)
+            _add_pairs(&c, layer, who.id, who.mask, who.radius, v3_sub(centre, half), v3_add(centre, half), pairs)
         for row in rows:
             ids, _, radii, ends, _, masks = row
             for k in range(ids.shape[0]):
-                _add_pairs(&c, part, ids[k], masks[k], radii[k], v3_load(&ends[k, 0]), v3_load(&ends[k, 3]), pairs)
+                _add_pairs(&c, layer, ids[k], masks[k], radii[k], v3_load(&ends[k, 0]), v3_load(&ends[k, 3]), pairs)
     finally:
         candidates_free(&c)
     return pairs
 
 
-cdef int _add_pairs(candidates* c, BroadphaseLayer part, int64_t id, uint32_t mask, double radius, vec3 p0, vec3 p1,
+cdef int _add_pairs(candidates* c, BroadphaseLayer layer, int64_t id, uint32_t mask, double radius, vec3 p0, vec3 p1,
                     set pairs) except -1:
     """Add the triggers that one capsule overlaps."""
     cdef unsigned long long env = fp_enter()
@@ -371,7 +371,7 @@ cdef int _add_pairs(candidates* c, BroadphaseLayer part, int64_t id, uint32_t ma
     cdef int32_t i
     try:
         candidates_cut(c, 0, 0)
-        status = candidates_gather(c, &part.data, 0, capsule_bounds(p0, p1, radius), mask, NULL)
+        status = candidates_gather(c, &layer.data, 0, capsule_bounds(p0, p1, radius), mask, NULL)
         raise_status(status)
         for i in range(c.n_groups):
             if group_overlaps(c, &c.groups[i], p0, p1, radius):
@@ -842,7 +842,7 @@ cdef class Scene:
         """Return the data that a query reads."""
         cdef View v = View.__new__(View)
         cdef Snapshot snap
-        cdef BroadphaseLayer part
+        cdef BroadphaseLayer layer
         what = "actors"
         if len(options) > 0:
             # ``include`` is a keyword of Cython, so no parameter can have that name.
@@ -860,8 +860,8 @@ cdef class Scene:
             v.keep = snap
         if what != "actors":
             owners = CharacterOwners.__new__(CharacterOwners)
-            part = _publish_characters(self, self.characters, self.crowds, owners, v)
-            v.characters = &part.data
+            layer = _publish_characters(self, self.characters, self.crowds, owners, v)
+            v.characters = &layer.data
             v.character_owners = owners
         return v
 
@@ -1212,10 +1212,10 @@ cdef class Scene:
         user_data = as_bool(user_data, "user_data")
         with self.lock:
             proxies = [id(c.proxy) for c in self.characters]
-            kept = [a for a in self.in_order().values() if id(a) not in proxies]
-            records = [_record_of(a) for a in kept]
+            actors = [a for a in self.in_order().values() if id(a) not in proxies]
+            records = [_record_of(a) for a in actors]
             following = self.next_id
-        write_cooked(name, records, following, {a.id: a.user_data for a in kept} if user_data else {})
+        write_cooked(name, records, following, {a.id: a.user_data for a in actors} if user_data else {})
 
     @staticmethod
     def load(path, verify=False):

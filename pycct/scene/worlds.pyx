@@ -49,8 +49,8 @@ cdef dict ROWS = {
 cdef tuple TOUCHES = ("overlap_many", "penetration_many")
 
 
-cdef object _touches(list answers, object order, tuple wanted):
-    """Join the wanted columns of TouchArrays of groups of rows; ``order`` contains their rows."""
+cdef object _touches(list answers, object order, tuple names):
+    """Join the requested columns of TouchArrays of groups of rows; ``order`` contains their rows."""
     counts = np.concatenate([np.diff(answer.first) for answer in answers])
     ends = np.cumsum(counts)
     n_of_row, start_of_row = np.empty_like(counts), np.empty_like(counts)
@@ -60,7 +60,7 @@ cdef object _touches(list answers, object order, tuple wanted):
     source = np.repeat(start_of_row - first[:len(counts)], n_of_row) + np.arange(total)
     columns = [None if answers[0][k] is None else np.concatenate([answer[k] for answer in answers])[source]
                for k in range(2, len(answers[0]))]
-    return TouchArrays(n_of_row > 0 if "hit" in wanted else None, first.astype(np.int64) if "first" in wanted else None,
+    return TouchArrays(n_of_row > 0 if "hit" in names else None, first.astype(np.int64) if "first" in names else None,
                        *columns)
 
 
@@ -352,9 +352,9 @@ cdef class Worlds:
             if name not in ("include", "threads", "fields", "out", "exclude", "group"):
                 raise TypeError(f"unexpected keyword argument {short(name)}")
         out, fields = options.pop("out", None), options.get("fields")
-        wanted = fields_of(method, fields, out)
+        columns = fields_of(method, fields, out)
         # The numbers of touches of the rows are needed to join the answers.
-        options["fields"] = {*wanted, "first"} if method in TOUCHES else wanted
+        options["fields"] = {*columns, "first"} if method in TOUCHES else columns
         given = [value if dimensions == 0 else np.asarray(value)
                  for value, (name, dimensions) in zip(values, ROWS[method])]
         places = given[0 if method == "raycast_many" else 1]
@@ -388,7 +388,7 @@ cdef class Worlds:
             some = [value[rows] if sliced else value for value, sliced in zip(given, by_row)]
             chosen = {name: value[rows] for name, value in each.items()}
             answers.append(getattr(scene, method)(*some, chosen.pop("mask", mask), filter, **{**options, **chosen}))
-        joined = _touches(answers, order, wanted) if method in TOUCHES else _joined(answers, order)
+        joined = _touches(answers, order, columns) if method in TOUCHES else _joined(answers, order)
         if out is None:
             return joined
         arrays = [(name, value) for value, (name, dimensions) in zip(given, ROWS[method]) if dimensions > 0]
@@ -424,7 +424,7 @@ cdef class Worlds:
         cdef Scene scene
         cdef Snapshot snap
         cdef Py_ssize_t n, i, n_worlds = len(self)
-        cdef int many, k, status = STATUS_OK
+        cdef int n_threads, k, status = STATUS_OK
         memset(&b, 0, sizeof(ray_batch))
         b.reach = as_not_negative(reach, "reach")
         bits = as_bits(mask, "mask")
@@ -435,7 +435,7 @@ cdef class Worlds:
         b.n_directions = len(_directions)
         d = _unit_rows(&rows, b.n_directions)
         homes = self.indices(world, n)
-        many = pool_threads(threads)
+        n_threads = pool_threads(threads)
         distances = np.empty((n, b.n_directions))
         if distances.size == 0:
             return distances
@@ -446,27 +446,27 @@ cdef class Worlds:
         held = []
         try:
             b.views = <query_view*>calloc(n_worlds, sizeof(query_view))
-            b.scratch = <query_scratch*>calloc(many, sizeof(query_scratch))
-            b.status = <int*>calloc(many, sizeof(int))
+            b.scratch = <query_scratch*>calloc(n_threads, sizeof(query_scratch))
+            b.status = <int*>calloc(n_threads, sizeof(int))
             if b.views == NULL or b.scratch == NULL or b.status == NULL:
                 raise MemoryError("pycct: out of memory")
             for i in range(n_worlds):
                 scene = self.scenes[i]
                 snap = scene.snapshot()
                 held.append(snap)
-                b.views[i].parts[0] = &snap.fixed.data
-                b.views[i].parts[1] = &snap.moving.data
+                b.views[i].layers[0] = &snap.fixed.data
+                b.views[i].layers[1] = &snap.moving.data
                 b.views[i].mask = bits
                 b.views[i].exclude = b.views[i].exclude_too = b.views[i].group = -1
-            for k in range(many):
+            for k in range(n_threads):
                 query_init(&b.scratch[k])
-            pool_run_parts(_cast_some, &b, n, CHUNK, many)
-            for k in range(many):
+            pool_run_parts(_cast_some, &b, n, CHUNK, n_threads)
+            for k in range(n_threads):
                 if b.status[k] != STATUS_OK:
                     status = b.status[k]
         finally:
             if b.scratch != NULL:
-                for k in range(many):
+                for k in range(n_threads):
                     query_free(&b.scratch[k])
             free(b.scratch)
             free(b.status)

@@ -48,7 +48,7 @@ cdef enum:
 
 # A contiguous array: ``n`` values of each member.
 cdef struct sensor_column:
-    char* data                  # NULL: not wanted
+    char* data                  # NULL: not requested
     bint single                 # float32
 
 

@@ -111,12 +111,12 @@ cdef inline void _put_int(const sensor_column* c, int64_t i, int32_t x) noexcept
         (<int32_t*>c.data)[i] = x
 
 
-cdef inline int _kind_of(int32_t part, const collider* p) noexcept nogil:
-    if part == 2:
+cdef inline int _kind_of(int32_t layer_index, const collider* p) noexcept nogil:
+    if layer_index == 2:
         return SEEN_CHARACTER
     if p.obstacle:
         return SEEN_OBSTACLE
-    return SEEN_MOVING if part == 1 else SEEN_STATIC
+    return SEEN_MOVING if layer_index == 1 else SEEN_STATIC
 
 
 cdef void _put_hit(const sensor_plan* p, int64_t i, const query_view* v, const query_hit* h) noexcept nogil:
@@ -133,8 +133,8 @@ cdef void _put_hit(const sensor_plan* p, int64_t i, const query_view* v, const q
         _put_int(&c[FIELD_TRIANGLE], i, -1)
         _put_long(&c[FIELD_DATA], i, 0)
         return
-    item = &v.parts[h.part].items[h.item]
-    _put_byte(&c[FIELD_KIND], i, _kind_of(h.part, item))
+    item = &v.layers[h.layer_index].items[h.item]
+    _put_byte(&c[FIELD_KIND], i, _kind_of(h.layer_index, item))
     _put_long(&c[FIELD_ID], i, item.id)
     _put_int(&c[FIELD_TRIANGLE], i, h.tri)
     if c[FIELD_DATA].data != NULL:
@@ -146,11 +146,11 @@ cdef void _put_hit(const sensor_plan* p, int64_t i, const query_view* v, const q
 
 # An object near the origin of a fan, in a sphere.
 cdef struct near_object:
-    int32_t part
+    int32_t layer_index
     int32_t item
     vec3 centre     # from the origin
     double radius
-    double least    # square of the centre's distance, less that of the radius
+    double nearest    # square of the centre's distance, less that of the radius
 
 
 cdef int32_t _objects_near(const query_view* v, vec3 origin, double reach, near_object* found) noexcept nogil:
@@ -159,34 +159,34 @@ cdef int32_t _objects_near(const query_view* v, vec3 origin, double reach, near_
     cdef const collider* p
     cdef near_object* o
     cdef aabb box = box_grow(box_of(origin, origin), reach + 1e-9 * (reach + v3_max_abs(origin)))
-    cdef int32_t part, k, count, n = 0
-    for part in range(1, 3):
-        count = query_items_in(v, part, box, items, NEAR_OBJECTS - n)
+    cdef int32_t layer_index, k, count, n = 0
+    for layer_index in range(1, 3):
+        count = query_items_in(v, layer_index, box, items, NEAR_OBJECTS - n)
         if count > NEAR_OBJECTS - n:
             return -1
         for k in range(count):
             o = &found[n]
             n += 1
-            p = &v.parts[part].items[items[k]]
-            o.part = part
+            p = &v.layers[layer_index].items[items[k]]
+            o.layer_index = layer_index
             o.item = items[k]
             if p.kind == SHAPE_PLANE:
                 o.centre = v3(0.0, 0.0, 0.0)
                 o.radius = 1e300
-                o.least = -1e300
+                o.nearest = -1e300
                 continue
             o.centre = v3_sub(box_centre(p.bounds), origin)
             o.radius = v3_len(box_half(p.bounds))
             # Rounding of all sums below is a small share of these.
             o.radius += 1e-9 * (o.radius + v3_len(o.centre) + v3_max_abs(origin))
-            o.least = v3_len2(o.centre) - o.radius * o.radius - 1e-9 * v3_len2(o.centre)
+            o.nearest = v3_len2(o.centre) - o.radius * o.radius - 1e-9 * v3_len2(o.centre)
     return n
 
 
 cdef inline bint _may_meet(const near_object* o, vec3 d, double limit) noexcept nogil:
     """Whether a ray enters the sphere within a distance."""
     cdef double along = v3_dot(o.centre, d)
-    return along * along >= o.least and along + o.radius >= 0.0 and along - o.radius <= limit
+    return along * along >= o.nearest and along + o.radius >= 0.0 and along - o.radius <= limit
 
 
 cdef int _look_fan(const sensor_plan* p, const sensor_member* m, const look_frame* f, const query_view* v,
@@ -203,7 +203,7 @@ cdef int _look_fan(const sensor_plan* p, const sensor_member* m, const look_fram
         # One look-up for all rays.
         n = _objects_near(v, origin, p.reach, near)
     if n >= 0:
-        fixed.parts[1] = fixed.parts[2] = NULL
+        fixed.layers[1] = fixed.layers[2] = NULL
     query_shape_ray(&q, origin)
     for k in range(p.n):
         d = direction_of(v3_madd(v3_madd(v3_scale(ahead, p.base[3 * k]), f.left, p.base[3 * k + 1]), top,
@@ -211,7 +211,7 @@ cdef int _look_fan(const sensor_plan* p, const sensor_member* m, const look_fram
         status = query_cast(&fixed, &q, d, p.reach, s, &h)
         for i in range(n):
             if status == STATUS_OK and _may_meet(&near[i], d, h.distance if h.found else p.reach):
-                status = query_ray_item(v, &q, d, p.reach, s, near[i].part, near[i].item, &h)
+                status = query_ray_item(v, &q, d, p.reach, s, near[i].layer_index, near[i].item, &h)
         if status != STATUS_OK:
             return status
         _put_hit(p, row * p.n + k, v, &h)
@@ -324,16 +324,16 @@ cdef bint _edges_of(const double* x, const double* y, double margin, bint two_si
 cdef inline void _row_between(const scan_grid* g, const scan_edge* e, double x, int32_t* first,
                               int32_t* last) noexcept nogil:
     """Narrow the columns of a row to those that lie left of all edges."""
-    cdef double lo = -1e300, hi = 1e300, least
+    cdef double lo = -1e300, hi = 1e300, nearest
     cdef int32_t a, b
     cdef int k
     for k in range(3):
-        least = e[k].base + e[k].slope * x
+        nearest = e[k].base + e[k].slope * x
         if e[k].rise > 0.0:
-            lo = f_max(lo, least / e[k].rise)
+            lo = f_max(lo, nearest / e[k].rise)
         elif e[k].rise < 0.0:
-            hi = f_min(hi, least / e[k].rise)
-        elif least > 0.0:
+            hi = f_min(hi, nearest / e[k].rise)
+        elif nearest > 0.0:
             last[0] = -1
             return
     _cells_between(lo, hi, g.p.cells_aside, g.p.step_aside, &a, &b)
@@ -341,7 +341,7 @@ cdef inline void _row_between(const scan_grid* g, const scan_edge* e, double x, 
     last[0] = min(last[0], b)
 
 
-cdef void _draw_triangle(const scan_grid* g, const query_view* v, int32_t part, int32_t item, const triangle* t,
+cdef void _draw_triangle(const scan_grid* g, const query_view* v, int32_t layer_index, int32_t item, const triangle* t,
                          bint two_sided, int32_t tri) noexcept nogil:
     cdef int32_t[4] cells
     cdef vec3[3] corners
@@ -352,7 +352,7 @@ cdef void _draw_triangle(const scan_grid* g, const query_view* v, int32_t part, 
     cdef int32_t i, j, k, first, last
     cdef double[3] x
     cdef double[3] y
-    cdef double distance, least, margin, top = -1e300
+    cdef double distance, nearest, margin, top = -1e300
     cdef bint back
     corners[0], corners[1], corners[2] = t.a, t.b, t.c
     margin = _project(g, corners, 3, x, y)
@@ -361,26 +361,26 @@ cdef void _draw_triangle(const scan_grid* g, const query_view* v, int32_t part, 
     # No hit is higher than the highest corner.
     for k in range(3):
         top = f_max(top, v3_dot(v3_sub(corners[k], g.m.feet), g.m.up))
-    least = g.p.height - top - margin
+    nearest = g.p.height - top - margin
     for i in range(cells[0], cells[1] + 1):
         first, last = cells[2], cells[3]
         _row_between(g, edges, g.p.base[2 * i * g.p.cells_aside], &first, &last)
         for j in range(first, last + 1):
             k = i * g.p.cells_aside + j
             h = &g.hits[k]
-            if h.found and least > h.distance:
+            if h.found and nearest > h.distance:
                 continue
             r.origin = _cell_origin(g, k)
             distance = ray_triangle(&r, t, two_sided, &back)
             if distance <= (h.distance if h.found else g.p.reach):
                 query_shape_ray(&q, r.origin)
-                query_offer_triangle(v, &q, g.down, part, item, t, tri, distance, back, h)
+                query_offer_triangle(v, &q, g.down, layer_index, item, t, tri, distance, back, h)
 
 
-cdef int _draw_solid(const scan_grid* g, const query_view* v, query_scratch* s, int32_t part,
+cdef int _draw_solid(const scan_grid* g, const query_view* v, query_scratch* s, int32_t layer_index,
                      int32_t item) noexcept nogil:
     """A shape that is no surface: a ray for each cell below its bounds."""
-    cdef const collider* c = &v.parts[part].items[item]
+    cdef const collider* c = &v.layers[layer_index].items[item]
     cdef int32_t[4] cells
     cdef vec3[8] corners
     cdef double[8] x
@@ -401,28 +401,28 @@ cdef int _draw_solid(const scan_grid* g, const query_view* v, query_scratch* s, 
         for j in range(cells[2], cells[3] + 1):
             k = i * g.p.cells_aside + j
             query_shape_ray(&q, _cell_origin(g, k))
-            status = query_ray_item(v, &q, g.down, g.p.reach, s, part, item, &g.hits[k])
+            status = query_ray_item(v, &q, g.down, g.p.reach, s, layer_index, item, &g.hits[k])
             if status != STATUS_OK:
                 return status
     return STATUS_OK
 
 
-cdef int _draw(const scan_grid* g, const query_view* v, query_scratch* s, aabb box, int32_t part,
+cdef int _draw(const scan_grid* g, const query_view* v, query_scratch* s, aabb box, int32_t layer_index,
                int32_t item) noexcept nogil:
     """Draw one object into the grid."""
-    cdef const collider* p = &v.parts[part].items[item]
+    cdef const collider* p = &v.layers[layer_index].items[item]
     cdef candidates* c = &s.near
     cdef int32_t k
     cdef int status
     if p.kind != SHAPE_MESH and p.kind != SHAPE_HEIGHTFIELD:
-        return _draw_solid(g, v, s, part, item)
+        return _draw_solid(g, v, s, layer_index, item)
     c.mask = v.mask
     candidates_cut(c, 0, 0)
-    status = candidates_add(c, p, item, part, box, NULL)
+    status = candidates_add(c, p, item, layer_index, box, NULL)
     if status != STATUS_OK or c.n_groups == 0:
         return status
     for k in range(c.n_tris):
-        _draw_triangle(g, v, part, item, &c.tris[k], c.groups[0].two_sided, c.source[k])
+        _draw_triangle(g, v, layer_index, item, &c.tris[k], c.groups[0].two_sided, c.source[k])
     return STATUS_OK
 
 
@@ -433,7 +433,7 @@ cdef int _look_down(const sensor_plan* p, const sensor_member* m, const look_fra
     cdef query_hit h
     cdef int32_t[NEAR_OBJECTS] items
     cdef aabb box
-    cdef int32_t k, part, n
+    cdef int32_t k, layer_index, n
     cdef bint draws = p.n <= SCAN_CELLS
     cdef int status
     g.p = p
@@ -443,9 +443,9 @@ cdef int _look_down(const sensor_plan* p, const sensor_member* m, const look_fra
     g.vertical = ray_of(m.feet, g.down)
     g.hits = hits
     box = _scan_box(&g)
-    for part in range(3):
+    for layer_index in range(3):
         # Objects beyond the room of the list: a ray for each cell.
-        draws = draws and query_items_in(v, part, box, items, 0) <= NEAR_OBJECTS
+        draws = draws and query_items_in(v, layer_index, box, items, 0) <= NEAR_OBJECTS
     if not draws:
         for k in range(p.n):
             query_shape_ray(&q, _cell_origin(&g, k))
@@ -456,10 +456,10 @@ cdef int _look_down(const sensor_plan* p, const sensor_member* m, const look_fra
         return STATUS_OK
     for k in range(p.n):
         query_no_hit(&hits[k])
-    for part in range(3):
-        n = query_items_in(v, part, box, items, NEAR_OBJECTS)
+    for layer_index in range(3):
+        n = query_items_in(v, layer_index, box, items, NEAR_OBJECTS)
         for k in range(n):
-            status = _draw(&g, v, s, box, part, items[k])
+            status = _draw(&g, v, s, box, layer_index, items[k])
             if status != STATUS_OK:
                 return status
     for k in range(p.n):
@@ -479,7 +479,7 @@ cdef void _look_around(const sensor_plan* p, const sensor_member* members, const
     cdef double d2
     cdef int32_t i, k, n, start = 0
     cdef int64_t at = row * p.n
-    cdef double least = -1.0
+    cdef double nearest = -1.0
     cdef int32_t least_who = -1
     cdef bint more = True
     # NEAREST at a time: each turn finds those beyond the last one of the turn before.
@@ -491,7 +491,7 @@ cdef void _look_around(const sensor_plan* p, const sensor_member* members, const
                 if other == m:
                     continue
                 d2 = v3_len2(v3_sub(other.position, m.position))
-                if d2 > p.reach * p.reach or d2 < least or (d2 == least and i <= least_who):
+                if d2 > p.reach * p.reach or d2 < nearest or (d2 == nearest and i <= least_who):
                     continue
                 # The order of members is that of ids, so that an equal one comes later.
                 if n == NEAREST and d2 >= far[n - 1]:
@@ -506,7 +506,7 @@ cdef void _look_around(const sensor_plan* p, const sensor_member* members, const
                 if n < NEAREST:
                     n += 1
             if n > 0:
-                least = far[n - 1]
+                nearest = far[n - 1]
                 least_who = found[n - 1]
             more = n == NEAREST
         for k in range(NEAREST):
@@ -558,9 +558,9 @@ cdef void sensors_look(void* context, int worker, int64_t first, int64_t last) n
     for i in range(first, last):
         m = &j.members[i]
         f = _frame_of(m)
-        v.parts[0] = j.worlds[m.world].fixed
-        v.parts[1] = j.worlds[m.world].moving
-        v.parts[2] = j.companies[m.company].layer
+        v.layers[0] = j.worlds[m.world].fixed
+        v.layers[1] = j.worlds[m.world].moving
+        v.layers[2] = j.companies[m.company].layer
         v.exclude = m.id
         v.exclude_too = m.proxy
         for k in range(j.n_plans):

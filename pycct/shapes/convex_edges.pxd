@@ -11,7 +11,7 @@ from pycct.shapes.heightfield_cells cimport field_data
 from pycct.shapes.primitives cimport mesh_data
 
 
-# Bits of the convex edges of a triangle among ``wanted``. A triangle of a mesh has its place in the
+# Bits of the convex edges of a triangle among ``edges``. A triangle of a mesh has its place in the
 # leaves, one of a heightfield has its number.
-cdef int mesh_convex_edges(const mesh_data* m, int32_t place, int wanted) noexcept nogil
-cdef int field_convex_edges(const field_data* f, int32_t tri, int wanted) noexcept nogil
+cdef int mesh_convex_edges(const mesh_data* m, int32_t place, int edges) noexcept nogil
+cdef int field_convex_edges(const field_data* f, int32_t tri, int edges) noexcept nogil

@@ -147,12 +147,12 @@ cdef void _find_in_mesh(edge_users* e, const mesh_data* m) noexcept nogil:
             _add(e, corner, v3_load(m.normals + 3 * <Py_ssize_t>i))
 
 
-cdef int mesh_convex_edges(const mesh_data* m, int32_t place, int wanted) noexcept nogil:
+cdef int mesh_convex_edges(const mesh_data* m, int32_t place, int edges) noexcept nogil:
     cdef edge_users e
     cdef const int32_t* t = m.triangles + 3 * <Py_ssize_t>place
     cdef int k, bits = 0
     for k in range(3):
-        if wanted & (1 << k):
+        if edges & (1 << k):
             _start(&e, v3_load(m.vertices + 3 * <Py_ssize_t>t[k]), v3_load(m.vertices + 3 * <Py_ssize_t>t[(k + 1) % 3]))
             _find_in_mesh(&e, m)
             if _is_convex(&e, FLAT_MESH):
@@ -171,7 +171,7 @@ cdef void _add_cell(edge_users* e, const field_data* f, int32_t i, int32_t j) no
             _add(e, corner, triangle_normal(corner[0], corner[1], corner[2]))
 
 
-cdef int field_convex_edges(const field_data* f, int32_t tri, int wanted) noexcept nogil:
+cdef int field_convex_edges(const field_data* f, int32_t tri, int edges) noexcept nogil:
     cdef edge_users e
     cdef vec3[3] corner
     cdef int32_t cell = tri >> 1, i = cell // (f.columns - 1), j = cell % (f.columns - 1)
@@ -179,7 +179,7 @@ cdef int field_convex_edges(const field_data* f, int32_t tri, int wanted) noexce
     if not field_triangle(f, i, j, tri & 1, &corner[0], &corner[1], &corner[2]):
         return 0
     for k in range(3):
-        if wanted & (1 << k):
+        if edges & (1 << k):
             _start(&e, corner[k], corner[(k + 1) % 3])
             # Only these cells share an edge with the triangle.
             _add_cell(&e, f, i, j)

@@ -195,10 +195,10 @@ cdef list _describe(Shape shape, object row, dict hulls):
         nodes = tree_nodes(mesh)
         counts = (mesh.data_.n_vertices, mesh.data_.n_given, mesh.data_.n_triangles, mesh.data_.tree.n_nodes)
         numbers = from_vec3(b.lo) + from_vec3(b.hi)
-        kept = mesh.data_.n_triangles
+        n_triangles = mesh.data_.n_triangles
         points, given, leaf, normals, source, blocks = mesh.vertices_
-        arrays = [(VERTICES, points), (GIVEN, given), (LEAF, leaf[:kept]), (NORMALS, normals[:kept]),
-                  (SOURCE, source[:kept]), (NODES, nodes), (BLOCKS, blocks[:_block_bytes(kept)])]
+        arrays = [(VERTICES, points), (GIVEN, given), (LEAF, leaf[:n_triangles]), (NORMALS, normals[:n_triangles]),
+                  (SOURCE, source[:n_triangles]), (NODES, nodes), (BLOCKS, blocks[:_block_bytes(n_triangles)])]
         extra = (mesh.data_array, mesh.mask_array)
     else:
         field = <Heightfield>shape
@@ -243,26 +243,26 @@ cdef list _unpack_hulls(object raw):
         at += HULL_HEAD.size
         if not (1 <= n <= 255 and 0 <= faces <= 1024 and 0 <= corners <= 4096):
             raise ValueError("a hull has impossible counts")
-        parts = []
+        arrays = []
         for dtype, shape in (("f8", (n, 3)), ("f8", (faces, 4)), ("i4", (faces + 1,)), ("i4", (corners,))):
             size = int(np.prod(shape)) * int(dtype[1])
             if at + size > raw.nbytes:
                 raise ValueError("hulls are truncated")
-            parts.append(np.frombuffer(raw[at:at + size], dtype).reshape(shape).copy())
+            arrays.append(np.frombuffer(raw[at:at + size], dtype).reshape(shape).copy())
             at += size
-        vertices, planes, starts, loops = parts
+        vertices, planes, starts, loops = arrays
         hulls.append(hull_again(dimension, vertices, planes, starts, loops, extent))
     return hulls
 
 
 cdef bytes _pack_user_data(dict user_data):
-    kept = {}
+    packed = {}
     for number, value in user_data.items():
         if value is not None:
             _check_plain(value, number, 0)
-            kept[number] = value
+            packed[number] = value
     try:
-        return json.dumps(list(kept.items()), separators=(",", ":")).encode()
+        return json.dumps(list(packed.items()), separators=(",", ":")).encode()
     except ValueError as problem:       # an integer of thousands of digits
         raise ValueError(f"user_data cannot be saved: {problem}") from None
 
@@ -283,8 +283,8 @@ cdef int _check_plain(object value, object number, int depth) except -1:
                 raise TypeError(f"user_data of actor {number} must have str keys to be saved, "
                                 f"not {type(key).__name__}; user_data=False leaves it out")
         value = list(value.values())
-    for part in value:
-        _check_plain(part, number, depth + 1)
+    for entry in value:
+        _check_plain(entry, number, depth + 1)
     return 0
 
 
@@ -336,10 +336,10 @@ cdef tuple _read(object raw, bint verify):
             raise ValueError("damaged: a section is outside of the file")
         if (kind, index) in sections:
             raise ValueError("damaged: a section occurs twice")
-        part = raw[offset:offset + length]
-        if (verify or kind <= USER_DATA) and zlib.crc32(part) != crc:
+        section = raw[offset:offset + length]
+        if (verify or kind <= USER_DATA) and zlib.crc32(section) != crc:
             raise ValueError(f"damaged: wrong checksum of {NAMES[kind]}")
-        sections[kind, index] = part
+        sections[kind, index] = section
     actors = _table(sections, ACTORS, ACTOR)
     rows = _table(sections, SHAPES, SHAPE)
     hulls = _unpack_hulls(_take(sections, HULLS, 0))
@@ -359,18 +359,18 @@ cdef tuple _read(object raw, bint verify):
 
 
 cdef object _take(dict sections, int kind, object index):
-    part = sections.pop((kind, index), None)
-    if part is None:
+    section = sections.pop((kind, index), None)
+    if section is None:
         raise ValueError(f"damaged: missing {NAMES[kind]}")
-    return part
+    return section
 
 
 cdef object _table(dict sections, int kind, object dtype):
-    part = _take(sections, kind, 0)
-    if len(part) % dtype.itemsize:
+    section = _take(sections, kind, 0)
+    if len(section) % dtype.itemsize:
         raise ValueError(f"damaged: {NAMES[kind]} are truncated")
     # frombuffer raises for zero bytes.
-    return np.frombuffer(part, dtype) if len(part) else np.empty(0, dtype)
+    return np.frombuffer(section, dtype) if len(section) else np.empty(0, dtype)
 
 
 cdef object _array(dict sections, int kind, object index, object dtype, object shape):
@@ -378,10 +378,10 @@ cdef object _array(dict sections, int kind, object index, object dtype, object s
     size = int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
     if size == 0:
         return np.empty(shape, dtype)
-    part = _take(sections, kind, index)
-    if len(part) != size:
-        raise ValueError(f"damaged: {NAMES[kind]} have {len(part)} bytes instead of {size}")
-    return np.frombuffer(part, dtype).reshape(shape)
+    section = _take(sections, kind, index)
+    if len(section) != size:
+        raise ValueError(f"damaged: {NAMES[kind]} have {len(section)} bytes instead of {size}")
+    return np.frombuffer(section, dtype).reshape(shape)
 
 
 cdef dict _unpack_user_data(bytes raw):

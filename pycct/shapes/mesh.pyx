@@ -112,13 +112,13 @@ cdef class Mesh(Shape):
 
     def __init__(self, vertices, triangles, two_sided=False, triangle_data=None, triangle_mask=None, *, threads=1):
         cdef double[:, ::1] v
-        cdef int32_t[:, ::1] t, kept
+        cdef int32_t[:, ::1] t, leaf_corners
         cdef double[:, ::1] normals
         cdef int32_t[::1] source
         cdef uint8_t[::1] blocks, shared
         cdef const int64_t[::1] data
         cdef const uint32_t[::1] masks
-        cdef int status, many = pool_threads(threads)
+        cdef int status, n_threads = pool_threads(threads)
         self.fresh()
         _not_empty(vertices, "vertices")
         _not_empty(triangles, "triangles")
@@ -156,10 +156,11 @@ cdef class Mesh(Shape):
         leaf_blocks = np.empty((indices.shape[0] + BVH_LANES - 1) // BVH_LANES * sizeof(bvh_block), np.uint8)
         leaf_shared = np.zeros(indices.shape[0], np.uint8)
         shared = leaf_shared
-        v, t, kept, normals, source, blocks = points, indices, leaf_triangles, leaf_normals, leaf_source, leaf_blocks
+        v, t, leaf_corners, normals = points, indices, leaf_triangles, leaf_normals
+        source, blocks = leaf_source, leaf_blocks
         with nogil:
             status = _build_mesh(&self.data_, &v[0, 0], <int32_t>v.shape[0], &t[0, 0], <int32_t>t.shape[0],
-                                 &kept[0, 0], &normals[0, 0], &source[0], <bvh_block*>&blocks[0], many)
+                                 &leaf_corners[0, 0], &normals[0, 0], &source[0], <bvh_block*>&blocks[0], n_threads)
             if status == STATUS_OK:
                 status = mark_shared_edges(&self.data_, &shared[0])
         raise_status(status)
@@ -235,7 +236,7 @@ cdef struct mesh_job:
     mesh_data* m
     const int32_t* given        # (n, 3)
     bvh_item* items             # one per triangle: its number, and as mark its first corner, -1: without area
-    int32_t* kept               # future arrays of mesh_data
+    int32_t* leaf_corners               # future arrays of mesh_data
     double* normals
     int32_t* source
     bvh_block* blocks
@@ -279,7 +280,7 @@ cdef void _store(void* context, int worker, int64_t first, int64_t last) noexcep
         given = job.given + 3 * <size_t>job.items[i].number
         start = job.items[i].mark
         for k in range(3):
-            job.kept[3 * i + k] = given[(start + k) % 3]
+            job.leaf_corners[3 * i + k] = given[(start + k) % 3]
             p[k] = v3_load(job.m.vertices + 3 * <size_t>given[(start + k) % 3])
         job.source[i] = job.items[i].number
         normal = triangle_normal(p[0], p[1], p[2])
@@ -292,19 +293,19 @@ cdef void _store_blocks(void* context, int worker, int64_t first, int64_t last) 
     """The same triangles again, as blocks."""
     cdef mesh_job* job = <mesh_job*>context
     cdef vec3[3 * BVH_LANES] corners
-    cdef const int32_t* kept
+    cdef const int32_t* leaf_corners
     cdef int64_t i
     cdef int k, n
     for i in range(first, last):
         n = <int>(job.m.n_triangles - BVH_LANES * i)
         n = BVH_LANES if n > BVH_LANES else n
-        kept = job.kept + 3 * BVH_LANES * <size_t>i
+        leaf_corners = job.leaf_corners + 3 * BVH_LANES * <size_t>i
         for k in range(3 * n):
-            corners[k] = v3_load(job.m.vertices + 3 * <size_t>kept[k])
+            corners[k] = v3_load(job.m.vertices + 3 * <size_t>leaf_corners[k])
         bvh_fill_block(&job.blocks[i], corners, n)
 
 
-cdef int _build_mesh(mesh_data* m, const double* v, int32_t n_v, const int32_t* t, int32_t n_t, int32_t* kept,
+cdef int _build_mesh(mesh_data* m, const double* v, int32_t n_v, const int32_t* t, int32_t n_t, int32_t* leaf_corners,
                      double* normals, int32_t* source, bvh_block* blocks, int threads) noexcept nogil:
     """Rotate, drop the degenerate, build the tree, store in leaf order."""
     cdef mesh_job job
@@ -313,7 +314,7 @@ cdef int _build_mesh(mesh_data* m, const double* v, int32_t n_v, const int32_t* 
     cdef int status
     m.n_vertices = n_v
     m.vertices = v
-    m.triangles = kept
+    m.triangles = leaf_corners
     m.normals = normals
     m.source = source
     m.given = t
@@ -324,7 +325,7 @@ cdef int _build_mesh(mesh_data* m, const double* v, int32_t n_v, const int32_t* 
         m.bounds = box_union(m.bounds, box_of(p, p))
     job.m = m
     job.given = t
-    job.kept = kept
+    job.leaf_corners = leaf_corners
     job.normals = normals
     job.source = source
     job.blocks = blocks

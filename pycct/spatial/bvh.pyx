@@ -243,20 +243,20 @@ cdef int32_t _best_bin(const build_item* items, int32_t first, int32_t last, int
     return best
 
 
-cdef void _partition(build_item* items, const build_range* whole, int depth, build_range* left,
+cdef void _partition(build_item* items, const build_range* range_, int depth, build_range* left,
                      build_range* right) noexcept nogil:
     """Reorder the items of a range and measure the two halves."""
-    cdef int32_t first = whole.first, last = whole.last
+    cdef int32_t first = range_.first, last = range_.last
     cdef int32_t i, j, k, axis, widest, best = -1, n_bins, along = 0
     cdef float scale = 0.0, base = 0.0, spread, one
     cdef double cost = -1.0
     cdef build_item swap
     widest = 0
-    if whole.c_hi[1] - whole.c_lo[1] > whole.c_hi[0] - whole.c_lo[0]:
+    if range_.c_hi[1] - range_.c_lo[1] > range_.c_hi[0] - range_.c_lo[0]:
         widest = 1
-    if whole.c_hi[2] - whole.c_lo[2] > whole.c_hi[widest] - whole.c_lo[widest]:
+    if range_.c_hi[2] - range_.c_lo[2] > range_.c_hi[widest] - range_.c_lo[widest]:
         widest = 2
-    spread = whole.c_hi[widest] - whole.c_lo[widest]
+    spread = range_.c_hi[widest] - range_.c_lo[widest]
     # All in one point, or so deep that the stack is at risk: halve by count.
     if not spread > 0.0 or depth > BVH_MAX_DEPTH - 34:
         _halve(items, first, last, left, right)
@@ -265,15 +265,15 @@ cdef void _partition(build_item* items, const build_range* whole, int depth, bui
     # The widest axis first: the others must be better than it.
     for j in range(3):
         axis = widest if j == 0 else (widest + j) % 3
-        if not whole.c_hi[axis] - whole.c_lo[axis] > TRIED * spread:
+        if not range_.c_hi[axis] - range_.c_lo[axis] > TRIED * spread:
             continue
-        one = <float>(n_bins * 0.9999) / (whole.c_hi[axis] - whole.c_lo[axis])
+        one = <float>(n_bins * 0.9999) / (range_.c_hi[axis] - range_.c_lo[axis])
         # Items so close together that the quotient exceeds float32.
         if not one < LARGEST:
             continue
-        k = _best_bin(items, first, last, axis, whole.c_lo[axis], one, n_bins, &cost)
+        k = _best_bin(items, first, last, axis, range_.c_lo[axis], one, n_bins, &cost)
         if k >= 0:
-            best, along, scale, base = k, axis, one, whole.c_lo[axis]
+            best, along, scale, base = k, axis, one, range_.c_lo[axis]
     if best < 0:
         _halve(items, first, last, left, right)
         return
@@ -556,7 +556,7 @@ cdef double _span_of(const build_range* r) noexcept nogil:
 cdef int bvh_build_items(bvh* tree, bvh_item* given, int32_t n, int threads) noexcept nogil:
     cdef build_item* items = <build_item*>given
     cdef build_job job
-    cdef build_range whole, right
+    cdef build_range job_range, right
     cdef pair_node* pairs
     cdef pair_node one
     cdef int32_t i
@@ -565,20 +565,20 @@ cdef int bvh_build_items(bvh* tree, bvh_item* given, int32_t n, int threads) noe
     if n <= 0:
         return STATUS_OK
     tree.n_items = n
-    _start(&whole, 0, n)
+    _start(&job_range, 0, n)
     for i in range(n):
-        _take(&whole, &items[i])
-    tree.span = _span_of(&whole)
+        _take(&job_range, &items[i])
+    tree.span = _span_of(&job_range)
     if n <= BVH_LEAF:
         # The root is a node even if one leaf contains all items.
         _start(&right, n, n)
-        _hang(&one, 0, &whole, 0, n)
+        _hang(&one, 0, &job_range, 0, n)
         _hang(&one, 1, &right, 0, -1)
         return _widen(tree, &one, 1)
     memset(&job, 0, sizeof(build_job))
     job.items = items
     pairs = NULL
-    status = _build_top(&job, &whole)
+    status = _build_top(&job, &job_range)
     if status == STATUS_OK:
         # Each inner node splits, and leaves have at least one item: a subtree has fewer nodes than
         # items.
@@ -1017,13 +1017,13 @@ cdef double _growth_of(const bvh_node* node, int lane, const box32* box) noexcep
 cdef double bvh_insert(bvh* tree, const box32* boxes, int32_t* above, int32_t* slot, int32_t item) noexcept nogil:
     cdef const box32* box = &boxes[item]
     cdef int32_t at = 0, depth = 1, child, count, j, k, lane, empty
-    cdef double growth, least
+    cdef double growth, lowest_cost
     cdef bvh_node* node
     cdef bvh_node* fresh
     while True:
         node = &tree.nodes[at]
         # Where the box grows least.
-        least = 0.0
+        lowest_cost = 0.0
         lane = empty = -1
         for k in range(BVH_LANES):
             if node.count[k] < 0:
@@ -1031,9 +1031,9 @@ cdef double bvh_insert(bvh* tree, const box32* boxes, int32_t* above, int32_t* s
                     empty = k
                 continue
             growth = _growth_of(node, k, box)
-            if lane < 0 or growth < least:
+            if lane < 0 or growth < lowest_cost:
                 lane = k
-                least = growth
+                lowest_cost = growth
         if lane < 0 or node.count[lane] > 0:
             break
         at = node.child[lane]

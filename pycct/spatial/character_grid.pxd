@@ -20,7 +20,7 @@ cdef struct character:
 # What decides which one of two characters gives way.
 cdef struct yielder:
     double weight       # the larger one gives way
-    vec3 way            # unit direction in which it wants to go, horizontal; zero: it stays
+    vec3 heading            # unit direction in which it wants to go, horizontal; zero: it stays
     bint stuck          # it hardly got on along its way in the last move
 
 
@@ -73,8 +73,8 @@ cdef vec3 separation(const character* self, const character* others, int32_t n, 
 # gives way gets all of it, at most ``limit``; it leaves a gap beyond the contact.
 cdef vec3 yielding_push(const character* self, const yielder* me, const character* other, const yielder* them,
                         vec3 up, double limit) noexcept nogil
-# ``wanted``: displacement of the last move; ``motion``: what it was, without that of a platform.
-cdef yielder yielder_of(double weight, vec3 wanted, vec3 motion, vec3 up) noexcept nogil
+# ``asked``: displacement of the last move; ``motion``: what it was, without that of a platform.
+cdef yielder yielder_of(double weight, vec3 asked, vec3 motion, vec3 up) noexcept nogil
 # The box in which others can push a character that yields.
 cdef aabb yielding_box(const character* self) noexcept nogil
 # The separation of a character from its pushes: ``total`` is their sum, ``lengths`` the sum of

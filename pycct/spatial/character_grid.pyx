@@ -282,15 +282,15 @@ cdef vec3 separation(const character* self, const character* others, int32_t n, 
     return total
 
 
-cdef yielder yielder_of(double weight, vec3 wanted, vec3 motion, vec3 up) noexcept nogil:
+cdef yielder yielder_of(double weight, vec3 asked, vec3 motion, vec3 up) noexcept nogil:
     cdef yielder r
-    cdef vec3 way = v3_reject(wanted, up)
+    cdef vec3 heading = v3_reject(asked, up)
     r.weight = weight
-    r.way = v3(0.0, 0.0, 0.0)
+    r.heading = v3(0.0, 0.0, 0.0)
     r.stuck = False
-    if v3_len2(way) > UPRIGHT2 * v3_len2(wanted):
-        r.way = v3_unit(way)
-        r.stuck = v3_dot(r.way, motion) < STUCK * v3_dot(r.way, way)
+    if v3_len2(heading) > UPRIGHT2 * v3_len2(asked):
+        r.heading = v3_unit(heading)
+        r.stuck = v3_dot(r.heading, motion) < STUCK * v3_dot(r.heading, heading)
     return r
 
 
@@ -300,7 +300,7 @@ cdef aabb yielding_box(const character* self) noexcept nogil:
 
 cdef vec3 yielding_sum(const yielder* me, vec3 total, double lengths, double limit) noexcept nogil:
     cdef double size
-    cdef vec3 push = v3_madd(total, me.way, v3_len(total) - lengths)
+    cdef vec3 push = v3_madd(total, me.heading, v3_len(total) - lengths)
     size = v3_len(push)
     return v3_scale(push, limit / size) if size > limit else push
 
@@ -326,22 +326,22 @@ cdef vec3 yielding_push(const character* self, const yielder* me, const characte
             away = v3_neg(away)
     # Only of two that walk, one can be ahead of the other.
     ahead = 0.0
-    if not (v3_is_zero(me.way) or v3_is_zero(them.way)):
-        ahead = -(v3_dot(me.way, away) + v3_dot(them.way, away))
+    if not (v3_is_zero(me.heading) or v3_is_zero(them.heading)):
+        ahead = -(v3_dot(me.heading, away) + v3_dot(them.heading, away))
     if ahead < -AHEAD or (ahead <= AHEAD and (me.weight < them.weight or (
             me.weight == them.weight and self.id < other.id))):
         return v3(0.0, 0.0, 0.0)
-    facing = v3_dot(them.way, away)
-    if facing > IN_THE_WAY and v3_dot(me.way, them.way) <= 0.0:
+    facing = v3_dot(them.heading, away)
+    if facing > IN_THE_WAY and v3_dot(me.heading, them.heading) <= 0.0:
         # Back along the way of the other one, it would stay in front of it: it steps aside.
-        away = v3_unit(v3_madd(away, them.way, -facing))
+        away = v3_unit(v3_madd(away, them.heading, -facing))
         if v3_is_zero(away):
-            away = v3_cross(up, them.way)
+            away = v3_cross(up, them.heading)
     elif them.stuck and ahead > AHEAD:
         # Straight back, a queue would form behind one that does not get on: it goes around.
-        side = v3_unit(v3_madd(away, me.way, -v3_dot(me.way, away)))
+        side = v3_unit(v3_madd(away, me.heading, -v3_dot(me.heading, away)))
         if v3_is_zero(side):
-            side = v3_cross(up, me.way)
+            side = v3_cross(up, me.heading)
         away = v3_add(away, side)
     return v3_scale(away, f_min(missing, limit))
 

@@ -32,4 +32,4 @@ cdef class BroadphaseLayer:
 cdef BroadphaseLayer layer_for(list owners)
 # Whether a layer has a single reference; always False on a free-threaded Python, where that is
 # unknown.
-cdef bint layer_is_idle(PyObject* part) noexcept
+cdef bint layer_is_idle(PyObject* layer) noexcept

@@ -48,13 +48,13 @@ cdef object counting = object()
 # The tree is rebuilt if the sum of its areas has grown by this factor, and after changes to this
 # share of its items.
 cdef double WORN = 1.5
-cdef double SHARE = 0.5
+cdef double PATCHED_SHARE = 0.5
 # From this share on, refitting all boxes costs less than their paths to the root.
-cdef double MANY = 0.15
+cdef double REBUILD_SHARE = 0.15
 
 
-cdef bint layer_is_idle(PyObject* part) noexcept:
-    return one_reference(part)
+cdef bint layer_is_idle(PyObject* layer) noexcept:
+    return one_reference(layer)
 
 
 @cython.final
@@ -111,22 +111,22 @@ cdef class BroadphaseLayer:
         return 0
 
     cdef BroadphaseLayer copy_with(self, list gone, Py_ssize_t more, list owners):
-        cdef BroadphaseLayer part = BroadphaseLayer.__new__(BroadphaseLayer)
+        cdef BroadphaseLayer layer = BroadphaseLayer.__new__(BroadphaseLayer)
         cdef int32_t n = self.data.n, left = n - <int32_t>len(gone), total = left + <int32_t>more
         cdef int32_t i, k, start, run, to
         cdef int32_t* remap
-        part.owners = owners
-        _reserve(part, total)
-        part.data.timestamp = self.data.timestamp
-        _copy_tree(part, self, more)
-        part.area, part.fresh_area, part.patches = self.area, self.fresh_area, self.patches + len(gone)
+        layer.owners = owners
+        _reserve(layer, total)
+        layer.data.timestamp = self.data.timestamp
+        _copy_tree(layer, self, more)
+        layer.area, layer.fresh_area, layer.patches = self.area, self.fresh_area, self.patches + len(gone)
         if not gone:
-            _copy_items(part, self, 0, 0, n)
+            _copy_items(layer, self, 0, 0, n)
             if n > 0:
-                memcpy(part.data.endless, self.data.endless, self.data.n_endless * sizeof(int32_t))
-            part.data.n_endless = self.data.n_endless
-            part.renew()
-            return part
+                memcpy(layer.data.endless, self.data.endless, self.data.n_endless * sizeof(int32_t))
+            layer.data.n_endless = self.data.n_endless
+            layer.renew()
+            return layer
         # Remove the items from the copied tree before they are renumbered.
         remap = <int32_t*>malloc(_least_one(n) * sizeof(int32_t))
         if remap == NULL:
@@ -135,37 +135,37 @@ cdef class BroadphaseLayer:
             start = to = 0
             for i in gone + [n]:
                 run = i - start
-                _copy_items(part, self, to, start, run)
+                _copy_items(layer, self, to, start, run)
                 for k in range(run):
                     remap[start + k] = to + k
                 if i < n:
                     remap[i] = -1
                 to += run
                 start = i + 1
-            _take_out(part, self, gone)
-            for k in range(part.data.tree.n_items):
-                i = part.data.tree.order[k]
-                part.data.tree.order[k] = remap[i] if i >= 0 else -1
+            _take_out(layer, self, gone)
+            for k in range(layer.data.tree.n_items):
+                i = layer.data.tree.order[k]
+                layer.data.tree.order[k] = remap[i] if i >= 0 else -1
             for k in range(self.data.n_endless):
                 i = remap[self.data.endless[k]]
                 if i >= 0:
-                    part.data.endless[part.data.n_endless] = i
-                    part.data.n_endless += 1
+                    layer.data.endless[layer.data.n_endless] = i
+                    layer.data.n_endless += 1
         finally:
             free(remap)
         # Leaves were split and merged, so the items' slots are read from the tree.
-        bvh_link(&part.data.tree, part.above, part.slot)
-        part.renew()
-        return part
+        bvh_link(&layer.data.tree, layer.above, layer.slot)
+        layer.renew()
+        return layer
 
     cdef int apply_changes(self, list places, int32_t first_new) except -1:
         cdef int32_t i, k
-        cdef int32_t many = <int32_t>len(places)
-        cdef bint all_at_once = many > MANY * self.data.n
+        cdef int32_t n_changes = <int32_t>len(places)
+        cdef bint all_at_once = n_changes > REBUILD_SHARE * self.data.n
         cdef bint again = self.data.tree.n_nodes == 0
         cdef double growth
         self.renew()
-        for k in range(many):
+        for k in range(n_changes):
             i = places[k]
             if self.data.items[i].kind == SHAPE_PLANE:
                 if i >= first_new:
@@ -184,13 +184,13 @@ cdef class BroadphaseLayer:
                     self.area += growth
             elif not all_at_once:
                 self.area += bvh_refit_slot(&self.data.tree, self.boxes, self.above, self.slot[i])
-        self.patches += many
+        self.patches += n_changes
         if all_at_once and not again:
             bvh_refit(&self.data.tree, self.boxes)
             self.area = bvh_area(&self.data.tree)
         # Added and removed items leave empty places and nodes behind.
         again |= self.data.tree.n_items > 1.5 * self.data.n + 64 or self.data.tree.n_nodes > 1.25 * self.data.n + 64
-        if again or (self.area > WORN * self.fresh_area and self.patches > SHARE * self.data.n):
+        if again or (self.area > WORN * self.fresh_area and self.patches > PATCHED_SHARE * self.data.n):
             self.build()
         return 0
 
@@ -216,52 +216,52 @@ cdef inline Py_ssize_t _least_one(Py_ssize_t n) noexcept nogil:
 
 
 cdef BroadphaseLayer layer_for(list owners):
-    cdef BroadphaseLayer part = BroadphaseLayer.__new__(BroadphaseLayer)
-    part.owners = owners
-    _reserve(part, len(owners))
-    return part
+    cdef BroadphaseLayer layer = BroadphaseLayer.__new__(BroadphaseLayer)
+    layer.owners = owners
+    _reserve(layer, len(owners))
+    return layer
 
 
-cdef int _reserve(BroadphaseLayer part, Py_ssize_t n) except -1:
+cdef int _reserve(BroadphaseLayer layer, Py_ssize_t n) except -1:
     if n > 2**31 - 1:
         raise ValueError("a scene can hold at most 2**31 - 1 actors")
-    part.data.n = <int32_t>n
+    layer.data.n = <int32_t>n
     if n > 0:
-        part.data.items = <collider*>malloc(n * sizeof(collider))
-        part.data.endless = <int32_t*>malloc(n * sizeof(int32_t))
-        part.boxes = <box32*>malloc(n * sizeof(box32))
-        part.slot = <int32_t*>malloc(n * sizeof(int32_t))
-        if part.data.items == NULL or part.data.endless == NULL or part.boxes == NULL or part.slot == NULL:
+        layer.data.items = <collider*>malloc(n * sizeof(collider))
+        layer.data.endless = <int32_t*>malloc(n * sizeof(int32_t))
+        layer.boxes = <box32*>malloc(n * sizeof(box32))
+        layer.slot = <int32_t*>malloc(n * sizeof(int32_t))
+        if layer.data.items == NULL or layer.data.endless == NULL or layer.boxes == NULL or layer.slot == NULL:
             raise MemoryError("pycct: out of memory")
     return 0
 
 
-cdef int _copy_tree(BroadphaseLayer part, BroadphaseLayer old, Py_ssize_t more) except -1:
+cdef int _copy_tree(BroadphaseLayer layer, BroadphaseLayer old, Py_ssize_t more) except -1:
     """Copy the tree of another layer, with capacity for more items."""
     cdef Py_ssize_t nodes = old.data.tree.n_nodes, places = old.data.tree.n_items
-    bvh_reserve(&part.data.tree, _least_one(nodes + more))
-    part.data.tree.order = <int32_t*>malloc(_least_one(places + more) * sizeof(int32_t))
-    part.above = <int32_t*>malloc(_least_one(nodes + more) * sizeof(int32_t))
-    if part.data.tree.nodes == NULL or part.data.tree.order == NULL or part.above == NULL:
+    bvh_reserve(&layer.data.tree, _least_one(nodes + more))
+    layer.data.tree.order = <int32_t*>malloc(_least_one(places + more) * sizeof(int32_t))
+    layer.above = <int32_t*>malloc(_least_one(nodes + more) * sizeof(int32_t))
+    if layer.data.tree.nodes == NULL or layer.data.tree.order == NULL or layer.above == NULL:
         raise MemoryError("pycct: out of memory")
-    part.data.tree.n_nodes = <int32_t>nodes
-    part.data.tree.n_items = <int32_t>places
-    part.data.tree.span = old.data.tree.span
+    layer.data.tree.n_nodes = <int32_t>nodes
+    layer.data.tree.n_items = <int32_t>places
+    layer.data.tree.span = old.data.tree.span
     if nodes > 0:
-        memcpy(part.data.tree.nodes, old.data.tree.nodes, nodes * sizeof(bvh_node))
-        memcpy(part.data.tree.order, old.data.tree.order, places * sizeof(int32_t))
-        memcpy(part.above, old.above, nodes * sizeof(int32_t))
+        memcpy(layer.data.tree.nodes, old.data.tree.nodes, nodes * sizeof(bvh_node))
+        memcpy(layer.data.tree.order, old.data.tree.order, places * sizeof(int32_t))
+        memcpy(layer.above, old.above, nodes * sizeof(int32_t))
     return 0
 
 
-cdef void _copy_items(BroadphaseLayer part, BroadphaseLayer old, int32_t to, int32_t start, int32_t n) noexcept:
+cdef void _copy_items(BroadphaseLayer layer, BroadphaseLayer old, int32_t to, int32_t start, int32_t n) noexcept:
     if n > 0:
-        memcpy(&part.data.items[to], &old.data.items[start], n * sizeof(collider))
-        memcpy(&part.boxes[to], &old.boxes[start], n * sizeof(box32))
-        memcpy(&part.slot[to], &old.slot[start], n * sizeof(int32_t))
+        memcpy(&layer.data.items[to], &old.data.items[start], n * sizeof(collider))
+        memcpy(&layer.boxes[to], &old.boxes[start], n * sizeof(box32))
+        memcpy(&layer.slot[to], &old.slot[start], n * sizeof(int32_t))
 
 
-cdef int _take_out(BroadphaseLayer part, BroadphaseLayer old, list gone) except -1:
+cdef int _take_out(BroadphaseLayer layer, BroadphaseLayer old, list gone) except -1:
     """Remove items from the copied tree by their old numbers."""
     cdef int32_t n = old.data.n, i
     cdef int32_t* slot = <int32_t*>malloc(n * sizeof(int32_t))
@@ -270,6 +270,6 @@ cdef int _take_out(BroadphaseLayer part, BroadphaseLayer old, list gone) except 
     memcpy(slot, old.slot, n * sizeof(int32_t))
     for i in gone:
         if slot[i] >= 0:
-            part.area += bvh_remove(&part.data.tree, old.boxes, part.above, slot, i)
+            layer.area += bvh_remove(&layer.data.tree, old.boxes, layer.above, slot, i)
     free(slot)
     return 0

@@ -84,7 +84,7 @@ cdef enum question:
 cdef struct candidate_group:
     int64_t id              # of the actor, obstacle or controller
     int32_t item            # index in its layer, or of the character
-    int32_t part            # 0 static, 1 moving, 2 characters
+    int32_t layer_index            # 0 static, 1 moving, 2 characters
     int32_t owner           # owner_kind
     uint32_t behavior
     int32_t kind            # group_kind
@@ -192,22 +192,24 @@ cdef int candidates_reserve(candidates* c, int32_t more) noexcept nogil
 cdef void candidates_cut(candidates* c, int32_t n_groups, int32_t n_tris) noexcept nogil
 # The hints among the first n_tris triangles, which belong to a layer; and their restoration, where
 # found.
-cdef hinted candidates_hinted(const candidates* c, const broadphase_layer* part, int32_t n_tris) noexcept nogil
-cdef void candidates_hint(candidates* c, const broadphase_layer* part, const hinted* what) noexcept nogil
+cdef hinted candidates_hinted(const candidates* c, const broadphase_layer* layer, int32_t n_tris) noexcept nogil
+cdef void candidates_hint(candidates* c, const broadphase_layer* layer, const hinted* what) noexcept nogil
 # Adds everything that touches the box; mask chooses layers. Returns a status.
-cdef int candidates_gather(candidates* c, const broadphase_layer* part, int32_t part_index, aabb box, uint32_t mask,
+cdef int candidates_gather(candidates* c, const broadphase_layer* layer, int32_t layer_index, aabb box, uint32_t mask,
                            const wall_rule* walls) noexcept nogil
 # Adds one item, on any layer.
-cdef int candidates_add(candidates* c, const collider* p, int32_t item, int32_t part_index, aabb box,
+cdef int candidates_add(candidates* c, const collider* p, int32_t item, int32_t layer_index, aabb box,
                         const wall_rule* walls) noexcept nogil
 # Stores the candidates of one layer as indices, and expands them again: the same candidates to the
 # bit, while the layer is the same. Candidates with invisible walls are not stored.
-cdef int candidates_keep(const candidates* c, const broadphase_layer* part, compact_candidates* kept) noexcept nogil
-cdef int candidates_expand(candidates* c, const broadphase_layer* part, int32_t part_index,
-                           const compact_candidates* kept) noexcept nogil
+cdef int candidates_keep(const candidates* c, const broadphase_layer* layer,
+                         compact_candidates* compact) noexcept nogil
+cdef int candidates_expand(candidates* c, const broadphase_layer* layer, int32_t layer_index,
+                           const compact_candidates* compact) noexcept nogil
 # Prefetches the data of the expansion: the triangles, or, once those have arrived, their corners.
-cdef void compact_prefetch(const compact_candidates* kept, const broadphase_layer* part, bint corners) noexcept nogil
-cdef void compact_free(compact_candidates* kept) noexcept nogil
+cdef void compact_prefetch(const compact_candidates* compact, const broadphase_layer* layer,
+                           bint corners) noexcept nogil
+cdef void compact_free(compact_candidates* compact) noexcept nogil
 # Adds another controller's capsule.
 cdef int candidates_add_character(candidates* c, const character* who, int32_t index) noexcept nogil
 # Looks up an answer; False if it is unknown, and the book then records the question.

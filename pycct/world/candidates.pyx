@@ -151,11 +151,11 @@ cdef int _reserve_groups(candidates* c, int32_t more) noexcept nogil:
     return STATUS_OK
 
 
-cdef inline void* _carve(char** at, size_t size, const void* old, size_t kept) noexcept nogil:
+cdef inline void* _carve(char** at, size_t size, const void* old, size_t n_bytes) noexcept nogil:
     """Return the next ``size`` bytes of a block, starting with a copy of the old ones."""
     cdef void* p = at[0]
-    if kept > 0:
-        memcpy(p, old, kept)
+    if n_bytes > 0:
+        memcpy(p, old, n_bytes)
     at[0] += size
     return p
 
@@ -526,12 +526,12 @@ cdef int _add_hull(candidates* c, const collider* p) noexcept nogil:
 
 
 cdef inline candidate_group* _open_group(candidates* c, const collider* p, int32_t item,
-                                         int32_t part_index) noexcept nogil:
+                                         int32_t layer_index) noexcept nogil:
     """Set up the next group except for its triangles; there must be capacity for it."""
     cdef candidate_group* g = &c.groups[c.n_groups]
     g.id = p.id
     g.item = item
-    g.part = part_index
+    g.layer_index = layer_index
     g.owner = OWNER_OBSTACLE if p.obstacle else OWNER_ACTOR
     g.behavior = p.behavior
     g.body = p.body
@@ -568,13 +568,13 @@ cdef inline candidate_group* _open_group(candidates* c, const collider* p, int32
     return g
 
 
-cdef int candidates_add(candidates* c, const collider* p, int32_t item, int32_t part_index, aabb box,
+cdef int candidates_add(candidates* c, const collider* p, int32_t item, int32_t layer_index, aabb box,
                         const wall_rule* walls) noexcept nogil:
     cdef candidate_group* g
     cdef int status = _reserve_groups(c, 1)
     if status != STATUS_OK:
         return status
-    g = _open_group(c, p, item, part_index)
+    g = _open_group(c, p, item, layer_index)
     if walls != NULL and walls.height > 0.0:
         # They replace triangles.
         g.shared = NULL
@@ -613,82 +613,83 @@ cdef inline int32_t _group_of(const candidates* c, int32_t tri) noexcept nogil:
     return i
 
 
-cdef hinted candidates_hinted(const candidates* c, const broadphase_layer* part, int32_t n_tris) noexcept nogil:
+cdef hinted candidates_hinted(const candidates* c, const broadphase_layer* layer, int32_t n_tris) noexcept nogil:
     cdef hinted what
     cdef int32_t k, item
     for k in range(4):
         what.item[k] = what.spot[k] = -1
         if 0 <= c.hints[k] < n_tris:
             item = c.groups[_group_of(c, c.hints[k])].item
-            if _has_spots(&part.items[item]) and c.spot[c.hints[k]] >= 0:
+            if _has_spots(&layer.items[item]) and c.spot[c.hints[k]] >= 0:
                 what.item[k] = item
                 what.spot[k] = c.spot[c.hints[k]]
     return what
 
 
-cdef void candidates_hint(candidates* c, const broadphase_layer* part, const hinted* what) noexcept nogil:
+cdef void candidates_hint(candidates* c, const broadphase_layer* layer, const hinted* what) noexcept nogil:
     cdef const candidate_group* g
     cdef int32_t i, j, k
     for i in range(c.n_groups):
         g = &c.groups[i]
         for k in range(4):
-            if what.item[k] == g.item and _has_spots(&part.items[g.item]):
+            if what.item[k] == g.item and _has_spots(&layer.items[g.item]):
                 for j in range(g.first, g.first + g.count):
                     if c.spot[j] == what.spot[k]:
                         c.hints[k] = j
                         break
 
 
-cdef int candidates_keep(const candidates* c, const broadphase_layer* part, compact_candidates* kept) noexcept nogil:
+cdef int candidates_keep(const candidates* c, const broadphase_layer* layer,
+                         compact_candidates* compact) noexcept nogil:
     cdef const candidate_group* g
     cdef compact_group* k
     cdef int32_t i, n = 0, need
     cdef void* p
-    kept.whole = False
+    compact.whole = False
     for i in range(c.n_groups):
-        if _has_spots(&part.items[c.groups[i].item]):
+        if _has_spots(&layer.items[c.groups[i].item]):
             n += c.groups[i].count
     need = 2 * c.n_groups + n
-    if need > kept.capacity:
-        p = realloc(kept.block, <size_t>need * sizeof(int32_t))
+    if need > compact.capacity:
+        p = realloc(compact.block, <size_t>need * sizeof(int32_t))
         if p == NULL:
             return STATUS_NO_MEMORY
-        kept.block = <int32_t*>p
-        kept.capacity = need
-    kept.n_groups = c.n_groups
-    kept.n_spots = n
+        compact.block = <int32_t*>p
+        compact.capacity = need
+    compact.n_groups = c.n_groups
+    compact.n_spots = n
     n = 2 * c.n_groups
     for i in range(c.n_groups):
         g = &c.groups[i]
-        k = <compact_group*>kept.block + i
+        k = <compact_group*>compact.block + i
         k.item = g.item
         k.count = -1
-        if _has_spots(&part.items[g.item]):
+        if _has_spots(&layer.items[g.item]):
             k.count = g.count
-            memcpy(kept.block + n, c.spot + g.first, <size_t>g.count * sizeof(int32_t))
+            memcpy(compact.block + n, c.spot + g.first, <size_t>g.count * sizeof(int32_t))
             n += g.count
-    kept.whole = True
+    compact.whole = True
     return STATUS_OK
 
 
-cdef int candidates_expand(candidates* c, const broadphase_layer* part, int32_t part_index,
-                           const compact_candidates* kept) noexcept nogil:
-    cdef const int32_t* spot = kept.block + 2 * kept.n_groups
+cdef int candidates_expand(candidates* c, const broadphase_layer* layer, int32_t layer_index,
+                           const compact_candidates* compact) noexcept nogil:
+    cdef const int32_t* spot = compact.block + 2 * compact.n_groups
     cdef const compact_group* k
     cdef const collider* p
     cdef candidate_group* g
     cdef triangle* t
     cdef int32_t i, j, cell
-    cdef int status = _reserve_groups(c, kept.n_groups)
+    cdef int status = _reserve_groups(c, compact.n_groups)
     if status == STATUS_OK:
-        status = candidates_reserve(c, kept.n_spots)
+        status = candidates_reserve(c, compact.n_spots)
     if status != STATUS_OK:
         return status
-    for i in range(kept.n_groups):
-        k = <const compact_group*>kept.block + i
-        p = &part.items[k.item]
+    for i in range(compact.n_groups):
+        k = <const compact_group*>compact.block + i
+        p = &layer.items[k.item]
         if k.count < 0:
-            status = candidates_add(c, p, k.item, part_index, p.bounds, NULL)
+            status = candidates_add(c, p, k.item, layer_index, p.bounds, NULL)
             if status != STATUS_OK:
                 return status
             continue
@@ -696,7 +697,7 @@ cdef int candidates_expand(candidates* c, const broadphase_layer* part, int32_t 
         status = candidates_reserve(c, k.count)
         if status != STATUS_OK:
             return status
-        g = _open_group(c, p, k.item, part_index)
+        g = _open_group(c, p, k.item, layer_index)
         for j in range(k.count):
             t = &c.tris[c.n_tris]
             if p.kind == SHAPE_MESH:
@@ -716,20 +717,21 @@ cdef int candidates_expand(candidates* c, const broadphase_layer* part, int32_t 
     return STATUS_OK
 
 
-cdef void compact_prefetch(const compact_candidates* kept, const broadphase_layer* part, bint corners) noexcept nogil:
-    cdef const int32_t* spot = kept.block + 2 * kept.n_groups
+cdef void compact_prefetch(const compact_candidates* compact, const broadphase_layer* layer,
+                           bint corners) noexcept nogil:
+    cdef const int32_t* spot = compact.block + 2 * compact.n_groups
     cdef const int32_t* v
     cdef const compact_group* k
     cdef const mesh_data* m
     cdef int32_t i, j
-    if not kept.whole:
+    if not compact.whole:
         return
-    for i in range(kept.n_groups):
-        k = <const compact_group*>kept.block + i
+    for i in range(compact.n_groups):
+        k = <const compact_group*>compact.block + i
         if k.count < 0:
             continue
-        if part.items[k.item].kind == SHAPE_MESH:
-            m = part.items[k.item].mesh
+        if layer.items[k.item].kind == SHAPE_MESH:
+            m = layer.items[k.item].mesh
             for j in range(k.count):
                 v = m.triangles + 3 * <Py_ssize_t>spot[j]
                 if corners:
@@ -743,9 +745,9 @@ cdef void compact_prefetch(const compact_candidates* kept, const broadphase_laye
         spot += k.count
 
 
-cdef void compact_free(compact_candidates* kept) noexcept nogil:
-    free(kept.block)
-    memset(kept, 0, sizeof(compact_candidates))
+cdef void compact_free(compact_candidates* compact) noexcept nogil:
+    free(compact.block)
+    memset(compact, 0, sizeof(compact_candidates))
 
 
 cdef int candidates_add_character(candidates* c, const character* who, int32_t index) noexcept nogil:
@@ -756,7 +758,7 @@ cdef int candidates_add_character(candidates* c, const character* who, int32_t i
     g = &c.groups[c.n_groups]
     g.id = who.id
     g.item = index
-    g.part = 2
+    g.layer_index = 2
     g.owner = OWNER_CONTROLLER
     g.behavior = who.behavior
     g.kind = GROUP_CAPSULE
@@ -831,7 +833,7 @@ cdef bint group_may_be_met(candidates* c, const candidate_group* g) noexcept nog
     return _may_meet(c, g)
 
 
-cdef int candidates_gather(candidates* c, const broadphase_layer* part, int32_t part_index, aabb box, uint32_t mask,
+cdef int candidates_gather(candidates* c, const broadphase_layer* layer, int32_t layer_index, aabb box, uint32_t mask,
                            const wall_rule* walls) noexcept nogil:
     cdef box32 query
     cdef int32_t found, i, k
@@ -839,16 +841,16 @@ cdef int candidates_gather(candidates* c, const broadphase_layer* part, int32_t 
     cdef aabb reach = _reach(box, walls)
     cdef int status = STATUS_OK
     c.mask = mask
-    if part.n == 0:
+    if layer.n == 0:
         return STATUS_OK
-    for i in range(part.n_endless):
-        p = &part.items[part.endless[i]]
+    for i in range(layer.n_endless):
+        p = &layer.items[layer.endless[i]]
         if p.layer & mask:
-            status = candidates_add(c, p, part.endless[i], part_index, box, walls)
+            status = candidates_add(c, p, layer.endless[i], layer_index, box, walls)
             if status != STATUS_OK:
                 return status
     query = box32_around(reach)
-    found = _collect(c, &part.tree, &query)
+    found = _collect(c, &layer.tree, &query)
     if found < 0:
         return found
     # Each mesh reuses c.places.
@@ -856,12 +858,12 @@ cdef int candidates_gather(candidates* c, const broadphase_layer* part, int32_t 
     if status != STATUS_OK:
         return status
     for i in range(found):
-        c.items[i] = part.tree.order[c.places[i]]
+        c.items[i] = layer.tree.order[c.places[i]]
     for i in range(found):
         k = c.items[i]
-        p = &part.items[k]
+        p = &layer.items[k]
         if (p.layer & mask) and box_overlap(p.bounds, reach):
-            status = candidates_add(c, p, k, part_index, box, walls)
+            status = candidates_add(c, p, k, layer_index, box, walls)
             if status != STATUS_OK:
                 break
     return status
@@ -891,11 +893,11 @@ cdef inline int32_t _pick(candidates* c, const capsule_cast* q) noexcept nogil:
 
     Return their number.
     """
-    cdef aabb4_box way = aabb4_path(q, q.limit)
+    cdef aabb4_box path = aabb4_path(q, q.limit)
     cdef uint64_t bits
     cdef int32_t first = 0, n = 0
     while first < c.n_tris:
-        bits = aabb4_overlap_mask(c.boxes, first, c.n_tris, &way)
+        bits = aabb4_overlap_mask(c.boxes, first, c.n_tris, &path)
         while bits != 0:
             c.picked[n] = first + lowest_bit(bits)
             bits &= bits - 1
@@ -1167,9 +1169,9 @@ cdef bint candidates_overlap(candidates* c, const broadphase_layer* fixed, const
         g = &c.groups[i]
         if g.kind == GROUP_TRIANGLES and not g.closed:
             continue
-        if g.part == 0 and not box_overlap(fixed.items[g.item].bounds, box):
+        if g.layer_index == 0 and not box_overlap(fixed.items[g.item].bounds, box):
             continue
-        if g.part == 1 and not box_overlap(moving.items[g.item].bounds, box):
+        if g.layer_index == 1 and not box_overlap(moving.items[g.item].bounds, box):
             continue
         if group_overlaps(c, g, p0, p1, radius):
             return True

@@ -42,17 +42,17 @@ cdef inline int _swapped(int bits) noexcept nogil:
     return (bits & 2) | (bits & 1) << 2 | bits >> 2
 
 
-cdef int _convex_bits(const candidates* c, const collider* p, int32_t tri, int wanted) noexcept nogil:
-    """Bits of the convex edges of a candidate among ``wanted`` (RULES_2 3)."""
+cdef int _convex_bits(const candidates* c, const collider* p, int32_t tri, int edges) noexcept nogil:
+    """Bits of the convex edges of a candidate among ``edges`` (RULES_2 3)."""
     cdef int bits
     if p.kind != SHAPE_MESH and p.kind != SHAPE_HEIGHTFIELD:
-        return wanted
+        return edges
     if p.mirrored:
-        wanted = _swapped(wanted)
+        edges = _swapped(edges)
     if p.kind == SHAPE_MESH:
-        bits = mesh_convex_edges(p.mesh, c.spot[tri], wanted)
+        bits = mesh_convex_edges(p.mesh, c.spot[tri], edges)
     else:
-        bits = field_convex_edges(p.field, c.spot[tri], wanted)
+        bits = field_convex_edges(p.field, c.spot[tri], edges)
     return _swapped(bits) if p.mirrored else bits
 
 
