@@ -31,7 +31,7 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
 cdef int move_compact(const controller_params* p, controller_state* state, const move_world* world,
                       compact_cache* cache, move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                       move_stats* stats) noexcept nogil
-cdef void compact_cache_free(compact_cache* kept) noexcept nogil
+cdef void compact_cache_free(compact_cache* cache) noexcept nogil
 
 # Whether a move likely takes less than half a microsecond: all candidates are cached, and they are
 # few. With world.cache_only it takes no longer, or ends early with STATUS_CACHE_MISS.

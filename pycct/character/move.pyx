@@ -446,7 +446,7 @@ cdef void _look_around(const move_job* m, candidate_cache* c) noexcept nogil:
     """Compute the height of the candidates, and whether a motion straight up could hit any."""
     cdef const triangle* t
     cdef vec3 o = m.s.position
-    cdef double radius2 = 0.0, least = 1.0
+    cdef double radius2 = 0.0, least_cosine = 1.0
     cdef int32_t i
     c.up = c.looked_up = m.p.up
     c.looked_from = o
@@ -460,12 +460,12 @@ cdef void _look_around(const move_job* m, candidate_cache* c) noexcept nogil:
     c.looked_top = c.top - v3_dot(o, m.p.up)
     for i in range(c.near.n_tris):
         t = &c.near.tris[i]
-        least = f_min(least, v3_dot(t.n, m.p.up))
+        least_cosine = f_min(least_cosine, v3_dot(t.n, m.p.up))
         radius2 = f_max(radius2, f_max(v3_dist2(t.a, o), f_max(v3_dist2(t.b, o), v3_dist2(t.c, o))))
     c.looked_radius = sqrt(radius2)
     if only_one_sided(&c.near):
-        c.least_rise = least
-        c.open_above = least >= FACES_UP
+        c.least_rise = least_cosine
+        c.open_above = least_cosine >= FACES_UP
 
 
 cdef inline bint _has_looked_up(const move_job* m) noexcept nogil:
@@ -492,20 +492,20 @@ cdef void _turn_cache(move_job* m) noexcept nogil:
     c.open_above = c.least_rise - turned >= FACES_UP
 
 
-cdef inline bint _is_free(const move_job* m, vec3 way, double length2, vec3 target, bint rises) noexcept nogil:
+cdef inline bint _is_free(const move_job* m, vec3 motion, double length2, vec3 target, bint rises) noexcept nogil:
     """True if the motion provably hits nothing.
 
     It stays above every candidate, or rises vertically from upward-facing triangles.
     """
     cdef const candidate_cache* c = m.cache
-    cdef double gain = v3_dot(way, m.p.up)
-    cdef double least = v3_dot(target, m.p.up) - f_max(gain, 0.0)
+    cdef double gain = v3_dot(motion, m.p.up)
+    cdef double lowest = v3_dot(target, m.p.up) - f_max(gain, 0.0)
     # If overlaps and open edges count, the motion must not even touch candidates below.
     if (rises and c.open_above and gain > 0.0 and gain * gain >= STRAIGHT2 * length2
             and (not m.p.rules & (FIX_BACK_FACES | FIX_SHEET_EDGES)
-                 or least > c.top + m.above - m.p.contact_offset)):
+                 or lowest > c.top + m.above - m.p.contact_offset)):
         return True
-    return least > c.top + m.above
+    return lowest > c.top + m.above
 
 
 cdef inline void _set_back(const move_job* m) noexcept nogil:
@@ -634,11 +634,11 @@ cdef int _trace(move_job* m, int32_t kind, int32_t sweep_pass, vec3 position, ve
     return STATUS_OK
 
 
-cdef int _note_hit(move_job* m, const world_hit* hit, const collider* item, int sweep_pass, vec3 position, vec3 way,
-                   double length) noexcept nogil:
+cdef int _note_hit(move_job* m, const world_hit* hit, const collider* item, int sweep_pass, vec3 position,
+                   vec3 direction, double length) noexcept nogil:
     """Log a hit, if requested."""
     cdef const candidate_group* g = &m.cache.near.groups[hit.group]
-    cdef vec3 axis = v3_madd(position, way, hit.base.distance)
+    cdef vec3 axis = v3_madd(position, direction, hit.base.distance)
     cdef hit_record record
     cdef int status
     record.owner = g.owner
@@ -650,7 +650,7 @@ cdef int _note_hit(move_job* m, const world_hit* hit, const collider* item, int 
     record.has_data = triangle_data(item, record.triangle, &record.data)
     record.position = hit.base.point
     record.normal = hit.base.normal
-    record.direction = way
+    record.direction = direction
     record.length = length
     record.distance = hit.base.distance
     record.along = point_segment_parameter(hit.base.point, v3_sub(axis, m.half_axis), v3_add(axis, m.half_axis))
@@ -659,7 +659,7 @@ cdef int _note_hit(move_job* m, const world_hit* hit, const collider* item, int 
         if status != STATUS_OK:
             return status
     if m.world.trace != NULL:
-        return _trace(m, TRACE_HIT, sweep_pass, position, way, &record)
+        return _trace(m, TRACE_HIT, sweep_pass, position, direction, &record)
     return STATUS_OK
 
 
@@ -709,38 +709,38 @@ cdef vec3 _along_crease(move_job* m, const vec3* planes, int n, vec3 normal, vec
 
     ``before`` is the remaining motion before the response to ``normal``.
     """
-    cdef vec3 way = v3_sub(target, position), crease
-    cdef double size = v3_len(way)
+    cdef vec3 remaining = v3_sub(target, position), crease
+    cdef double size = v3_len(remaining)
     cdef int i, k
     for i in range(n):
-        if v3_dot(way, planes[i]) < -INTO_PLANE * size and has_fix(m, FIX_CREASES):
+        if v3_dot(remaining, planes[i]) < -INTO_PLANE * size and has_fix(m, FIX_CREASES):
             crease = v3_unit(v3_cross(planes[i], normal))
-            way = v3_scale(crease, v3_dot(before, crease))
-            size = v3_len(way)
+            remaining = v3_scale(crease, v3_dot(before, crease))
+            size = v3_len(remaining)
             for k in range(n):
-                # A third plane closes the way.
-                if (v3_dot(way, planes[k]) < -INTO_PLANE * size
+                # A third plane ends the motion.
+                if (v3_dot(remaining, planes[k]) < -INTO_PLANE * size
                         and not (planes[k].x == planes[i].x and planes[k].y == planes[i].y
                                  and planes[k].z == planes[i].z)):
-                    way = v3(0.0, 0.0, 0.0)
+                    remaining = v3(0.0, 0.0, 0.0)
                     break
-            return v3_add(position, way)
+            return v3_add(position, remaining)
     return target
 
 
-cdef inline double _above_floor(move_job* m, vec3 way, const world_hit* hit, double advance) noexcept nogil:
+cdef inline double _above_floor(move_job* m, vec3 direction, const world_hit* hit, double advance) noexcept nogil:
     """FIX_CREASES: the advance of a motion that something overhead turned down onto a floor.
 
     The contact offset along the motion is less than the contact offset above the floor.
     """
-    cdef double sinks = -v3_dot(way, hit.base.normal), least
-    if v3_dot(way, m.p.up) >= 0.0 or v3_dot(hit.base.normal, m.p.up) <= 0.0 or sinks <= 0.0:
+    cdef double sinks = -v3_dot(direction, hit.base.normal), above
+    if v3_dot(direction, m.p.up) >= 0.0 or v3_dot(hit.base.normal, m.p.up) <= 0.0 or sinks <= 0.0:
         return advance
-    least = hit.base.distance - m.p.contact_offset / sinks
-    return f_max(0.0, least) if least < advance and has_fix(m, FIX_CREASES) else advance
+    above = hit.base.distance - m.p.contact_offset / sinks
+    return f_max(0.0, above) if above < advance and has_fix(m, FIX_CREASES) else advance
 
 
-cdef bint _lowers_onto_floor(move_job* m, vec3 position, vec3 way, double* advance, vec3* normal) noexcept nogil:
+cdef bint _lowers_onto_floor(move_job* m, vec3 position, vec3 direction, double* advance, vec3* normal) noexcept nogil:
     """FIX_CREASES: whether a motion that leads down would end less than the contact offset above a floor.
 
     Then the advance and the normal are those of the floor. May set m.status.
@@ -748,7 +748,7 @@ cdef bint _lowers_onto_floor(move_job* m, vec3 position, vec3 way, double* advan
     cdef candidates* near = &m.cache.near
     cdef capsule_cast cast
     cdef world_hit hit
-    cdef double sinks = -v3_dot(way, m.p.up), drop = sinks * advance[0]
+    cdef double sinks = -v3_dot(direction, m.p.up), drop = sinks * advance[0]
     cdef int passed = 0
     capsule_cast_set(&cast, v3_sub(position, m.half_axis), v3_add(position, m.half_axis), m.p.radius,
                      v3_scale(m.p.up, -1.0), drop + m.p.contact_offset, True, True)
@@ -858,7 +858,7 @@ cdef void _note_unseen(move_job* m, const candidates* near) noexcept nogil:
     m.n_unseen = n
 
 
-cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double min_distance, int sweep_pass,
+cdef bint _sweep_test(move_job* m, vec3 displacement, int max_iterations, double min_distance, int sweep_pass,
                       int* collisions) noexcept nogil:
     """doSweepTest (MOVE 7.2, RULES 5): move along, and slide along obstacles.
 
@@ -866,7 +866,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     """
     cdef controller_state* s = m.s
     cdef candidates* near = &m.cache.near
-    cdef vec3 position = s.position, target, way, normal, p0, p1, before
+    cdef vec3 position = s.position, target, remaining, direction, normal, p0, p1, before
     cdef vec3[MAX_PLANES] planes            # normals of what stopped it without an advance
     cdef int n_planes = 0
     cdef double length, asked, advance
@@ -883,35 +883,35 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
     cdef uint32_t behavior
     cdef int recovers = recovered_kinds(m.p)
     collisions[0] = 0
-    if v3_is_zero(direction):
+    if v3_is_zero(displacement):
         return False
     _forget_touched(m)
-    asked = v3_len(direction)
-    target = v3_add(position, direction)
+    asked = v3_len(displacement)
+    target = v3_add(position, displacement)
     if m.world.trace != NULL:
-        _trace(m, TRACE_PASS, sweep_pass, position, direction, NULL)
+        _trace(m, TRACE_PASS, sweep_pass, position, displacement, NULL)
     while max_iterations > 0:
         max_iterations -= 1
-        way = v3_sub(target, position)
+        remaining = v3_sub(target, position)
         if not _at_hand(m, target):
             m.status = _update_candidates(m, position, target)
             if m.status != STATUS_OK:
                 return moved
-        length = v3_len(way)
+        length = v3_len(remaining)
         if length <= min_distance:
             if m.world.trace != NULL:
-                _trace(m, TRACE_DONE, sweep_pass, position, way, NULL)
+                _trace(m, TRACE_DONE, sweep_pass, position, remaining, NULL)
             break
-        way = v3_scale(way, 1.0 / length)
-        if v3_dot(way, direction) <= TURNED_BACK * asked:
+        direction = v3_scale(remaining, 1.0 / length)
+        if v3_dot(direction, displacement) <= TURNED_BACK * asked:
             if m.world.trace != NULL:
-                _trace(m, TRACE_TURNED_BACK, sweep_pass, position, way, NULL)
+                _trace(m, TRACE_TURNED_BACK, sweep_pass, position, direction, NULL)
             break
         moved = True
         m.stats.iterations += 1
         p0 = v3_sub(position, m.half_axis)
         p1 = v3_add(position, m.half_axis)
-        capsule_cast_set(&cast, p0, p1, m.p.radius, way, length + m.p.contact_offset, True, True)
+        capsule_cast_set(&cast, p0, p1, m.p.radius, direction, length + m.p.contact_offset, True, True)
         if m.p.rules & RULE_CULL_PARALLEL:
             cast.culls_parallel = True
         cast.meets_rims = cast.meets_back_rims = (m.p.rules & FIX_SHEET_EDGES) != 0
@@ -921,7 +921,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             cast.passing = m.passing
             # On the way down, no triangle faces away if all normals rise.
             cast.watches = not (sweep_pass == PASS_DOWN and m.cache.open_above and _has_looked_up(m)
-                                and v3_dot(way, m.p.up) <= -STRAIGHT)
+                                and v3_dot(direction, m.p.up) <= -STRAIGHT)
         near.turn = sweep_pass
         struck = candidates_cast(near, &cast, recovers, &hit)
         if m.p.rules & FIX_BACK_FACES:
@@ -938,13 +938,13 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         if not struck and m.scratch.book.needs_answer:
             m.status = STATUS_NEED_ANSWER
             return moved
-        if (sweep_pass == PASS_SIDE and m.p.rules & FIX_CREASES and v3_dot(way, m.p.up) < -INTO_PLANE
+        if (sweep_pass == PASS_SIDE and m.p.rules & FIX_CREASES and v3_dot(direction, m.p.up) < -INTO_PLANE
                 and not (struck and hit.base.overlapping)):
             advance = f_min(length, hit.base.distance - m.p.contact_offset) if struck else length
-            if advance > 0.0 and _lowers_onto_floor(m, position, way, &advance, &normal):
-                position = v3_madd(position, way, advance)
+            if advance > 0.0 and _lowers_onto_floor(m, position, direction, &advance, &normal):
+                position = v3_madd(position, direction, advance)
                 before = v3_sub(target, position)
-                target = collision_response(target, position, way, normal, 0.0, 1.0,
+                target = collision_response(target, position, direction, normal, 0.0, 1.0,
                                             (s.marks & NORMALIZE_RESPONSE) != 0)
                 if advance > 0.0:
                     n_planes = 0
@@ -962,13 +962,13 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
             position = target
             break
         if hit.base.overlapping:
-            normal = position
+            before = position
             m.n_unseen = -1
             m.status = recover(m, &position)
             _set_back(m)
-            m.recovered = v3_add(m.recovered, v3_sub(position, normal))
+            m.recovered = v3_add(m.recovered, v3_sub(position, before))
             if m.world.trace != NULL:
-                _trace(m, TRACE_OVERLAP, sweep_pass, normal, v3_sub(position, normal), NULL)
+                _trace(m, TRACE_OVERLAP, sweep_pass, before, v3_sub(position, before), NULL)
             collisions[0] += 1
             s.position = position
             return moved
@@ -977,10 +977,10 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         if g.layer_index < 2:
             item = &m.world.fixed.items[g.item] if g.layer_index == 0 else &m.world.moving.items[g.item]
         t = &near.tris[hit.base.tri] if hit.base.tri >= 0 else NULL
-        face = face_met(near, &hit, g, way)
+        face = face_met(near, &hit, g, direction)
         if hit.base.tri >= 0 and hit.base.by_rim:
             has_fix(m, FIX_SHEET_EDGES)
-            face = turned_against(face, way)
+            face = turned_against(face, direction)
         upright = sliding = False
         was_on_steep = on_steep
         if sweep_pass == PASS_DOWN:
@@ -1015,7 +1015,7 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
                         m.status = STATUS_NEED_ANSWER
                         return moved
         if not m.world.silent or m.world.trace != NULL:
-            m.status = _note_hit(m, &hit, item, sweep_pass, position, way, length)
+            m.status = _note_hit(m, &hit, item, sweep_pass, position, direction, length)
             if m.status != STATUS_OK:
                 return moved
         if sliding and collisions[0] == 0:
@@ -1024,18 +1024,18 @@ cdef bint _sweep_test(move_job* m, vec3 direction, int max_iterations, double mi
         s.contact_height = v3_dot(hit.base.point, m.p.up)
         advance = hit.base.distance - m.p.contact_offset
         if sweep_pass == PASS_SIDE and m.p.rules & FIX_CREASES and advance > 0.0:
-            advance = _above_floor(m, way, &hit, advance)
+            advance = _above_floor(m, direction, &hit, advance)
         if advance > 0.0:
-            position = v3_madd(position, way, advance)
+            position = v3_madd(position, direction, advance)
             if was_on_steep:
-                m.raised += f_max(0.0, v3_dot(way, m.p.up) * advance)
+                m.raised += f_max(0.0, v3_dot(direction, m.p.up) * advance)
         if max_iterations == 0 and m.world.trace == NULL:
             break
         normal = hit.base.normal
         if upright or ((s.marks & WALK_EXPERIMENT) and m.p.non_walkable != NON_WALKABLE_FORCE_SLIDING):
             normal = v3_unit(v3_reject(normal, m.p.up))
         before = v3_sub(target, position)
-        target = collision_response(target, position, way, normal, 0.0, 1.0, (s.marks & NORMALIZE_RESPONSE) != 0)
+        target = collision_response(target, position, direction, normal, 0.0, 1.0, (s.marks & NORMALIZE_RESPONSE) != 0)
         if sweep_pass == PASS_SIDE and m.p.rules & FIX_CREASES:
             if advance > 0.0:
                 n_planes = 0
@@ -1200,7 +1200,7 @@ cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_dist
     cdef vec3 start = s.position
     cdef double start_height = v3_dot(start, p.up), length, bottom
     cdef decomposition d
-    cdef vec3 lifted, beside, down, end, way, reach
+    cdef vec3 lifted, beside, down, end, direction, reach
     cdef capsule_cast cast
     cdef world_hit hit
     cdef const candidate_group* g
@@ -1228,12 +1228,12 @@ cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_dist
     if not (_is_clear(m, d.up_vector, lifted, min_distance, True)
             and _is_clear(m, d.side_vector, beside, min_distance, False)):
         return False
-    way = v3_sub(v3_add(beside, down), beside)
-    length = v3_len(way)
+    direction = v3_sub(v3_add(beside, down), beside)
+    length = v3_len(direction)
     if length <= min_distance or v3_len2(down) <= KNOWN2 * m.far * m.far:
         return False
-    way = v3_scale(way, 1.0 / length)
-    capsule_cast_set(&cast, v3_sub(beside, m.half_axis), v3_add(beside, m.half_axis), p.radius, way,
+    direction = v3_scale(direction, 1.0 / length)
+    capsule_cast_set(&cast, v3_sub(beside, m.half_axis), v3_add(beside, m.half_axis), p.radius, direction,
                      length + p.contact_offset, True, True)
     # On the way down, no triangle faces away if all normals rise.
     cast.meets_back_rims = (p.rules & FIX_SHEET_EDGES) != 0 and not m.cache.open_above
@@ -1249,11 +1249,11 @@ cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_dist
         return False
     end = beside
     if hit.base.distance > p.contact_offset:
-        end = v3_madd(beside, way, hit.base.distance - p.contact_offset)
+        end = v3_madd(beside, direction, hit.base.distance - p.contact_offset)
     if _is_too_far(m, end):
         return False
     if not m.world.silent:
-        m.status = _note_hit(m, &hit, &m.world.fixed.items[g.item], PASS_DOWN, beside, way, length)
+        m.status = _note_hit(m, &hit, &m.world.fixed.items[g.item], PASS_DOWN, beside, direction, length)
         if m.status != STATUS_OK:
             return False
     _forget_touched(m)
@@ -1402,7 +1402,7 @@ cdef int _leave_overlaps(move_job* m) noexcept nogil:
 
 cdef double _straight_way(move_job* m, vec3 start, vec3 side, double longest, triangle* blocker,
                           bint* blocked) noexcept nogil:
-    """FIX_LOWER_STEP: the way aside from a place to the first hit, at most ``longest``.
+    """FIX_LOWER_STEP: the free distance aside to the first hit, at most ``longest``.
 
     Copies the triangle that was hit.
     """
@@ -1429,24 +1429,24 @@ cdef double _straight_way(move_job* m, vec3 start, vec3 side, double longest, tr
     return longest
 
 
-cdef inline bint _blocks(const move_job* m, const triangle* t, vec3 start, vec3 side, double way) noexcept nogil:
-    """Whether a triangle ends a straight way aside at once or earlier than the contact offset after it."""
+cdef inline bint _blocks(const move_job* m, const triangle* t, vec3 start, vec3 side, double distance) noexcept nogil:
+    """Whether a triangle ends a straight motion aside within a distance and the contact offset."""
     # Sweeps may ignore a triangle whose back the centre faces.
     if v3_dot(t.n, v3_sub(start, t.a)) * v3_dot(t.n, side) >= 0.0:
         return False
-    way += m.p.contact_offset
+    distance += m.p.contact_offset
     return capsule_triangle_time(v3_sub(start, m.half_axis), v3_add(start, m.half_axis), m.p.radius, side, t,
-                                 way) <= way
+                                 distance) <= distance
 
 
 cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacement, double min_distance,
                      int flags) noexcept nogil:
     """FIX_LOWER_STEP: moveCharacter again with eighths of the step offset, after a lintel.
 
-    Only where the straight way is longer than the way so far. The farthest way aside wins; among
-    equal ones the highest step. Returns collision flags.
+    Only where the straight motion leads farther than the move so far. The farthest motion aside
+    wins; among equal ones the highest step. Returns collision flags.
     """
-    cdef double lifted = m.lifted, way
+    cdef double lifted = m.lifted, tested
     cdef triangle blocker
     cdef bint blocked = False
     cdef vec3 start
@@ -1455,22 +1455,22 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
     cdef vec3 side = v3_unit(v3_reject(displacement, m.p.up))
     cdef double asked = v3_dot(displacement, side)
     cdef double best = v3_dot(v3_sub(m.s.position, before.position), side), now
-    cdef controller_state kept = m.s[0]
+    cdef controller_state best_state = m.s[0]
     cdef vec3 recovered = m.recovered
     cdef int32_t n = log.n
-    cdef int part, again
+    cdef int eighths, again
     cdef push_out push
     cdef int32_t group
     low = temporal_box(m.p, before.position, v3_scale(side, asked))
     high = temporal_box(m.p, v3_madd(before.position, m.p.up, lifted), v3_scale(side, asked))
-    for part in range(STEP_PARTS - 1, -1, -1):
+    for eighths in range(STEP_PARTS - 1, -1, -1):
         if best >= asked * (1.0 - MOTION_SHARE):
             break
-        m.step = m.p.step_offset * part / STEP_PARTS
+        m.step = m.p.step_offset * eighths / STEP_PARTS
         start = v3_madd(before.position, m.p.up, f_min(lifted, m.step))
         # Half of the least improvement allows for rounding.
-        way = best + 0.5 * asked * MOTION_SHARE
-        if blocked and _blocks(m, &blocker, start, side, way):
+        tested = best + 0.5 * asked * MOTION_SHARE
+        if blocked and _blocks(m, &blocker, start, side, tested):
             continue
         _set_back(m)
         m.status = _fetch(m, box_union(low, high))
@@ -1480,7 +1480,7 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
             return 0
         if now <= best + asked * MOTION_SHARE:
             # A triangle that blocks two heights blocks all heights between them (see _is_lintel).
-            if blocked and _blocks(m, &blocker, before.position, side, way):
+            if blocked and _blocks(m, &blocker, before.position, side, tested):
                 break
             continue
         m.s[0] = before[0]
@@ -1498,14 +1498,14 @@ cdef int _lower_step(move_job* m, const controller_state* before, vec3 displacem
             return 0
         if not push.overlapping and has_fix(m, FIX_LOWER_STEP):
             best = now
-            kept = m.s[0]
+            best_state = m.s[0]
             recovered = m.recovered
             flags = again
             if log.n > n:
                 memmove(log.records, log.records + n, <size_t>(log.n - n) * sizeof(hit_record))
             n = log.n - n
         log.n = n
-    m.s[0] = kept
+    m.s[0] = best_state
     m.recovered = recovered
     _set_back(m)
     m.step = m.p.step_offset
@@ -1516,7 +1516,7 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
     """The ride, moveCharacter and the walk experiment; returns collision flags."""
     cdef const controller_params* p = m.p
     cdef const move_world* world = m.world
-    cdef vec3 start = m.s.position, carried, whole
+    cdef vec3 start = m.s.position, carried, total
     cdef double drop, rise = 0.0
     cdef bint fixes = p.rules > ANY_RULE
     cdef int flags, collisions
@@ -1538,7 +1538,7 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
     if fixes:
         displacement = _level(m, displacement)
     carried = m.s.position
-    whole = displacement
+    total = displacement
     if world.trace != NULL and not v3_is_zero(m.s.platform_delta):
         _trace(m, TRACE_RIDE, PASS_UP, start, m.s.platform_delta, NULL)
     if p.rules & FIX_LOWER_STEP:
@@ -1553,18 +1553,18 @@ cdef int _move_whole(move_job* m, vec3 displacement, double min_distance) noexce
         m.recovered = v3(0.0, 0.0, 0.0)
         m.pushed_out = False
         _set_back(m)
-        m.longest = v3_len(whole)
+        m.longest = v3_len(total)
         if p.non_walkable == NON_WALKABLE_FORCE_SLIDING:
-            displacement = v3_along(whole, p.up)
+            displacement = v3_along(total, p.up)
             if p.rules & RULE_FORCE_SLIDE_HORIZONTAL:
-                displacement = v3_sub(whole, displacement)
+                displacement = v3_sub(total, displacement)
         if world.trace != NULL:
             _trace(m, TRACE_EXPERIMENT, PASS_UP, carried, displacement, NULL)
         flags = _move_character(m, displacement, min_distance)
         if (m.status == STATUS_OK and p.rules & RULE_RECOVERY_SWEEP_AFTER and m.s.marks & VALIDATE_TRIANGLE_DOWN
                 and _too_steep(p, m.s.down_normal)):
             drop = v3_dot(m.s.position, p.up) - v3_dot(carried, p.up)
-            drop = f_max(0.0, drop) + fabs(v3_dot(whole, p.up))
+            drop = f_max(0.0, drop) + fabs(v3_dot(total, p.up))
             _sweep_test(m, v3_scale(p.up, -drop), MAX_ITERATIONS, min_distance, PASS_UP, &collisions)
         m.s.marks &= ~<uint32_t>(WALK_EXPERIMENT | NORMALIZE_RESPONSE)
     if not fixes:
@@ -1616,7 +1616,7 @@ cdef inline void _note_motion(const move_job* m, vec3 start, vec3 asked, double 
     the displacement and the platform.
     """
     cdef controller_state* s = m.s
-    cdef vec3 own = v3_sub(s.position, start), way
+    cdef vec3 own = v3_sub(s.position, start), direction
     cdef double size, gained
     s.displacement = own
     s.asked = asked
@@ -1625,9 +1625,9 @@ cdef inline void _note_motion(const move_job* m, vec3 start, vec3 asked, double 
     # One comparison instead of three.
     if fabs(s.separation.x) + fabs(s.separation.y) + fabs(s.separation.z) != 0.0:
         size = v3_len(s.separation)
-        way = v3_scale(s.separation, 1.0 / size)
-        gained = v3_dot(v3_sub(v3_sub(own, asked), s.platform_delta), way)
-        own = v3_madd(own, way, -f_max(0.0, f_min(gained, 2.0 * size - gained)))
+        direction = v3_scale(s.separation, 1.0 / size)
+        gained = v3_dot(v3_sub(v3_sub(own, asked), s.platform_delta), direction)
+        own = v3_madd(own, direction, -f_max(0.0, f_min(gained, 2.0 * size - gained)))
         s.separation = v3(0.0, 0.0, 0.0)
     s.velocity = v3_scale(own, 1.0 / dt) if dt > 0.0 else v3(0.0, 0.0, 0.0)
 
@@ -1637,22 +1637,22 @@ cdef int move_controller(const controller_params* p, controller_state* state, co
                          move_stats* stats) noexcept nogil:
     """Controller::move (MOVE 3.2, RULES 7)."""
     cdef move_job m
-    cdef vec3 start = state.position, whole
+    cdef vec3 start = state.position, total
     cdef int64_t tested
     begin_job(&m, p, state, world, scratch, stats)
     tested = m.cache.near.tested
     scratch.log.n = 0
-    whole = v3_add(displacement, state.separation)
+    total = v3_add(displacement, state.separation)
     if m.cache.valid and not scratch.expand_each_move and not _has_looked_up(&m):
         _turn_cache(&m)
-    if _is_plain(&m) and _flat_ground_fast_path(&m, whole, min_distance):
+    if _is_plain(&m) and _flat_ground_fast_path(&m, total, min_distance):
         stats.triangles_tested = m.cache.near.tested - tested
         _note_motion(&m, start, displacement, dt, True)
         return STATUS_OK
     if m.status == STATUS_OK:
         m.recovered = v3(0.0, 0.0, 0.0)
         m.longest = 0.0
-        _try_whole(&m, whole, min_distance)
+        _try_whole(&m, total, min_distance)
     stats.triangles_tested = m.cache.near.tested - tested
     if m.status != STATUS_OK:
         return m.status
@@ -1667,48 +1667,48 @@ cdef bint move_is_short(const controller_state* state, const move_world* world, 
             and _is_around(c, world, state.position, v3_add(state.position, displacement)))
 
 
-cdef int move_compact(const controller_params* p, controller_state* state, const move_world* world, compact_cache* kept,
-                      move_scratch* scratch, vec3 displacement, double dt, double min_distance,
+cdef int move_compact(const controller_params* p, controller_state* state, const move_world* world,
+                      compact_cache* cache, move_scratch* scratch, vec3 displacement, double dt, double min_distance,
                       move_stats* stats) noexcept nogil:
     cdef candidate_cache* c = &scratch.cache
     cdef int status
     c.valid = False
     c.free.radius = 0.0
-    if (kept.near.whole and kept.fixed_version == world.fixed.version and kept.mask == world.mask
+    if (cache.near.whole and cache.fixed_version == world.fixed.version and cache.mask == world.mask
             and p.invisible_wall_height <= 0.0):
         candidates_cut(&c.near, 0, 0)
-        status = candidates_expand(&c.near, world.fixed, 0, &kept.near)
+        status = candidates_expand(&c.near, world.fixed, 0, &cache.near)
         if status != STATUS_OK:
             return status
-        c.bounds = kept.bounds
+        c.bounds = cache.bounds
         c.has_safe_region = c.open_above = False
         c.top = NO_HIT
-        c.fixed_version = kept.fixed_version
-        c.timestamp = kept.timestamp
+        c.fixed_version = cache.fixed_version
+        c.timestamp = cache.timestamp
         # Moving actors are looked up in every move, unless there are none.
         c.moving_version = world.moving.version if world.moving.n == 0 else 0
-        c.mask = kept.mask
+        c.mask = cache.mask
         c.fixed_groups = c.near.n_groups
         c.fixed_tris = c.near.n_tris
-        c.near.hints = kept.hints
+        c.near.hints = cache.hints
         c.valid = True
     scratch.expand_each_move = True
     status = move_controller(p, state, world, scratch, displacement, dt, min_distance, stats)
     scratch.expand_each_move = False
-    kept.hints = c.near.hints
+    cache.hints = c.near.hints
     if stats.full_updates > 0:
-        kept.near.whole = False
+        cache.near.whole = False
         if c.valid and p.invisible_wall_height <= 0.0:
             candidates_cut(&c.near, c.fixed_groups, c.fixed_tris)
             # Without memory for the cache the next move gathers again.
-            candidates_keep(&c.near, world.fixed, &kept.near)
-            kept.bounds = c.bounds
-            kept.fixed_version = c.fixed_version
-            kept.timestamp = c.timestamp
-            kept.mask = c.mask
+            candidates_keep(&c.near, world.fixed, &cache.near)
+            cache.bounds = c.bounds
+            cache.fixed_version = c.fixed_version
+            cache.timestamp = c.timestamp
+            cache.mask = c.mask
     c.valid = False
     return status
 
 
-cdef void compact_cache_free(compact_cache* kept) noexcept nogil:
-    compact_free(&kept.near)
+cdef void compact_cache_free(compact_cache* cache) noexcept nogil:
+    compact_free(&cache.near)

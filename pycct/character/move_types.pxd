@@ -341,7 +341,7 @@ cdef struct move_job:
     vec3 round_below_normal
     vec3 round_aside_normal
     double round_max
-    double longest              # length of the way that forced sliding may take
+    double longest              # length of the motion that forced sliding may take
     vec3 aside_normal
     bint starts_free            # the start is a free_place
     int32_t n_unseen            # number of cached triangles that the end may overlap; -1: any may

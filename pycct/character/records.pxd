@@ -69,4 +69,4 @@ cdef Hit hit_of(Scene scene, const hit_record* record)
 cdef list hits_of(Scene scene, const hit_log* log)
 cdef State state_of(Scene scene, const controller_state* s)
 # Costs of a move. The cache is in one of the two others.
-cdef MoveStats stats_of(const move_stats* cost, const move_scratch* scratch, const compact_cache* kept)
+cdef MoveStats stats_of(const move_stats* cost, const move_scratch* scratch, const compact_cache* cache)

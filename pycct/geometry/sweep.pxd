@@ -204,15 +204,15 @@ cdef double latest_candidate(const capsule_cast* q, double first) noexcept nogil
 
 cdef inline aabb swept_box(const capsule_cast* q) noexcept nogil:
     """Bounds of the whole motion, with a margin."""
-    cdef vec3 way = v3_scale(q.dir, q.limit)
+    cdef vec3 motion = v3_scale(q.dir, q.limit)
     cdef double pad = q.radius + q.slack + 1e-14 * q.size
     cdef aabb box
-    box.lo.x = f_min(q.p0.x, q.p1.x) + f_min(way.x, 0.0) - pad
-    box.lo.y = f_min(q.p0.y, q.p1.y) + f_min(way.y, 0.0) - pad
-    box.lo.z = f_min(q.p0.z, q.p1.z) + f_min(way.z, 0.0) - pad
-    box.hi.x = f_max(q.p0.x, q.p1.x) + f_max(way.x, 0.0) + pad
-    box.hi.y = f_max(q.p0.y, q.p1.y) + f_max(way.y, 0.0) + pad
-    box.hi.z = f_max(q.p0.z, q.p1.z) + f_max(way.z, 0.0) + pad
+    box.lo.x = f_min(q.p0.x, q.p1.x) + f_min(motion.x, 0.0) - pad
+    box.lo.y = f_min(q.p0.y, q.p1.y) + f_min(motion.y, 0.0) - pad
+    box.lo.z = f_min(q.p0.z, q.p1.z) + f_min(motion.z, 0.0) - pad
+    box.hi.x = f_max(q.p0.x, q.p1.x) + f_max(motion.x, 0.0) + pad
+    box.hi.y = f_max(q.p0.y, q.p1.y) + f_max(motion.y, 0.0) + pad
+    box.hi.z = f_max(q.p0.z, q.p1.z) + f_max(motion.z, 0.0) + pad
     return box
 
 
@@ -285,11 +285,11 @@ cdef inline int32_t triangles_in_reach(const capsule_cast* q, const triangle* tr
 
 cdef inline aabb4_box aabb4_path(const capsule_cast* q, double limit) noexcept nogil:
     """Bounds of the path of a capsule up to the limit, with a margin."""
-    cdef vec3 way = v3_scale(q.dir, limit), lo = v3_min(q.p0, q.p1), hi = v3_max(q.p0, q.p1)
+    cdef vec3 motion = v3_scale(q.dir, limit), lo = v3_min(q.p0, q.p1), hi = v3_max(q.p0, q.p1)
     cdef double far = aabb4_slack(q.size + limit) + q.slack
     cdef aabb4_box box
-    lo = v3_min(lo, v3_add(lo, way))
-    hi = v3_max(hi, v3_add(hi, way))
+    lo = v3_min(lo, v3_add(lo, motion))
+    hi = v3_max(hi, v3_add(hi, motion))
     box.lo = [<float>(lo.x - far), <float>(lo.y - far), <float>(lo.z - far)]
     box.hi = [<float>(hi.x + far), <float>(hi.y + far), <float>(hi.z + far)]
     box.reach2 = aabb4_reach2(q.radius + q.slack)

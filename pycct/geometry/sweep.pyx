@@ -211,22 +211,22 @@ cdef inline double _sphere_face(vec3 centre, vec3 dir, double radius, const tria
     beside the face and slips over it within SHALLOW, the time is that of reaching the face; the
     edges return the exact time, if any.
     """
-    cdef double time, x, y, z
+    cdef double distance, x, y, z
     over[0] = False
     if nd >= 0.0 or h < 0.0:
         return NO_HIT
-    time = (h - radius) / -nd
-    if time < 0.0:
-        time = 0.0
-    if time > limit:
+    distance = (h - radius) / -nd
+    if distance < 0.0:
+        distance = 0.0
+    if distance > limit:
         return NO_HIT
-    if _is_over(v3_madd(centre, dir, time), t, &x, &y, &z):
+    if _is_over(v3_madd(centre, dir, distance), t, &x, &y, &z):
         over[0] = True
-        return time
+        return distance
     if nd < -SHALLOW:
         return NO_HIT
-    time += _face_entry(dir, t, x, y, z)
-    return time if time <= limit and h + nd * time > -radius else NO_HIT
+    distance += _face_entry(dir, t, x, y, z)
+    return distance if distance <= limit and h + nd * distance > -radius else NO_HIT
 
 
 cdef inline double _sphere_edges(vec3 centre, vec3 dir, double radius, const corners* c, double limit) noexcept nogil:
@@ -244,7 +244,7 @@ cdef inline double _sphere_parallelogram(vec3 centre, vec3 dir, double radius, v
     cdef double m2 = v3_len2(m)
     cdef double e2 = v3_len2(e)
     cdef double whole2 = e2 * v3_len2(axis)
-    cdef double length, h, nd, time, x, y, dx, dy, late
+    cdef double length, h, nd, distance, x, y, dx, dy, late
     cdef vec3 rel
     if m2 <= PARALLEL2 * whole2 or m2 == 0.0:
         return NO_HIT
@@ -258,21 +258,21 @@ cdef inline double _sphere_parallelogram(vec3 centre, vec3 dir, double radius, v
     if h < 0.0:
         if nd <= 0.0:
             return NO_HIT
-        time = (-h - radius) / nd
+        distance = (-h - radius) / nd
     else:
         if nd >= 0.0:
             return NO_HIT
-        time = (h - radius) / -nd
-    if time < 0.0:
-        time = 0.0
-    if time > limit:
+        distance = (h - radius) / -nd
+    if distance < 0.0:
+        distance = 0.0
+    if distance > limit:
         return NO_HIT
-    rel = v3_sub(v3_madd(centre, dir, time), corner)
+    rel = v3_sub(v3_madd(centre, dir, distance), corner)
     # Solving rel = alpha e - beta axis + gamma m for alpha and beta, times m2.
     x = v3_dot(v3_cross(rel, axis), m)
     y = v3_dot(v3_cross(rel, e), m)
     if 0.0 <= x <= m2 and 0.0 <= y <= m2:
-        return time
+        return distance
     if fabs(nd) > SHALLOW:
         return NO_HIT
     # As for a triangle, see _sphere_face.
@@ -281,26 +281,26 @@ cdef inline double _sphere_parallelogram(vec3 centre, vec3 dir, double radius, v
     late = f_max(_entry(x, dx, m2), _entry(y, dy, m2))
     if late > _exit(x, dx, m2) or late > _exit(y, dy, m2):
         return NO_HIT
-    time += late
-    return time if time <= limit and fabs(h) - fabs(nd) * time > -radius else NO_HIT
+    distance += late
+    return distance if distance <= limit and fabs(h) - fabs(nd) * distance > -radius else NO_HIT
 
 
 cdef double capsule_segment_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 a, vec3 b,
                                  double limit) noexcept nogil:
     cdef vec3 axis = v3_sub(p1, p0)
-    cdef double best, time
+    cdef double best, distance
     best = _sphere_parallelogram(p0, dir, radius, a, v3_sub(b, a), axis, limit)
-    time = sphere_segment(p0, dir, radius, a, b, f_min(best, limit))
-    if time < best:
-        best = time
-    time = sphere_segment(p1, dir, radius, a, b, f_min(best, limit))
-    if time < best:
-        best = time
-    time = sphere_segment(p0, dir, radius, a, v3_sub(a, axis), f_min(best, limit))
-    if time < best:
-        best = time
-    time = sphere_segment(p0, dir, radius, b, v3_sub(b, axis), f_min(best, limit))
-    return time if time < best else best
+    distance = sphere_segment(p0, dir, radius, a, b, f_min(best, limit))
+    if distance < best:
+        best = distance
+    distance = sphere_segment(p1, dir, radius, a, b, f_min(best, limit))
+    if distance < best:
+        best = distance
+    distance = sphere_segment(p0, dir, radius, a, v3_sub(a, axis), f_min(best, limit))
+    if distance < best:
+        best = distance
+    distance = sphere_segment(p0, dir, radius, b, v3_sub(b, axis), f_min(best, limit))
+    return distance if distance < best else best
 
 
 cdef inline bint _is_parallel(vec3 axis, vec3 dir) noexcept nogil:
@@ -325,12 +325,12 @@ cdef inline bint _beyond_edge(vec3 p0, vec3 axis, vec3 a, vec3 b, vec3 c, vec3 m
     """
     cdef vec3 rel = v3_sub(p0, a)
     cdef double s = v3_dot(m, rel)
-    cdef double least = (radius2 * SURELY + SURELY_FAR * v3_len2(rel)) * m2
+    cdef double threshold = (radius2 * SURELY + SURELY_FAR * v3_len2(rel)) * m2
     s = f_min(s, s + v3_dot(m, axis))
-    if (s <= 0.0) | (s * s <= least):
+    if (s <= 0.0) | (s * s <= threshold):
         return False
     s -= f_max(0.0, f_max(v3_dot(m, v3_sub(b, a)), v3_dot(m, v3_sub(c, a))))
-    return (s > 0.0) & (s * s > least)
+    return (s > 0.0) & (s * s > threshold)
 
 
 cdef inline bint _passes_edge(vec3 p0, vec3 axis, double radius2, vec3 dir, vec3 a, vec3 b, vec3 c) noexcept nogil:
@@ -360,7 +360,7 @@ cdef double _capsule_triangle(const capsule_cast* q, bint parallel, bint between
     cdef double h0 = v3_dot(v3_sub(q.p0, t.a), t.n)
     cdef double h1 = v3_dot(v3_sub(q.p1, t.a), t.n)
     cdef double low = f_min(h0, h1), radius = q.radius
-    cdef double best, time
+    cdef double best, distance
     cdef bint last, face = False
     cdef vec3 p0, p1, axis, dir, lead
     cdef corners c
@@ -390,10 +390,10 @@ cdef double _capsule_triangle(const capsule_cast* q, bint parallel, bint between
             over[0] = OVER_NONE
             return NO_HIT
         c = corners_of(t)
-        time = _sphere_edges(lead, dir, radius, &c, f_min(best, limit))
-        if time < best:
+        distance = _sphere_edges(lead, dir, radius, &c, f_min(best, limit))
+        if distance < best:
             over[0] = OVER_NONE
-            best = time
+            best = distance
         return best
     last = h0 > h1
     best = _sphere_face(p1 if last else p0, dir, radius, t, low, nd, limit, &face)
@@ -404,9 +404,9 @@ cdef double _capsule_triangle(const capsule_cast* q, bint parallel, bint between
         return best
     if not between and _passes_by(p0, axis, radius, dir, t):
         return NO_HIT
-    time = _sphere_face(p0 if last else p1, dir, radius, t, h0 if last else h1, nd, f_min(best, limit), &face)
-    if time < best:
-        best = time
+    distance = _sphere_face(p0 if last else p1, dir, radius, t, h0 if last else h1, nd, f_min(best, limit), &face)
+    if distance < best:
+        best = distance
     if best < NO_HIT and low >= radius and best <= (low - radius) / -nd:
         return best
     # The sides of the prism, then the edges of its two ends, then those between.
@@ -453,30 +453,30 @@ cdef inline double _sphere_box_face(vec3 centre, vec3 dir, double radius, vec3 h
     cdef int j = (i + 1) % 3, k = (i + 2) % 3
     cdef double nd = fabs(_axis(dir, i)), dj = _axis(dir, j), dk = _axis(dir, k)
     cdef double h = (_axis(centre, i) if _axis(dir, i) < 0.0 else -_axis(centre, i)) - _axis(half, i)
-    cdef double time, x, y, late
+    cdef double distance, x, y, late
     if h < 0.0:
         return NO_HIT
-    time = (h - radius) / nd
-    if time < 0.0:
-        time = 0.0
-    if time > limit:
+    distance = (h - radius) / nd
+    if distance < 0.0:
+        distance = 0.0
+    if distance > limit:
         return NO_HIT
-    x = _axis(centre, j) + dj * time + _axis(half, j)
-    y = _axis(centre, k) + dk * time + _axis(half, k)
+    x = _axis(centre, j) + dj * distance + _axis(half, j)
+    y = _axis(centre, k) + dk * distance + _axis(half, k)
     if 0.0 <= x <= 2.0 * _axis(half, j) and 0.0 <= y <= 2.0 * _axis(half, k):
-        return time
+        return distance
     if nd > SHALLOW:
         return NO_HIT
     late = f_max(_entry(x, dj, 2.0 * _axis(half, j)), _entry(y, dk, 2.0 * _axis(half, k)))
     if late > _exit(x, dj, 2.0 * _axis(half, j)) or late > _exit(y, dk, 2.0 * _axis(half, k)):
         return NO_HIT
-    time += late
-    return time if time <= limit and h - nd * time > -radius else NO_HIT
+    distance += late
+    return distance if distance <= limit and h - nd * distance > -radius else NO_HIT
 
 
 cdef double _capsule_box_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, double limit) noexcept nogil:
     """In the frame of the box, with the capsule outside of it."""
-    cdef double latest = 0.0, best, time, low, d, h
+    cdef double latest = 0.0, best, distance, low, d, h
     cdef int i, j, k, face = -1
     cdef double[3] q
     cdef vec3 c, a, b
@@ -494,11 +494,11 @@ cdef double _capsule_box_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 ha
                 return NO_HIT
             continue
         if low >= 0.0:
-            time = low / fabs(d)
-            if time > limit:
+            distance = low / fabs(d)
+            if distance > limit:
                 return NO_HIT
-            if time >= latest:
-                latest = time
+            if distance >= latest:
+                latest = distance
                 face = i
     if face >= 0:
         d = _axis(dir, face)
@@ -536,16 +536,16 @@ cdef double _capsule_box_time(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 ha
                 b.y = half.y
             else:
                 b.z = half.z
-            time = capsule_segment_time(p0, p1, radius, dir, a, b, f_min(best, limit))
-            if time < best:
-                best = time
+            distance = capsule_segment_time(p0, p1, radius, dir, a, b, f_min(best, limit))
+            if distance < best:
+                best = distance
     # An end sphere against the inside of a face whose plane was not the last.
     for i in range(3):
         if _axis(dir, i) != 0.0:
-            time = f_min(_sphere_box_face(p0, dir, radius, half, i, f_min(best, limit)),
-                         _sphere_box_face(p1, dir, radius, half, i, f_min(best, limit)))
-            if time < best:
-                best = time
+            distance = f_min(_sphere_box_face(p0, dir, radius, half, i, f_min(best, limit)),
+                             _sphere_box_face(p1, dir, radius, half, i, f_min(best, limit)))
+            if distance < best:
+                best = distance
     return best
 
 
@@ -555,7 +555,7 @@ cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3
     cdef vec3 b = q_unrotate(rotation, v3_sub(p1, position))
     cdef vec3 d = q_unrotate(rotation, dir)
     cdef closest_pair near = segment_box(a, b, half)
-    cdef double time, inside = _inside(p0, p1, radius)
+    cdef double distance, inside = _inside(p0, p1, radius)
     hit.tri = -1
     if near.dist2 < inside * inside:
         hit.distance = 0.0
@@ -563,11 +563,11 @@ cdef bint capsule_box(vec3 p0, vec3 p1, double radius, vec3 dir, vec3 half, vec3
         hit.normal = v3_neg(dir)
         hit.point = v3_add(q_rotate(rotation, near.on_b), position)
         return True
-    time = _capsule_box_time(a, b, radius, d, half, limit)
-    if time >= NO_HIT:
+    distance = _capsule_box_time(a, b, radius, d, half, limit)
+    if distance >= NO_HIT:
         return False
-    near = segment_box(v3_madd(a, d, time), v3_madd(b, d, time), half)
-    hit.distance = time
+    near = segment_box(v3_madd(a, d, distance), v3_madd(b, d, distance), half)
+    hit.distance = distance
     hit.overlapping = False
     hit.normal = q_rotate(rotation, _away(near, d))
     hit.point = v3_add(q_rotate(rotation, near.on_b), position)
@@ -638,7 +638,7 @@ cdef inline double _below_zero(double x) noexcept nogil:
 cdef struct foot_of_axis:
     vec3 end                    # start of that end
     vec3 axis                   # from there to the other end
-    vec3 way                    # the motion
+    vec3 motion                    # the motion
     double rise                 # of the axis away from the plane, >= 0
     double low                  # sure lower bound of the distance from the plane
     double apart2               # sure lower bound of the rest of a squared distance to the triangle
@@ -649,7 +649,7 @@ cdef inline bint _clear_of_edge(const foot_of_axis* f, vec3 a, vec3 b, vec3 n) n
     cdef vec3 m = v3_cross(v3_sub(b, a), n)
     cdef double m2 = v3_len2(m), along = v3_dot(m, f.axis)
     # Smallest distance of the near end outside of the edge.
-    cdef double s = v3_dot(m, v3_sub(f.end, a)) + _below_zero(v3_dot(m, f.way))
+    cdef double s = v3_dot(m, v3_sub(f.end, a)) + _below_zero(v3_dot(m, f.motion))
     # Farther up, the axis is nearer only where it approaches faster than it rises.
     s += _below_zero(along) * (f.low * f.rise * m2 + s * along < 0.0)
     return (s > 0.0) & (s * s > f.apart2 * m2)
@@ -673,7 +673,7 @@ cdef inline bint _clear_of_edges(const capsule_cast* q, const triangle* t, doubl
         f.rise = -f.rise
         f.end = q.p1
         f.axis = v3_neg(q.axis)
-    f.way = v3_scale(q.dir, limit)
+    f.motion = v3_scale(q.dir, limit)
     f.low = low
     # A corner may be outside of an edge by rounding, a share of the measured lengths.
     f.apart2 = ((q.radius * q.radius - low * low) * SURELY
@@ -772,11 +772,11 @@ cdef bint _is_far_from_lead(const capsule_cast* q, const triangle* t) noexcept n
     overlaps with the rest of the capsule are that far.
     """
     cdef vec3 centre = v3_scale(v3_add(t.a, v3_add(t.b, t.c)), 1.0 / 3.0)
-    cdef vec3 way = v3_sub(centre, q.p0 if v3_dot(q.p0, q.dir) >= v3_dot(q.p1, q.dir) else q.p1)
+    cdef vec3 apart = v3_sub(centre, q.p0 if v3_dot(q.p0, q.dir) >= v3_dot(q.p1, q.dir) else q.p1)
     cdef double corner2
-    way = v3_madd(way, q.dir, -f_min(f_max(v3_dot(way, q.dir), 0.0), q.limit))
+    apart = v3_madd(apart, q.dir, -f_min(f_max(v3_dot(apart, q.dir), 0.0), q.limit))
     corner2 = f_max(v3_len2(v3_sub(t.a, centre)), f_max(v3_len2(v3_sub(t.b, centre)), v3_len2(v3_sub(t.c, centre))))
-    return sqrt(v3_len2(way)) - q.radius - LEAD_SLACK > sqrt(corner2)
+    return sqrt(v3_len2(apart)) - q.radius - LEAD_SLACK > sqrt(corner2)
 
 
 cdef bint cast_triangles(const capsule_cast* q, const triangle* tris, int32_t n, bint two_sided,
@@ -927,7 +927,7 @@ cdef inline uint64_t _without(uint64_t bits, int32_t i) noexcept nogil:
 cdef inline int32_t _lanes_in_reach(const capsule_cast* q, const triangle* tris, const float* boxes, int32_t n,
                                     int32_t but, double limit, toi_candidate* touched, bint watches,
                                     int32_t* unseen, int32_t* n_unseen) noexcept nogil:
-    cdef aabb4_box way
+    cdef aabb4_box path
     cdef int32_t first = 0, m = 0
     n_unseen[0] = 0
     if n <= FEW:
@@ -935,10 +935,10 @@ cdef inline int32_t _lanes_in_reach(const capsule_cast* q, const triangle* tris,
         m = _planes_in_reach(q, tris, 0, _without((<uint64_t>1 << n) - 1, but), limit, touched, 0, watches,
                              unseen, n_unseen)
     else:
-        way = aabb4_path(q, limit)
+        path = aabb4_path(q, limit)
         while first < n:
             m = _planes_in_reach(q, tris, first,
-                                 _without(aabb4_overlap_mask(boxes, first, n, &way), but - first), limit, touched,
+                                 _without(aabb4_overlap_mask(boxes, first, n, &path), but - first), limit, touched,
                                  m, watches, unseen, n_unseen)
             first += 64
     return -1 if watches and n_unseen[0] > 0 and _overlaps_from_behind(q, tris, unseen, n_unseen[0]) else m
@@ -1002,7 +1002,7 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
                         int32_t n, bint two_sided, bint skip_overlaps, double limit, int32_t hint, bint known,
                         int* passed, toi_candidate* touched, int64_t* tested, sweep_hit* hit) noexcept nogil:
     cdef int32_t i, k, count = 0, winner = 0, over
-    cdef double nd, low, time, first = NO_HIT, longest = limit, lead, trails, ta, tb, tc, rim = NO_HIT
+    cdef double nd, low, distance, first = NO_HIT, longest = limit, lead, trails, ta, tb, tc, rim = NO_HIT
     cdef const triangle* t
     cdef triangle turned
     cdef toi_candidate swap
@@ -1093,19 +1093,19 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
                 continue
         if count > 0 and _passes_by(q.p0, q.axis, q.radius, q.dir, t):
             continue
-        time = _capsule_triangle(q, parallel, count > 0, t, limit, &over)
-        if time >= NO_HIT:
+        distance = _capsule_triangle(q, parallel, count > 0, t, limit, &over)
+        if distance >= NO_HIT:
             continue
-        touched[count].distance = time
+        touched[count].distance = distance
         touched[count].facing = fabs(nd)
         touched[count].tri = i
         touched[count].mark = over
         count += 1
-        if time < first:
-            first = time
+        if distance < first:
+            first = distance
             limit = f_min(longest, latest_candidate(q, first))
         if along:
-            rim = f_min(rim, time)
+            rim = f_min(rim, distance)
     if left_out or count == 0:
         return False
     if count > 1:
@@ -1128,14 +1128,14 @@ cdef bint cast_selected(const capsule_cast* q, const triangle* tris, const int32
     return True
 
 
-cdef inline bint _cast_round(const capsule_cast* q, vec3 q0, vec3 q1, double radius, double time, bint overlapping,
+cdef inline bint _cast_round(const capsule_cast* q, vec3 q0, vec3 q1, double radius, double distance, bint overlapping,
                              sweep_hit* hit) noexcept nogil:
     """Fill in the hit of a round shape (a segment with a radius)."""
     cdef closest_pair near
-    if time >= NO_HIT:
+    if distance >= NO_HIT:
         return False
-    near = segment_segment(v3_madd(q.p0, q.dir, time), v3_madd(q.p1, q.dir, time), q0, q1)
-    hit.distance = time
+    near = segment_segment(v3_madd(q.p0, q.dir, distance), v3_madd(q.p1, q.dir, distance), q0, q1)
+    hit.distance = distance
     hit.overlapping = overlapping
     hit.tri = -1
     hit.normal = _away(near, q.dir)

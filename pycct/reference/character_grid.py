@@ -72,17 +72,17 @@ STUCK = 0.25
 UPRIGHT2 = 1e-12
 
 
-def way_of(wanted, motion, up):
+def heading_of(asked, motion, up):
     """The unit direction in which a character wants to go, and whether it hardly got on.
 
     The direction is horizontal; zero: it stays. ``motion``: that of the last move, without that of
     a platform.
     """
-    way = reject(wanted, up)
-    if not dot(way, way) > UPRIGHT2 * dot(wanted, wanted):
+    heading = reject(asked, up)
+    if not dot(heading, heading) > UPRIGHT2 * dot(asked, asked):
         return ZERO, False
-    direction = unit(way)
-    return direction, dot(direction, motion) < STUCK * dot(direction, way)
+    direction = unit(heading)
+    return direction, dot(direction, motion) < STUCK * dot(direction, heading)
 
 
 def yielding_push(this, me, other, them, up, limit):
@@ -134,8 +134,8 @@ def yielding_separation(this, others, up, limit, weight_of):
 
     ``weight_of``: by id the weight, the wanted displacement and the motion.
     """
-    weight, wanted, motion = weight_of[this.id]
-    me = (weight, *way_of(wanted, motion, up))
+    weight, asked, motion = weight_of[this.id]
+    me = (weight, *heading_of(asked, motion, up))
     half = total = ZERO
     lengths = 0.0
     for c in others:
@@ -146,7 +146,7 @@ def yielding_separation(this, others, up, limit, weight_of):
             half = add(half, push)
             if c.id not in weight_of or not is_zero(push):
                 continue
-        them = (weight_of[c.id][0], *way_of(*weight_of[c.id][1:], up))
+        them = (weight_of[c.id][0], *heading_of(*weight_of[c.id][1:], up))
         push = yielding_push(this, me, c, them, up, limit)
         total = add(total, push)
         lengths += length(push)

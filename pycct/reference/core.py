@@ -349,7 +349,7 @@ def _memory_values(m):
     """All state of a controller, in the order of saves.STATE."""
     g = m.ground or GroundContact(ZERO, ZERO, ACTOR, -1, None, None, False, ZERO, 0.0)
     values = []
-    for v in (m.position, m.velocity, m.displacement, m.wanted, m.touched_point, m.touched_local, m.platform_delta):
+    for v in (m.position, m.velocity, m.displacement, m.asked, m.touched_point, m.touched_local, m.platform_delta):
         values += v
     for v in (m.separation, m.down_normal, m.side_normal, g.normal, g.point, g.face_normal):
         values += v
@@ -390,7 +390,7 @@ def _memory_of(v):
         touched_obstacle=obstacle,
         touched_controller=controller,
         displacement=vectors[2],
-        wanted=vectors[3],
+        asked=vectors[3],
         touched_point=vectors[4],
         touched_local=vectors[5],
         platform_delta=vectors[6],
@@ -816,7 +816,7 @@ class CharacterController:
         """
         before, after = self._memory, job.s
         moved = sub(after.position, before.position)
-        wanted = reject(displacement, self.up)
+        asked_aside = reject(displacement, self.up)
         if job.stats.recoveries == 0 and "far" not in self._warned:
             bound = 2.0 * length(displacement) + length(before.separation) + self.step_offset
             bound = bound + 2.0 * length(after.platform_delta)
@@ -824,7 +824,7 @@ class CharacterController:
                 self._warned.add("far")
                 text = "%r moved %g m in one move although only %g m were asked"
                 logger.warning(text, self, length(moved), length(displacement))
-        if length(wanted) > EPSILON_DISTANCE and length(reject(moved, self.up)) < EPSILON_DISTANCE:
+        if length(asked_aside) > EPSILON_DISTANCE and length(reject(moved, self.up)) < EPSILON_DISTANCE:
             self._stuck_moves += 1
             if self._stuck_moves > STUCK_MOVES and "stuck" not in self._warned:
                 self._warned.add("stuck")
@@ -845,7 +845,7 @@ class CharacterController:
     def _pace(self):
         """Return the wanted displacement, and the motion without that of a platform."""
         m = self._memory
-        return m.wanted, sub(m.displacement, m.platform_delta)
+        return m.asked, sub(m.displacement, m.platform_delta)
 
     def _push(self, limit, weight_of=None):
         """Half of its separation from all others (RULES 8), or what it gives way by weights."""

@@ -409,7 +409,7 @@ class Crowd:
                     if moves[k]:
                         flags[k] = hero._advance(ways[k], dt, min_distance, hero.mask, None, began[k])
                     else:
-                        hero._memory = replace(hero._memory, wanted=ZERO)
+                        hero._memory = replace(hero._memory, asked=ZERO)
             except ValueError:
                 for hero, memory in zip(self.controllers, before, strict=True):
                     hero._memory = memory

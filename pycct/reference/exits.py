@@ -104,12 +104,12 @@ def _ray_time(p, w, t, n):
     slope = dot(n, w)
     if slope <= 0.0:
         return None
-    time = dot(sub(p, t.a), n) / slope
-    if time < 0.0:
+    distance = dot(sub(p, t.a), n) / slope
+    if distance < 0.0:
         return None
-    u, v = _barycentric(madd(p, w, -time), t)
+    u, v = _barycentric(madd(p, w, -distance), t)
     inside = u >= -BARYCENTRIC_SLACK and v >= -BARYCENTRIC_SLACK and u + v <= 1.0 + BARYCENTRIC_SLACK
-    return time if inside else None
+    return distance if inside else None
 
 
 def _edge_time(s0, s1, p, q, w):
@@ -121,11 +121,11 @@ def _edge_time(s0, s1, p, q, w):
     if m2 == 0.0 or h0 * h1 > 0.0 or h0 == h1:
         return None
     x = madd(s0, sub(s1, s0), h0 / (h0 - h1))
-    time = dot(cross(e, sub(x, p)), plane) / m2
-    if time < 0.0:
+    distance = dot(cross(e, sub(x, p)), plane) / m2
+    if distance < 0.0:
         return None
-    on_edge = madd(x, w, -time)
-    return time if dot(sub(p, on_edge), sub(q, on_edge)) < EDGE_SLACK else None
+    on_edge = madd(x, w, -distance)
+    return distance if dot(sub(p, on_edge), sub(q, on_edge)) < EDGE_SLACK else None
 
 
 def _contacts(p0, p1, radius, t, two_sided, convex):
@@ -149,22 +149,22 @@ def _contacts(p0, p1, radius, t, two_sided, convex):
         on = _edges_at(near.on_b, t)
         w = n if not on & convex else scale(sub(near.on_a, near.on_b), 1.0 / sqrt(near.dist2))
         for p, q in _edges(t):
-            time = _edge_time(s0, s1, p, q, w)
-            if time is not None and time < radius:
-                found.append(time - radius)
+            distance = _edge_time(s0, s1, p, q, w)
+            if distance is not None and distance < radius:
+                found.append(distance - radius)
     else:
         middle = scale(add(t.a, add(t.b, t.c)), 1.0 / 3.0)
         w = _crossing_direction(p0, p1, radius, t, n, convex, sub(centre, middle))
         if w is None:
             return None
         for p, q in _edges(t):
-            time = _edge_time(s0, s1, p, q, neg(w))
-            if time is not None:
-                found.append(-(radius + time))
+            distance = _edge_time(s0, s1, p, q, neg(w))
+            if distance is not None:
+                found.append(-(radius + distance))
     for end in (p0, p1):
-        time = _ray_time(end, w, t, n)
-        if time is not None and time < radius:
-            found.append(time - radius)
+        distance = _ray_time(end, w, t, n)
+        if distance is not None and distance < radius:
+            found.append(distance - radius)
     return w, found
 
 

@@ -139,7 +139,7 @@ class Memory:
     position: tuple  # centre of the capsule
     velocity: tuple = ZERO  # motion / dt, without recovery and separation
     displacement: tuple = ZERO  # whole motion of the last move
-    wanted: tuple = ZERO  # displacement argument of the last move; zero without a move
+    asked: tuple = ZERO  # displacement argument of the last move; zero without a move
     flags: int = 0  # CollisionFlags of the last move
     validate_triangle_down: bool = False
     validate_triangle_side: bool = False
@@ -224,13 +224,13 @@ def too_steep(p, normal):
     return is_below_limit(c, p.slope_limit) and (c >= 0.0 or Rules.STEEP_FACING_DOWN in p.rules)
 
 
-def facing(hit, way):
+def facing(hit, direction):
     """Normal of the face that was hit; a two-sided face opposes the motion (RULES 2)."""
     face = hit.base.face
     if face is None:
         return hit.base.normal
     turns = hit.group.item.two_sided or hit.base.by_rim
-    return scale(face.n, -1.0) if turns and dot(face.n, way) > 0.0 else face.n
+    return scale(face.n, -1.0) if turns and dot(face.n, direction) > 0.0 else face.n
 
 
 def has_face(hit):
@@ -346,7 +346,7 @@ class Move:
     moving_aside: tuple | None = None  # its normal, aside
     round_below: tuple | None = None  # (contact normal, top) of what has no faces, below
     round_aside: tuple | None = None  # its contact normal, aside
-    longest: float = 0.0  # length of the way that forced sliding may take
+    longest: float = 0.0  # length of the motion that forced sliding may take
     pushed_out: bool = False  # overlap recovery has moved the character in this move
     carried: bool = False  # it stood on a moving platform at the start of the move
     recovered: tuple = ZERO  # motion by overlap recovery
@@ -536,41 +536,41 @@ class Move:
 
     # --- doSweepTest ----------------------------------------------------------
 
-    def sweep_test(self, direction, iterations, min_distance, sweep_pass):
+    def sweep_test(self, displacement, iterations, min_distance, sweep_pass):
         """Move along, and slide along obstacles: doSweepTest (MOVE 7.2, RULES 5).
 
         Returns (a motion was tried, number of collisions).
         """
         p = self.p
-        # RULES 5: without a direction nothing moves and nothing is forgotten.
-        if is_zero(direction):
+        # RULES 5: without a displacement nothing moves and nothing is forgotten.
+        if is_zero(displacement):
             return False, 0
         self.forget_contacts()
         moved, collisions = False, 0
         position = self.s.position
-        asked = length(direction)
+        asked = length(displacement)
         on_steep = False  # a too steep triangle deflected this motion
         planes = []  # normals of what stopped it without an advance
-        target = add(position, direction)
-        self.tell("pass", sweep_pass, position, direction)
+        target = add(position, displacement)
+        self.tell("pass", sweep_pass, position, displacement)
         while iterations > 0:
             iterations -= 1
-            way = sub(target, position)
-            self.update_candidates(temporal_box(p, position, way))
+            remaining = sub(target, position)
+            self.update_candidates(temporal_box(p, position, remaining))
             # MOVE 7.2.3: stop if the remaining motion is short or has turned back.
-            left = length(way)
+            left = length(remaining)
             if left <= min_distance:
-                self.tell("done", sweep_pass, position, way)
+                self.tell("done", sweep_pass, position, remaining)
                 break
-            way = scale(way, 1.0 / left)
-            if dot(way, direction) <= TURNED_BACK * asked:
-                self.tell("turned_back", sweep_pass, position, way)
+            direction = scale(remaining, 1.0 / left)
+            if dot(direction, displacement) <= TURNED_BACK * asked:
+                self.tell("turned_back", sweep_pass, position, direction)
                 break
             moved = True
             self.stats.iterations += 1
-            q, hit = self.search(position, way, left)
-            if sweep_pass is Pass.SIDE and Rules.FIX_CREASES in p.rules and dot(way, p.up) < -INTO_PLANE:
-                found = self.onto_floor(position, way, left, hit, target, planes)
+            q, hit = self.search(position, direction, left)
+            if sweep_pass is Pass.SIDE and Rules.FIX_CREASES in p.rules and dot(direction, p.up) < -INTO_PLANE:
+                found = self.onto_floor(position, direction, left, hit, target, planes)
                 if found is not None:
                     position, target, planes = found
                     continue
@@ -585,10 +585,10 @@ class Move:
                 position = self.recover_in_pass(position, sweep_pass)
                 collisions += 1
                 break
-            upright, sliding = self.note_hit(hit, sweep_pass, position, way, left)
+            upright, sliding = self.note_hit(hit, sweep_pass, position, direction, left)
             was_on_steep = on_steep
             if sweep_pass is Pass.SIDE:
-                on_steep = self.is_steep_hit(hit, way)
+                on_steep = self.is_steep_hit(hit, direction)
                 self.note_lintel(q, hit)
             # RULES 5: more iterations if the character may slide on the ground.
             if sliding and collisions == 0:
@@ -598,14 +598,14 @@ class Move:
             # RULES 5: never backwards.
             advance = hit.base.distance - p.contact_offset
             if sweep_pass is Pass.SIDE and Rules.FIX_CREASES in p.rules and advance > 0.0:
-                advance = self.above_floor(way, hit, advance)
+                advance = self.above_floor(direction, hit, advance)
             if advance > 0.0:
-                position = madd(position, way, advance)
+                position = madd(position, direction, advance)
                 if was_on_steep:
-                    self.raised += f_max(0.0, dot(way, p.up) * advance)
+                    self.raised += f_max(0.0, dot(direction, p.up) * advance)
             normal = self.response_normal(hit.base.normal, upright)
             before = sub(target, position)
-            target = collision_response(target, position, way, normal, 0.0, 1.0, self.s.normalize_response)
+            target = collision_response(target, position, direction, normal, 0.0, 1.0, self.s.normalize_response)
             if sweep_pass is Pass.SIDE and Rules.FIX_CREASES in p.rules:
                 if advance > 0.0:
                     planes = []
@@ -628,11 +628,11 @@ class Move:
         )
         self.moving_below = self.round_below = None
 
-    def search(self, position, way, left):
+    def search(self, position, direction, left):
         """Cast the capsule along a motion: the query, and the first hit or None."""
         p = self.p
         # RULES 5: the search is longer than the motion by the contact offset.
-        q = capsule_cast(*self.ends(position), p.radius, way, left + p.contact_offset, True, True)
+        q = capsule_cast(*self.ends(position), p.radius, direction, left + p.contact_offset, True, True)
         if Rules.CULL_PARALLEL in p.rules:
             q = q._replace(culls_parallel=True)
         if Rules.FIX_SHEET_EDGES in p.rules:
@@ -663,7 +663,7 @@ class Move:
         if Rules.FIX_LOWER_STEP in self.p.rules and self.lifted > 0.0 and not self.lintel:
             self.lintel = self.is_lintel(q, hit)
 
-    def onto_floor(self, position, way, left, hit, target, planes):
+    def onto_floor(self, position, direction, left, hit, target, planes):
         """FIX_CREASES: meet the floor below a sinking motion before the hit.
 
         Returns the new position, target and planes, or None without such a floor.
@@ -671,13 +671,13 @@ class Move:
         if hit is not None and hit.base.overlapping:
             return None
         advance = left if hit is None else f_min(left, hit.base.distance - self.p.contact_offset)
-        floor = self.lowers_onto_floor(position, way, advance) if advance > 0.0 else None
+        floor = self.lowers_onto_floor(position, direction, advance) if advance > 0.0 else None
         if floor is None:
             return None
         advance, normal = floor
-        position = madd(position, way, advance)
+        position = madd(position, direction, advance)
         before = sub(target, position)
-        target = collision_response(target, position, way, normal, 0.0, 1.0, self.s.normalize_response)
+        target = collision_response(target, position, direction, normal, 0.0, 1.0, self.s.normalize_response)
         if advance > 0.0:
             planes = []
         target = self.along_crease(planes, normal, position, before, target)
@@ -699,7 +699,7 @@ class Move:
         groups = [g for g in self.candidates if g.item.kind == TRIANGLES]
         return is_behind_nearest(q, [t for g in groups if not (g.item.closed or g.item.two_sided) for t in g.faces])
 
-    def note_hit(self, hit, sweep_pass, position, way, left):
+    def note_hit(self, hit, sweep_pass, position, direction, left):
         """Record a hit (RULES 5).
 
         Returns (the response must leave out the normal's vertical part, the character may slide).
@@ -709,7 +709,7 @@ class Move:
             self.fix(Rules.FIX_SHEET_EDGES)
         base, item, face = hit.base, hit.group.item, hit.base.face
         triangle = face.source if face is not None and face.source >= 0 else None
-        face_normal = facing(hit, way)
+        face_normal = facing(hit, direction)
         static_face = item.owner == ACTOR and item.body == "static" and has_face(hit)
         upright = sliding = False
         if sweep_pass is Pass.DOWN:
@@ -732,7 +732,7 @@ class Move:
                 self.moving_aside = face_normal
             elif not has_face(hit):
                 self.round_aside = base.normal
-        axis = madd(position, way, base.distance)
+        axis = madd(position, direction, base.distance)
         record = HitRecord(
             sweep_pass,
             item.owner,
@@ -742,7 +742,7 @@ class Move:
             item.data_of(triangle),
             base.point,
             base.normal,
-            way,
+            direction,
             left,
             base.distance,
             point_segment_parameter(base.point, *self.ends(axis)),
@@ -750,7 +750,7 @@ class Move:
         # RULES 5: hits are reported in every pass but the sensor.
         if sweep_pass is not Pass.SENSOR:
             self.hits.append(record)
-        self.tell("hit", sweep_pass, position, way, record)
+        self.tell("hit", sweep_pass, position, direction, record)
         return upright, sliding
 
     def note_below(self, item, point):
@@ -770,24 +770,24 @@ class Move:
 
         ``before`` is the remaining motion before the response to ``normal``.
         """
-        way = sub(target, position)
-        size = length(way)
+        remaining = sub(target, position)
+        size = length(remaining)
         for plane in planes:
-            if dot(way, plane) < -INTO_PLANE * size and self.fix(Rules.FIX_CREASES):
+            if dot(remaining, plane) < -INTO_PLANE * size and self.fix(Rules.FIX_CREASES):
                 crease = unit(cross(plane, normal))
-                way = scale(crease, dot(before, crease))
-                size = length(way)
-                # A third plane closes the way.
-                if any(dot(way, other) < -INTO_PLANE * size for other in planes if other != plane):
-                    way = ZERO
-                return add(position, way)
+                remaining = scale(crease, dot(before, crease))
+                size = length(remaining)
+                # A third plane ends the motion.
+                if any(dot(remaining, other) < -INTO_PLANE * size for other in planes if other != plane):
+                    remaining = ZERO
+                return add(position, remaining)
         return target
 
     # --- fixes: what they look at ---------------------------------------------
 
-    def is_steep_hit(self, hit, way):
+    def is_steep_hit(self, hit, direction):
         """Whether the hit face of an actor is too steep to walk on, on any body."""
-        rise = dot(facing(hit, way), self.p.up)
+        rise = dot(facing(hit, direction), self.p.up)
         if not has_face(hit):
             return Rules.FIX_ROUND_SLOPES in self.p.rules and is_below_limit(rise, self.p.slope_limit)
         # An upright face lifts nobody; its edge does, and may be that of a step.
@@ -1081,7 +1081,7 @@ class Move:
     # --- fixes: what they do --------------------------------------------------
 
     def straight_way(self, start, side, longest):
-        """FIX_LOWER_STEP: the way aside from a place to the first hit, at most ``longest``."""
+        """FIX_LOWER_STEP: the free distance aside to the first hit, at most ``longest``."""
         p = self.p
         self.update_candidates(temporal_box(p, start, scale(side, longest)))
         q = capsule_cast(*self.ends(start), p.radius, side, longest + p.contact_offset, True, True)
@@ -1097,20 +1097,20 @@ class Move:
     def lower_step(self, before, displacement, min_distance, flags):
         """FIX_LOWER_STEP: moveCharacter again with eighths of the step offset, after a lintel.
 
-        Only where the straight way is longer than the way so far. The farthest way aside wins;
+        Only where the straight motion leads farther than the move so far. The farthest one wins;
         among equal ones the highest step. Returns collision flags.
         """
         lifted = self.lifted
         side = unit(reject(displacement, self.p.up))
         asked = dot(displacement, side)
         best = dot(sub(self.s.position, before.position), side)
-        kept, hits, recovered = self.s, self.hits, self.recovered
-        for part in range(STEP_PARTS - 1, -1, -1):
+        best_state, hits, recovered = self.s, self.hits, self.recovered
+        for eighths in range(STEP_PARTS - 1, -1, -1):
             if best >= asked * (1.0 - MOTION_SHARE):
                 break
-            self.step = self.p.step_offset * part / STEP_PARTS
-            way = self.straight_way(madd(before.position, self.p.up, f_min(lifted, self.step)), side, asked)
-            if way <= best + asked * MOTION_SHARE:
+            self.step = self.p.step_offset * eighths / STEP_PARTS
+            tested = self.straight_way(madd(before.position, self.p.up, f_min(lifted, self.step)), side, asked)
+            if tested <= best + asked * MOTION_SHARE:
                 continue
             self.s, self.hits, self.recovered = before, [], ZERO
             self.pushed_out = False
@@ -1120,8 +1120,8 @@ class Move:
                 continue
             if not self.find_overlap(EVERYTHING)[1].overlapping and self.fix(Rules.FIX_LOWER_STEP):
                 best, flags = now, again
-                kept, hits, recovered = self.s, self.hits, self.recovered
-        self.s, self.hits, self.recovered = kept, hits, recovered
+                best_state, hits, recovered = self.s, self.hits, self.recovered
+        self.s, self.hits, self.recovered = best_state, hits, recovered
         self.step = self.p.step_offset
         return flags
 
@@ -1189,24 +1189,24 @@ class Move:
             rise = f_min(rise, f_max(0.0, hit.base.distance - p.contact_offset))
         self.set(position=madd(self.s.position, p.up, rise))
 
-    def above_floor(self, way, hit, advance):
+    def above_floor(self, direction, hit, advance):
         """FIX_CREASES: the advance of a motion that something overhead turned down onto a floor.
 
         The contact offset along the motion is less than the contact offset above the floor.
         """
-        sinks = -dot(way, hit.base.normal)
-        if dot(way, self.p.up) >= 0.0 or dot(hit.base.normal, self.p.up) <= 0.0 or sinks <= 0.0:
+        sinks = -dot(direction, hit.base.normal)
+        if dot(direction, self.p.up) >= 0.0 or dot(hit.base.normal, self.p.up) <= 0.0 or sinks <= 0.0:
             return advance
-        least = hit.base.distance - self.p.contact_offset / sinks
-        return f_max(0.0, least) if least < advance and self.fix(Rules.FIX_CREASES) else advance
+        above = hit.base.distance - self.p.contact_offset / sinks
+        return f_max(0.0, above) if above < advance and self.fix(Rules.FIX_CREASES) else advance
 
-    def lowers_onto_floor(self, position, way, advance):
+    def lowers_onto_floor(self, position, direction, advance):
         """FIX_CREASES: the floor that a motion down would end less than the contact offset above.
 
         Returns the advance and the normal, or None.
         """
         p = self.p
-        sinks = -dot(way, p.up)
+        sinks = -dot(direction, p.up)
         drop = sinks * advance
         down = scale(p.up, -1.0)
         q = capsule_cast(*self.ends(position), p.radius, down, drop + p.contact_offset, True, True)
@@ -1390,7 +1390,7 @@ class Move:
             self.rise_from_below()
         displacement = self.level(self.ride(displacement))
         carried = self.s.position
-        whole = displacement
+        total = displacement
         if not is_zero(self.s.platform_delta):
             self.tell("ride", Pass.UP, start, self.s.platform_delta)
         before = self.s
@@ -1402,19 +1402,19 @@ class Move:
             self.set(walk_experiment=True, position=carried)
             self.recovered = ZERO
             self.pushed_out = False
-            self.longest = length(whole)
+            self.longest = length(total)
             if p.non_walkable_mode is NonWalkableMode.FORCE_SLIDING:
-                displacement = along(whole, p.up)
+                displacement = along(total, p.up)
                 if Rules.FORCE_SLIDE_HORIZONTAL in p.rules:
                     # RULES 9 row 1.
-                    displacement = sub(whole, displacement)
+                    displacement = sub(total, displacement)
             self.tell("experiment", Pass.UP, carried, displacement)
             flags = self.move_character(displacement, min_distance)
             # RULES 9 row 9: the recovery sweep by the letter of MOVE 11.2.5.
             after = Rules.RECOVERY_SWEEP_AFTER in p.rules
             if after and self.s.validate_triangle_down and too_steep(p, self.s.down_normal):
                 gained = dot(self.s.position, p.up) - dot(carried, p.up)
-                recover = f_max(0.0, gained) + abs(dot(whole, p.up))
+                recover = f_max(0.0, gained) + abs(dot(total, p.up))
                 self.sweep_test(scale(p.up, -recover), MAX_ITERATIONS, min_distance, Pass.UP)
             self.set(walk_experiment=False, normalize_response=False)
         if Rules.FIX_STEEP_CLIMB in p.rules:
@@ -1444,24 +1444,24 @@ class Move:
         if self.stats.iterations == 0 and self.s.ground is None and touches:
             # No pass started: the ground is unchanged.
             self.set(ground=first.ground)
-        whole = sub(self.s.position, start)
-        own = self.own_motion(whole, asked, first.separation)
+        total = sub(self.s.position, start)
+        own = self.own_motion(total, asked, first.separation)
         velocity = scale(own, 1.0 / dt) if dt > 0.0 else ZERO
-        self.set(flags=flags, displacement=whole, wanted=asked, velocity=velocity)
+        self.set(flags=flags, displacement=total, asked=asked, velocity=velocity)
 
-    def own_motion(self, whole, asked, separation):
+    def own_motion(self, total, asked, separation):
         """The motion without recovery and separation.
 
         A wall may block a separation. Its length counts as far as the motion along it exceeds that
         of the displacement and the platform.
         """
-        own = sub(whole, self.recovered) if self.recovered != ZERO else whole
+        own = sub(total, self.recovered) if self.recovered != ZERO else total
         if is_zero(separation):
             return own
         size = length(separation)
-        way = scale(separation, 1.0 / size)
-        gained = dot(sub(sub(own, asked), self.s.platform_delta), way)
-        return madd(own, way, -f_max(0.0, f_min(gained, 2.0 * size - gained)))
+        direction = scale(separation, 1.0 / size)
+        gained = dot(sub(sub(own, asked), self.s.platform_delta), direction)
+        return madd(own, direction, -f_max(0.0, f_min(gained, 2.0 * size - gained)))
 
     # --- questions ------------------------------------------------------------
 

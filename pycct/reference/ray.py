@@ -79,10 +79,10 @@ def ray_triangle(origin, d, t, two_sided):
     # face opposite ways.
     nd = dot(t.n, d)
     if nd != 0.0 and (nd > 0.0) == back:
-        time = dot(t.n, a) / nd
+        distance = dot(t.n, a) / nd
     else:
-        time = (u * a[kz] + v * b[kz] + w * c[kz]) / total / d[kz]
-    return (time, back) if time >= 0.0 else None
+        distance = (u * a[kz] + v * b[kz] + w * c[kz]) / total / d[kz]
+    return (distance, back) if distance >= 0.0 else None
 
 
 def ray_capsule(origin, d, a, b, radius):
@@ -101,10 +101,10 @@ def ray_capsule(origin, d, a, b, radius):
             nearest = -dot(start, across) / k
             disc = radius * radius - len2(madd(start, across, nearest))
             if disc > 0.0:
-                time = nearest - sqrt(disc / k)
-                if time >= 0.0 and 0.0 <= dot(m, e) + dot(d, e) * time <= l2:
-                    w = madd(start, across, time)
-                    best, normal = time, scale(w, 1.0 / sqrt(len2(w)))
+                distance = nearest - sqrt(disc / k)
+                if distance >= 0.0 and 0.0 <= dot(m, e) + dot(d, e) * distance <= l2:
+                    w = madd(start, across, distance)
+                    best, normal = distance, scale(w, 1.0 / sqrt(len2(w)))
     for end in (a, b):
         m = sub(origin, end)
         nearest = -dot(m, d)
@@ -113,10 +113,10 @@ def ray_capsule(origin, d, a, b, radius):
         disc = radius * radius - len2(madd(m, d, nearest))
         if disc <= 0.0:
             continue
-        time = nearest - sqrt(disc)
-        if time >= 0.0 and (best is None or time < best):
-            w = madd(m, d, time)
-            best, normal = time, scale(w, 1.0 / sqrt(len2(w)))
+        distance = nearest - sqrt(disc)
+        if distance >= 0.0 and (best is None or distance < best):
+            w = madd(m, d, distance)
+            best, normal = distance, scale(w, 1.0 / sqrt(len2(w)))
     return None if best is None else (best, normal, False)
 
 

@@ -252,31 +252,31 @@ def _sphere_face(centre, direction, radius, t, h, nd, limit):
     """
     if nd >= 0.0 or h < 0.0:
         return NO_HIT
-    time = (h - radius) / -nd
-    if time < 0.0:
-        time = 0.0
-    if time > limit:
+    distance = (h - radius) / -nd
+    if distance < 0.0:
+        distance = 0.0
+    if distance > limit:
         return NO_HIT
-    q = madd(centre, direction, time)
+    q = madd(centre, direction, distance)
     x = dot(cross(sub(t.b, t.a), sub(q, t.a)), t.n)
     y = dot(cross(sub(t.c, t.b), sub(q, t.b)), t.n)
     z = dot(cross(sub(t.a, t.c), sub(q, t.c)), t.n)
     if x >= 0.0 and y >= 0.0 and z >= 0.0:
-        return time
+        return distance
     if nd < -SHALLOW:
         return NO_HIT
-    time += _face_entry(direction, t, x, y, z)
-    return time if time <= limit and h + nd * time > -radius else NO_HIT
+    distance += _face_entry(direction, t, x, y, z)
+    return distance if distance <= limit and h + nd * distance > -radius else NO_HIT
 
 
 def _sphere_edges(centre, direction, radius, t, limit):
     """Sphere against the three edges of a triangle."""
     best = sphere_segment(centre, direction, radius, t.a, t.b, limit)
-    time = sphere_segment(centre, direction, radius, t.b, t.c, f_min(best, limit))
-    if time < best:
-        best = time
-    time = sphere_segment(centre, direction, radius, t.c, t.a, f_min(best, limit))
-    return time if time < best else best
+    distance = sphere_segment(centre, direction, radius, t.b, t.c, f_min(best, limit))
+    if distance < best:
+        best = distance
+    distance = sphere_segment(centre, direction, radius, t.c, t.a, f_min(best, limit))
+    return distance if distance < best else best
 
 
 def _sphere_parallelogram(centre, direction, radius, corner, e, axis, limit):
@@ -297,21 +297,21 @@ def _sphere_parallelogram(centre, direction, radius, corner, e, axis, limit):
     if h < 0.0:
         if nd <= 0.0:
             return NO_HIT
-        time = (-h - radius) / nd
+        distance = (-h - radius) / nd
     else:
         if nd >= 0.0:
             return NO_HIT
-        time = (h - radius) / -nd
-    if time < 0.0:
-        time = 0.0
-    if time > limit:
+        distance = (h - radius) / -nd
+    if distance < 0.0:
+        distance = 0.0
+    if distance > limit:
         return NO_HIT
-    rel = sub(madd(centre, direction, time), corner)
+    rel = sub(madd(centre, direction, distance), corner)
     # Solving rel = alpha e - beta axis + gamma m for alpha and beta, times m2.
     x = dot(cross(rel, axis), m)
     y = dot(cross(rel, e), m)
     if 0.0 <= x <= m2 and 0.0 <= y <= m2:
-        return time
+        return distance
     if abs(nd) > SHALLOW:
         return NO_HIT
     # As for a triangle, see _sphere_face.
@@ -320,8 +320,8 @@ def _sphere_parallelogram(centre, direction, radius, corner, e, axis, limit):
     late = f_max(_entry(x, dx, m2), _entry(y, dy, m2))
     if late > _exit(x, dx, m2) or late > _exit(y, dy, m2):
         return NO_HIT
-    time += late
-    return time if time <= limit and abs(h) - abs(nd) * time > -radius else NO_HIT
+    distance += late
+    return distance if distance <= limit and abs(h) - abs(nd) * distance > -radius else NO_HIT
 
 
 # --- capsules -----------------------------------------------------------------
@@ -332,9 +332,9 @@ def capsule_segment_time(p0, p1, radius, direction, a, b, limit):
     axis = sub(p1, p0)
     best = _sphere_parallelogram(p0, direction, radius, a, sub(b, a), axis, limit)
     for centre, start, end in ((p0, a, b), (p1, a, b), (p0, a, sub(a, axis)), (p0, b, sub(b, axis))):
-        time = sphere_segment(centre, direction, radius, start, end, f_min(best, limit))
-        if time < best:
-            best = time
+        distance = sphere_segment(centre, direction, radius, start, end, f_min(best, limit))
+        if distance < best:
+            best = distance
     return best
 
 
@@ -361,8 +361,8 @@ def capsule_triangle_time(p0, p1, radius, direction, t, limit):
         best = _sphere_face(lead, direction, radius, t, h, nd, limit)
         if best < NO_HIT and h >= radius and best <= (h - radius) / -nd:
             return best
-        time = _sphere_edges(lead, direction, radius, t, f_min(best, limit))
-        return time if time < best else best
+        distance = _sphere_edges(lead, direction, radius, t, f_min(best, limit))
+        return distance if distance < best else best
     # The two ends of the prism: the lower first.
     if h0 <= h1:
         lower, h_lower, upper, h_upper = p0, h0, p1, h1
@@ -371,24 +371,24 @@ def capsule_triangle_time(p0, p1, radius, direction, t, limit):
     best = _sphere_face(lower, direction, radius, t, h_lower, nd, limit)
     if best < NO_HIT and low >= radius and best <= (low - radius) / -nd:
         return best  # hit at the plane: no earlier contact is possible
-    time = _sphere_face(upper, direction, radius, t, h_upper, nd, f_min(best, limit))
-    if time < best:
-        best = time
+    distance = _sphere_face(upper, direction, radius, t, h_upper, nd, f_min(best, limit))
+    if distance < best:
+        best = distance
     if best < NO_HIT and low >= radius and best <= (low - radius) / -nd:
         return best
     # The sides of the prism, then the edges of its two ends, then those between.
     for corner, end in ((t.a, t.b), (t.b, t.c), (t.c, t.a)):
-        time = _sphere_parallelogram(p0, direction, radius, corner, sub(end, corner), axis, f_min(best, limit))
-        if time < best:
-            best = time
+        distance = _sphere_parallelogram(p0, direction, radius, corner, sub(end, corner), axis, f_min(best, limit))
+        if distance < best:
+            best = distance
     for centre in (p0, p1):
-        time = _sphere_edges(centre, direction, radius, t, f_min(best, limit))
-        if time < best:
-            best = time
+        distance = _sphere_edges(centre, direction, radius, t, f_min(best, limit))
+        if distance < best:
+            best = distance
     for corner in (t.a, t.b, t.c):
-        time = sphere_segment(p0, direction, radius, corner, sub(corner, axis), f_min(best, limit))
-        if time < best:
-            best = time
+        distance = sphere_segment(p0, direction, radius, corner, sub(corner, axis), f_min(best, limit))
+        if distance < best:
+            best = distance
     return best
 
 
@@ -412,22 +412,22 @@ def _sphere_box_face(centre, direction, radius, half, i, limit):
     h = (centre[i] if direction[i] < 0.0 else -centre[i]) - half[i]
     if h < 0.0:
         return NO_HIT
-    time = (h - radius) / nd
-    if time < 0.0:
-        time = 0.0
-    if time > limit:
+    distance = (h - radius) / nd
+    if distance < 0.0:
+        distance = 0.0
+    if distance > limit:
         return NO_HIT
-    x = centre[j] + dj * time + half[j]
-    y = centre[k] + dk * time + half[k]
+    x = centre[j] + dj * distance + half[j]
+    y = centre[k] + dk * distance + half[k]
     if 0.0 <= x <= 2.0 * half[j] and 0.0 <= y <= 2.0 * half[k]:
-        return time
+        return distance
     if nd > SHALLOW:
         return NO_HIT
     late = f_max(_entry(x, dj, 2.0 * half[j]), _entry(y, dk, 2.0 * half[k]))
     if late > _exit(x, dj, 2.0 * half[j]) or late > _exit(y, dk, 2.0 * half[k]):
         return NO_HIT
-    time += late
-    return time if time <= limit and h - nd * time > -radius else NO_HIT
+    distance += late
+    return distance if distance <= limit and h - nd * distance > -radius else NO_HIT
 
 
 def _capsule_box_time(p0, p1, radius, direction, half, limit):
@@ -447,11 +447,11 @@ def _capsule_box_time(p0, p1, radius, direction, half, limit):
                 return NO_HIT
             continue
         if low >= 0.0:
-            time = low / abs(d)
-            if time > limit:
+            distance = low / abs(d)
+            if distance > limit:
                 return NO_HIT
-            if time >= latest:
-                latest = time
+            if distance >= latest:
+                latest = distance
                 face = i
     if face >= 0:
         j = (face + 1) % 3
@@ -487,19 +487,19 @@ def _capsule_box_time(p0, p1, radius, direction, half, limit):
                 continue
             a = tuple(q)
             q[i] = half[i]
-            time = capsule_segment_time(p0, p1, radius, direction, a, tuple(q), f_min(best, limit))
-            if time < best:
-                best = time
+            distance = capsule_segment_time(p0, p1, radius, direction, a, tuple(q), f_min(best, limit))
+            if distance < best:
+                best = distance
     # An end sphere against the inside of a face whose plane was not the last.
     for i in range(3):
         if direction[i] != 0.0:
             limit_now = f_min(best, limit)
-            time = f_min(
+            distance = f_min(
                 _sphere_box_face(p0, direction, radius, half, i, limit_now),
                 _sphere_box_face(p1, direction, radius, half, i, limit_now),
             )
-            if time < best:
-                best = time
+            if distance < best:
+                best = distance
     return best
 
 
@@ -512,12 +512,12 @@ def capsule_box(p0, p1, radius, direction, half, position, rotation, limit):
     inside = inside_radius(p0, p1, radius)
     if near.dist2 < inside * inside:
         return SweepHit(0.0, True, neg(direction), add(q_rotate(rotation, near.on_b), position), None)
-    time = _capsule_box_time(a, b, radius, d, half, limit)
-    if time >= NO_HIT:
+    distance = _capsule_box_time(a, b, radius, d, half, limit)
+    if distance >= NO_HIT:
         return None
-    near = segment_box(madd(a, d, time), madd(b, d, time), half)
+    near = segment_box(madd(a, d, distance), madd(b, d, distance), half)
     point = add(q_rotate(rotation, near.on_b), position)
-    return SweepHit(time, False, q_rotate(rotation, _away(near, d)), point, None)
+    return SweepHit(distance, False, q_rotate(rotation, _away(near, d)), point, None)
 
 
 # --- whole shapes -------------------------------------------------------------
@@ -576,10 +576,10 @@ def _is_far_from_lead(q, t):
     """
     centre = scale(add(t.a, add(t.b, t.c)), 1.0 / 3.0)
     start = q.p0 if dot(q.p0, q.dir) >= dot(q.p1, q.dir) else q.p1
-    way = sub(centre, start)
-    way = madd(way, q.dir, -f_min(f_max(dot(way, q.dir), 0.0), q.limit))
+    apart = sub(centre, start)
+    apart = madd(apart, q.dir, -f_min(f_max(dot(apart, q.dir), 0.0), q.limit))
     corner2 = f_max(len2(sub(t.a, centre)), f_max(len2(sub(t.b, centre)), len2(sub(t.c, centre))))
-    return sqrt(len2(way)) - q.radius - LEAD_SLACK > sqrt(corner2)
+    return sqrt(len2(apart)) - q.radius - LEAD_SLACK > sqrt(corner2)
 
 
 def _window(q, first, distance):
@@ -690,11 +690,11 @@ def cast_triangles(q, faces, two_sided, skip_overlaps):
         # A capsule that only touches the plane slides along it.
         if along and (not q.meets_rims or abs(low) >= q.inside - FACING_TIE * length(sub(q.p1, q.p0))):
             continue
-        time = capsule_triangle_time(q.p0, q.p1, q.radius, q.dir, t, q.limit)
-        if time < NO_HIT:
-            touched.append((time, abs(nd), face))
+        distance = capsule_triangle_time(q.p0, q.p1, q.radius, q.dir, t, q.limit)
+        if distance < NO_HIT:
+            touched.append((distance, abs(nd), face))
             if along:
-                rim = f_min(rim, time)
+                rim = f_min(rim, distance)
     if left_out or not touched:
         return None
     first, opposed, winner = _first_touched(q, touched, overlapping)
@@ -741,12 +741,12 @@ def cast_open_edges(q, faces):
     for face in faces:
         if dot(face.n, q.dir) <= 0.0:
             continue
-        time = _open_edge_time(q, face, faces)
-        if time >= NO_HIT or time > best:
+        distance = _open_edge_time(q, face, faces)
+        if distance >= NO_HIT or distance > best:
             continue
-        if time == best and (triangle_order(face, met) or face.source - met.source) > 0:
+        if distance == best and (triangle_order(face, met) or face.source - met.source) > 0:
             continue
-        best, met = time, face
+        best, met = distance, face
     if met is None:
         return None
     t = flipped(met)
@@ -754,14 +754,14 @@ def cast_open_edges(q, faces):
     return SweepHit(best, False, _contact_normal(q, t, near), near.on_b, met, True)
 
 
-def _cast_round(q, q0, q1, radius, time, overlapping):
+def _cast_round(q, q0, q1, radius, distance, overlapping):
     """The hit of a round shape (a segment with a radius)."""
-    if time >= NO_HIT:
+    if distance >= NO_HIT:
         return None
-    near = segment_segment(madd(q.p0, q.dir, time), madd(q.p1, q.dir, time), q0, q1)
+    near = segment_segment(madd(q.p0, q.dir, distance), madd(q.p1, q.dir, distance), q0, q1)
     normal = _away(near, q.dir)
     point = madd(near.on_b, normal, radius)
-    return SweepHit(time, overlapping, neg(q.dir) if overlapping else normal, point, None)
+    return SweepHit(distance, overlapping, neg(q.dir) if overlapping else normal, point, None)
 
 
 def cast_sphere(q, centre, radius):
@@ -770,8 +770,8 @@ def cast_sphere(q, centre, radius):
     inside = q.inside + radius
     if point_segment(centre, q.p0, q.p1).dist2 < inside * inside:
         return _cast_round(q, centre, centre, radius, 0.0, True)
-    time = sphere_segment(q.p0, q.dir, both, centre, sub(centre, sub(q.p1, q.p0)), q.limit)
-    return _cast_round(q, centre, centre, radius, time, False)
+    distance = sphere_segment(q.p0, q.dir, both, centre, sub(centre, sub(q.p1, q.p0)), q.limit)
+    return _cast_round(q, centre, centre, radius, distance, False)
 
 
 def cast_capsule(q, q0, q1, radius):
@@ -780,8 +780,8 @@ def cast_capsule(q, q0, q1, radius):
     inside = q.inside + radius
     if segment_segment(q.p0, q.p1, q0, q1).dist2 < inside * inside:
         return _cast_round(q, q0, q1, radius, 0.0, True)
-    time = capsule_segment_time(q.p0, q.p1, both, q.dir, q0, q1, q.limit)
-    return _cast_round(q, q0, q1, radius, time, False)
+    distance = capsule_segment_time(q.p0, q.p1, both, q.dir, q0, q1, q.limit)
+    return _cast_round(q, q0, q1, radius, distance, False)
 
 
 def cast_plane(q, normal, offset):

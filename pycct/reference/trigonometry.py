@@ -27,13 +27,13 @@ BY = 1.1102230246251565e-16
 
 def _remainder(x):
     """Return x modulo TURN, exactly: a long division with subtractions of halves."""
-    left, part = abs(x), TURN
-    while part <= 0.5 * left:
-        part *= 2.0
-    while part >= TURN:
-        if left >= part:
-            left -= part
-        part *= 0.5
+    left, multiple = abs(x), TURN
+    while multiple <= 0.5 * left:
+        multiple *= 2.0
+    while multiple >= TURN:
+        if left >= multiple:
+            left -= multiple
+        multiple *= 0.5
     return -left if x < 0.0 else left
 
 
