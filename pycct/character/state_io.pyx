@@ -102,7 +102,7 @@ cdef void state_bytes(cursor* c, controller_state* s) noexcept nogil:
         memset(&none, 0, sizeof(ground_contact))
         none.id = none.triangle = -1
         g = &none
-    # Members that follow one another in the struct: position to wanted, touched_point to
+    # Members that follow one another in the struct: four vectors from position, touched_point to
     # side_normal, normal and point, touched_min to overlap. Copies of a constant size need no call.
     if not little_endian:
         _field_doubles(c, &s.position.x, 12)
