@@ -50,7 +50,7 @@ cdef tuple TOUCHES = ("overlap_many", "penetration_many")
 
 
 cdef object _touches(list answers, object order, tuple names):
-    """Join the requested columns of TouchArrays of groups of rows; ``order`` contains their rows."""
+    """Join columns of TouchArrays of groups of rows; ``order`` contains their rows."""
     counts = np.concatenate([np.diff(answer.first) for answer in answers])
     ends = np.cumsum(counts)
     n_of_row, start_of_row = np.empty_like(counts), np.empty_like(counts)

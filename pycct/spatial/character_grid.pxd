@@ -73,7 +73,8 @@ cdef vec3 separation(const character* self, const character* others, int32_t n, 
 # gives way gets all of it, at most ``limit``; it leaves a gap beyond the contact.
 cdef vec3 yielding_push(const character* self, const yielder* me, const character* other, const yielder* them,
                         vec3 up, double limit) noexcept nogil
-# ``asked``: displacement of the last move; ``motion``: what it was, without that of a platform.
+# Its arguments are the displacement argument of the last move and the resulting motion, without
+# that of a platform.
 cdef yielder yielder_of(double weight, vec3 asked, vec3 motion, vec3 up) noexcept nogil
 # The box in which others can push a character that yields.
 cdef aabb yielding_box(const character* self) noexcept nogil
