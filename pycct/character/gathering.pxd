@@ -96,9 +96,9 @@ cdef inline vec3 face_met(const candidates* c, const world_hit* hit, const candi
     return v3_scale(n, -1.0) if g.two_sided and v3_dot(n, direction) > 0.0 else n
 
 
-cdef inline vec3 turned_against(vec3 face, vec3 way) noexcept nogil:
+cdef inline vec3 turned_against(vec3 face, vec3 direction) noexcept nogil:
     """A normal against the motion: only an open edge of a one-sided triangle is met from behind."""
-    return v3_scale(face, -1.0) if v3_dot(face, way) > 0.0 else face
+    return v3_scale(face, -1.0) if v3_dot(face, direction) > 0.0 else face
 
 
 cdef inline void set_ground(ground_contact* ground, const candidates* c, const world_hit* hit,

@@ -80,7 +80,7 @@ cdef class Crowd:
     cdef object places(self, object positions, Py_ssize_t n, vector_rows* rows)
     cdef int changed(self, int64_t[::1] which) except -1
     cdef bint far(self, const vector_rows* rows, int64_t n) noexcept
-    cdef bint check_displacements(self, vector_rows ways, Py_ssize_t step, object array) except -1
+    cdef bint check_displacements(self, vector_rows rows, Py_ssize_t step, object array) except -1
     cdef tuple look_down(self, object max_distance, object threads, bint snaps)
     cdef int load(self, object data, bint renames) except -1
     cdef bytes pack(self, const int64_t[::1] which, bint moving)

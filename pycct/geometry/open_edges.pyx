@@ -82,20 +82,20 @@ cdef double open_edge_time(const capsule_cast* q, const triangle* tris, int32_t 
 cdef bint cast_open_edges(const capsule_cast* q, const triangle* tris, const int32_t* source, triangle_aid* aids,
                           int32_t first, int32_t last, const int32_t* which, int32_t n, double limit,
                           sweep_hit* hit) noexcept nogil:
-    cdef double best = NO_HIT, time
+    cdef double best = NO_HIT, distance
     cdef int32_t i, k, order, met = -1
     for k in range(n):
         i = which[k]
         if v3_dot(tris[i].n, q.dir) <= 0.0:
             continue
-        time = open_edge_time(q, tris, first, last, i, &aids[i], f_min(best, limit))
-        if time >= NO_HIT:
+        distance = open_edge_time(q, tris, first, last, i, &aids[i], f_min(best, limit))
+        if distance >= NO_HIT:
             continue
-        if time == best:
+        if distance == best:
             order = triangle_order(&tris[i], &tris[met])
             if order > 0 or (order == 0 and source[i] > source[met]):
                 continue
-        best = time
+        best = distance
         met = i
     if met < 0:
         return False
