@@ -19,7 +19,7 @@ from pycct import RESULTS_VERSION
 __all__ = ["CALLS", "DONE", "KEYFRAME", "LARGEST", "SCENE", "Block", "Writer", "read_block", "read_index"]
 
 MAGIC = b"pycctrec"
-FORMAT = 1
+FORMAT = 2  # 1: keyframes without transposed crowds
 HEAD = struct.Struct("<8sIII")
 # Kind, size as bytes, size compressed, first tick, moves before the block, checksum of the
 # compressed bytes, and checksum of these fields.

@@ -16,6 +16,7 @@ from pycct.args.plain import short
 from pycct.explain import Explanation
 from pycct.record.blocks import CALLS, KEYFRAME, SCENE, Block, read_block, read_index
 from pycct.record.checks import FIELDS, Check, check_of, read_check, state_of
+from pycct.record.keyframes import last_displacements, unpack_crowd
 from pycct.record.recorder import STRUCTURE
 from pycct.record.values import DAMAGED, Reader, Reference, load_cooked
 
@@ -305,11 +306,19 @@ class Recording:
             return max(ticks - 1 + (ended and ticks > 0), 0)
         return max(block.tick + ticks + ended, end)
 
+    @staticmethod
+    def _last_displacements(keyframe: Any) -> dict[int, NDArray[np.float64]]:
+        """Those of each crowd, which the first displacements after a keyframe are compared with."""
+        try:
+            return {k: last_displacements(unpack_crowd(data)) for k, data in enumerate(keyframe["crowds"])}
+        except (TypeError, KeyError):
+            raise ValueError(DAMAGED) from None
+
     def _stream(self, start: int) -> Iterator[Call]:
         """All calls from a block on."""
         for block in self.index[start:]:
             if block.kind == KEYFRAME:
-                self.last = {}
+                self.last = self._last_displacements(Reader(read_block(self.file, block)).value())
             elif block.kind == CALLS:
                 yield from _calls(Reader(read_block(self.file, block)), self.last)
 
@@ -343,7 +352,9 @@ class Recording:
         value = reader.value()
         home = self._block_before(at)
         try:
-            crowds, ids, heroes, moving = value["crowds"], value["ids"], value["heroes"], value["moving"]
+            ids, heroes, moving = value["ids"], value["heroes"], value["moving"]
+            crowds = [unpack_crowd(data) for data in value["crowds"]]
+            last = {k: last_displacements(data) for k, data in enumerate(crowds)}
             reuse = self.loaded == home and not self.edits and len(crowds) == len(self.crowds)
             if not (reuse and ids == sorted(self.heroes)):
                 self.loaded = None
@@ -360,7 +371,7 @@ class Recording:
         except (TypeError, KeyError, AttributeError, OverflowError):
             raise ValueError(DAMAGED) from None
         self.loaded = home
-        self.last = {}
+        self.last = last
         self.ahead = []
         self.calls = self._stream(at + 1)
         self.tick = block.tick

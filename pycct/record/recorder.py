@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from pycct import CharacterController, Crowd, Scene
 from pycct.record.blocks import CALLS, DONE, KEYFRAME, SCENE, Writer
 from pycct.record.checks import Copies, check_from, pack_check, room_of, saved_state, state_of
+from pycct.record.keyframes import last_displacements, pack_crowd
 from pycct.record.values import encode, encode_text, pack_rows, save_cooked
 
 __all__ = ["MOVES_BETWEEN_KEYFRAMES", "STRUCTURE", "record"]
 
 MOVES_BETWEEN_KEYFRAMES = 30_000
-# A keyframe has about 60 bytes for each character: fewer ticks between two would make the file
+# A keyframe has 20 to 45 bytes for each character: fewer ticks between two would make the file
 # larger.
-_TICKS_BETWEEN_KEYFRAMES = 12
+_TICKS_BETWEEN_KEYFRAMES = 7
 _FEWEST_MOVES = 5_000  # between keyframes of few characters: they replay within 50 ms
 _BLOCK_BYTES = 1 << 20  # of what waits in memory to be encoded: four times what is written
 _ROWS = 4096  # of copies that are converted in one go: they fit into a cache
@@ -105,9 +106,10 @@ class _Encoder:
 
     def __call__(self, kind: bytes, content: Any) -> bytes:
         if kind == KEYFRAME:
-            self.last = {}
+            # A seek knows these displacements, too.
+            self.last = {k: last_displacements(data) for k, data in enumerate(content["crowds"])}
             key = bytearray()
-            encode(key, content, [])
+            encode(key, content | {"crowds": [pack_crowd(data) for data in content["crowds"]]}, [])
             return bytes(key)
         if kind != CALLS:
             return bytes(content)

@@ -12,7 +12,9 @@ import pytest
 
 import pycct
 from pycct import Behavior, Box, Capsule, CharacterController, Crowd, Plane, Scene, move_many, separate
+from pycct.args import save_format
 from pycct.record import blocks, record, recorder, replay
+from pycct.record.keyframes import pack_crowd, unpack_crowd
 
 DT = 1 / 60
 
@@ -300,7 +302,7 @@ def test_foreign_files_are_refused(tmp_path):
     path.write_bytes(b"not a recording at all, but text")
     with pytest.raises(ValueError, match="not a recording"):
         replay(path)
-    for form, results, problem in ((9, pycct.RESULTS_VERSION, "format 9"), (1, 999, "results version 999")):
+    for form, results, problem in ((9, pycct.RESULTS_VERSION, "format 9"), (blocks.FORMAT, 999, "results version 999")):
         head = struct.pack("<8sII", blocks.MAGIC, form, results)
         path.write_bytes(head + struct.pack("<I", zlib.crc32(head)))
         with pytest.raises(ValueError, match=problem):
@@ -340,3 +342,34 @@ def test_damaged_files_raise_valueerror(tmp_path):
         except ValueError:
             raised += 1
     assert raised > 60
+
+
+@pytest.mark.parametrize("moving", [False, True])
+@pytest.mark.parametrize("members", [0, 1, 40])
+def test_saved_crowds_are_packed_without_loss(members, moving):
+    scene, lift = hall()
+    crowd = Crowd(scene, grid(members), radius=0.3, collide=True)
+    rng = np.random.default_rng(members)
+    for tick in range(30):
+        lift.move_to((-3, 0, 0.1 + 0.01 * tick))
+        crowd.move(rng.normal(scale=0.05, size=(members, 3)), DT)
+        data = crowd.save(moving=moving)
+        assert unpack_crowd(pack_crowd(data)) == data
+
+
+def test_packed_crowds_are_smaller():
+    crowd = Crowd(hall()[0], grid(40), radius=0.3)
+    rng = np.random.default_rng(1)
+    for _ in range(9):
+        crowd.move(rng.normal(scale=0.05, size=(40, 3)) * (1, 1, 0) - (0, 0, 0.1), DT)
+    data = crowd.save()
+    assert len(zlib.compress(pack_crowd(data), 1)) < 0.8 * len(zlib.compress(data, 1))
+
+
+@pytest.mark.parametrize("rows, members", [(-1, 1), (1, -1), (1, 2**40), (2**30, 1)])
+def test_damaged_packed_crowds_are_refused(rows, members):
+    data = bytearray(pack_crowd(Crowd(hall()[0], grid(1)).save()))
+    save_format.CROWD_HEAD.pack_into(data, save_format.HEADER.size, 0, rows, 0, members)
+    for bad in (bytes(data), b"pycct", bytes(data[:-9])):
+        with pytest.raises(ValueError, match="damaged"):
+            unpack_crowd(bad)
