@@ -26,6 +26,9 @@ cdef push_out push_from_polytope(vec3 p0, vec3 p1, double radius, const triangle
 # only where the axis crosses no other triangle behind it. depths: room for n numbers.
 cdef push_out push_from_triangles(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n,
                                   bint two_sided, double* depths) noexcept nogil
+# The same without exits across edges.
+cdef push_out push_along_normals(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n,
+                                 bint two_sided, double* depths) noexcept nogil
 
 # Largest extent of triangles along u.
 cdef double support_of(const triangle* tris, int32_t n, vec3 u) noexcept nogil

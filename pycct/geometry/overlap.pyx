@@ -281,16 +281,29 @@ cdef bint _leave_triangles(vec3 p0, vec3 p1, double radius, const triangle* tris
 
 cdef push_out push_from_triangles(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n,
                                   bint two_sided, double* depths) noexcept nogil:
-    cdef push_out r
     cdef vec3 total
     cdef int32_t decided
-    cdef double m, excursion = 0.0
+    cdef double excursion = 0.0
     # Exits across edges can lead from triangle to triangle along a surface without end. The second
     # attempt therefore uses normals only.
     if not _leave_triangles(p0, p1, radius, tris, n, two_sided, True, depths, &total, &decided,
                             &excursion):
         _leave_triangles(p0, p1, radius, tris, n, two_sided, False, depths, &total, &decided, &excursion)
-    m = v3_len(total)
+    return _sum_of_pushes(total, decided, excursion)
+
+
+cdef push_out push_along_normals(vec3 p0, vec3 p1, double radius, const triangle* tris, int32_t n,
+                                 bint two_sided, double* depths) noexcept nogil:
+    cdef vec3 total
+    cdef int32_t decided
+    cdef double excursion = 0.0
+    _leave_triangles(p0, p1, radius, tris, n, two_sided, False, depths, &total, &decided, &excursion)
+    return _sum_of_pushes(total, decided, excursion)
+
+
+cdef push_out _sum_of_pushes(vec3 total, int32_t decided, double excursion) noexcept nogil:
+    cdef push_out r
+    cdef double m = v3_len(total)
     if decided < 0 or m <= 0.0:
         r = _apart()
     else:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pycct.reference.character_grid import Character
 from pycct.reference.closest import point_segment, segment_segment, segment_triangle, triangle_normal
 from pycct.reference.edges import ALL_CONVEX
-from pycct.reference.exits import crosses_face, push_from_hull, push_from_surface
+from pycct.reference.exits import crosses_face, leave_surface, push_from_hull, push_from_surface
 from pycct.reference.overlap import (
     APART,
     overlaps_triangles,
@@ -476,7 +476,7 @@ def recovery_push(g, p0, p1, radius, first, by_depth=False):
     if item.closed:
         return push_from_hull(p0, p1, radius, g.faces, item.inverse_edges())
     if by_depth:
-        return push_from_triangles(p0, p1, radius, g.faces, item.two_sided)
+        return leave_surface(p0, p1, radius, g.faces, item.two_sided)
     return push_from_surface(p0, p1, radius, g.faces, [item.convex_bits(t) for t in g.faces], item.two_sided, first)
 
 

@@ -3,7 +3,7 @@
 from math import sqrt
 
 from pycct.reference.closest import segment_triangle
-from pycct.reference.overlap import APART, _push, _support, push_from_triangles
+from pycct.reference.overlap import APART, _push, _support, push_along_normals, push_from_triangles
 from pycct.reference.tolerances import PARALLEL2
 from pycct.reference.vec import (
     ZERO,
@@ -205,6 +205,14 @@ def carries_through(p0, p1, reach, push, faces, two_sided):
     return False
 
 
+def leave_surface(p0, p1, radius, faces, two_sided):
+    """The way out of RULES 7.5; along normals only where exits across edges lead through a face."""
+    out = push_from_triangles(p0, p1, radius, faces, two_sided)
+    if out.overlapping and carries_through(p0, p1, REACH * radius, scale(out.dir, out.depth), faces, two_sided):
+        return push_along_normals(p0, p1, radius, faces, two_sided)
+    return out
+
+
 def crosses_face(p0, p1, t, two_sided):
     """Whether the axis crosses the inside of a face, with the centre in front of it."""
     if not two_sided and dot(sub(scale(add(p0, p1), 0.5), t.a), t.n) <= 0.0:
@@ -223,14 +231,14 @@ def push_from_surface(p0, p1, radius, faces, flags, two_sided, first):
     if m2 < NO_PUSH * NO_PUSH:
         if first:
             # PhysX leaves a capsule whose axis crosses a triangle there; it falls through later.
-            old = push_from_triangles(p0, p1, radius, faces, two_sided)
+            old = leave_surface(p0, p1, radius, faces, two_sided)
             if old.overlapping and old.depth >= radius:
                 return old
         return APART
     # A push that leads farther than the search looked is not taken either.
     reach = REACH * radius
     if m2 > reach * reach or carries_through(p0, p1, reach, push, faces, two_sided):
-        return push_from_triangles(p0, p1, radius, faces, two_sided)
+        return leave_surface(p0, p1, radius, faces, two_sided)
     m = sqrt(m2)
     return _push(scale(push, 1.0 / m), m)
 

@@ -232,9 +232,20 @@ def push_from_triangles(p0, p1, radius, faces, two_sided):
     """Exit from open triangles (mesh): up to four successive pushes, added up (RULES 7.5)."""
     # Exits across edges can lead from triangle to triangle along a surface without end. The second
     # attempt therefore uses normals only.
-    total, decided = _leave_triangles(p0, p1, radius, faces, two_sided, True) or _leave_triangles(
-        p0, p1, radius, faces, two_sided, False
+    return _sum_of_pushes(
+        *(
+            _leave_triangles(p0, p1, radius, faces, two_sided, True)
+            or _leave_triangles(p0, p1, radius, faces, two_sided, False)
+        )
     )
+
+
+def push_along_normals(p0, p1, radius, faces, two_sided):
+    """Like push_from_triangles, without exits across edges."""
+    return _sum_of_pushes(*_leave_triangles(p0, p1, radius, faces, two_sided, False))
+
+
+def _sum_of_pushes(total, decided):
     if decided is None:
         return APART
     m = length(total)

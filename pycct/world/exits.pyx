@@ -17,7 +17,7 @@ from pycct.geometry.exits cimport (
     surface_passes,
     surface_sum,
 )
-from pycct.geometry.overlap cimport overlaps_triangles, push_from_triangles, push_out
+from pycct.geometry.overlap cimport overlaps_triangles, push_along_normals, push_from_triangles, push_out
 from pycct.geometry.sweep cimport triangle_order
 from pycct.geometry.types cimport SHAPE_BOX, SHAPE_HEIGHTFIELD, SHAPE_HULL, SHAPE_MESH, triangle
 from pycct.geometry.vec cimport f_min, m3_mul, v3, v3_dot, v3_len2, v3_lex, v3_load, v3_mul, v3_scale, v3_sub, vec3
@@ -76,6 +76,15 @@ cdef bint _carries_through(const candidates* c, const candidate_group* g, vec3 p
     return False
 
 
+cdef push_out _leave_surface(candidates* c, const candidate_group* g, vec3 p0, vec3 p1, double radius) noexcept nogil:
+    """The way out of RULES 7.5; along normals only where exits across edges lead through a face."""
+    cdef const triangle* tris = c.tris + g.first
+    cdef push_out r = push_from_triangles(p0, p1, radius, tris, g.count, g.two_sided, c.depths)
+    if r.overlapping and _carries_through(c, g, p0, p1, REACH * radius, v3_scale(r.dir, r.depth)):
+        return push_along_normals(p0, p1, radius, tris, g.count, g.two_sided, c.depths)
+    return r
+
+
 cdef push_out _push_from_surface(candidates* c, const candidate_group* g, const collider* p, vec3 p0, vec3 p1,
                                  double radius, bint first) noexcept nogil:
     """The way out of a mesh or heightfield (RULES_2 3), with the protection of RULES 7.5."""
@@ -93,14 +102,14 @@ cdef push_out _push_from_surface(candidates* c, const candidate_group* g, const 
     if is_no_push(push):
         if first:
             # PhysX leaves a capsule whose axis crosses a triangle there; it falls through later.
-            old = push_from_triangles(p0, p1, radius, c.tris + g.first, g.count, g.two_sided, c.depths)
+            old = _leave_surface(c, g, p0, p1, radius)
             if old.overlapping and old.depth >= radius:
                 return old
         return _push_along(v3(0.0, 0.0, 0.0), 0.0)
     # A push that leads farther than the search looked is not taken either.
     m = v3_len2(push)
     if m > reach * reach or _carries_through(c, g, p0, p1, reach, push):
-        return push_from_triangles(p0, p1, radius, c.tris + g.first, g.count, g.two_sided, c.depths)
+        return _leave_surface(c, g, p0, p1, radius)
     m = sqrt(m)
     return _push_along(v3_scale(push, 1.0 / m), m)
 
@@ -131,7 +140,7 @@ cdef push_out recovery_push(candidates* c, const candidate_group* g, const colli
     if p.kind == SHAPE_HULL:
         return _push_from_hull(c, g, p, p0, p1, radius)
     if by_depth:
-        return push_from_triangles(p0, p1, radius, c.tris + g.first, g.count, g.two_sided, c.depths)
+        return _leave_surface(c, g, p0, p1, radius)
     return _push_from_surface(c, g, p, p0, p1, radius, first)
 
 

@@ -150,3 +150,20 @@ def test_the_order_of_shapes_and_triangles_does_not_matter(seed):
                 arguments = (corners, [(b, c, a) for a, b, c in reversed(triangles)], two_sided)
             turned.insert(0, (name, arguments, pose))
         assert recovered(pycct, turned, position).position == before, (shapes, position)
+
+
+@pytest.mark.parametrize("rules", ["physx", "robust"])
+@pytest.mark.parametrize("module", [pycct, reference], ids=["core", "reference"])
+def test_no_exit_across_an_edge_leads_through_a_wall(module, rules):
+    # In a closed room whose floor the axis crosses, near a wall. The exit across the edge of the
+    # floor is the shortest one of the floor, and ends behind the wall.
+    x, y, z = 1.238, 0.744, 1.056
+    corners = [(i * x, j * y, k * z) for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)]
+    inwards = [(0, 3, 1), (0, 2, 3), (4, 7, 6), (4, 5, 7), (0, 5, 4), (0, 1, 5)]
+    inwards += [(2, 7, 3), (2, 6, 7), (0, 6, 2), (0, 4, 6), (1, 7, 5), (1, 3, 7)]
+    scene = module.Scene()
+    scene.add(module.Mesh(corners, inwards))
+    more = {"contact_offset": 0.1, "step_offset": 0.1, "rules": rules}
+    hero = module.CharacterController(scene, (-0.753, 0.502, -0.921), 0.3, 1.0, **more)
+    hero.move((0.01, 0, -0.01), 0.01)
+    assert hero.position == pytest.approx((-0.743, y - 0.4, 0.9 - z), abs=1e-9)
