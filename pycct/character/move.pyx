@@ -132,6 +132,7 @@ from pycct.geometry.vec cimport (
     v3_dist2,
     v3_dot,
     v3_finite,
+    v3_has_no_bits,
     v3_is_zero,
     v3_len,
     v3_len2,
@@ -1236,7 +1237,8 @@ cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_dist
     capsule_cast_set(&cast, v3_sub(beside, m.half_axis), v3_add(beside, m.half_axis), p.radius, direction,
                      length + p.contact_offset, True, True)
     # On the way down, no triangle faces away if all normals rise.
-    cast.meets_back_rims = (p.rules & FIX_SHEET_EDGES) != 0 and not m.cache.open_above
+    if p.rules & FIX_SHEET_EDGES:
+        cast.meets_back_rims = not m.cache.open_above
     near.turn = PASS_DOWN
     if not candidates_cast_again(near, &cast, &hit):
         return False
@@ -1261,14 +1263,15 @@ cdef bint _flat_ground_fast_path(move_job* m, vec3 displacement, double min_dist
     _stand_on(m, &hit, g, &m.world.fixed.items[g.item], t, t.n)
     s.contact_height = v3_dot(hit.base.point, p.up)
     s.position = end
-    if p.rules & FIX_STEEP_CLIMB:
-        _count_steep_climb(m, v3_dot(v3_sub(s.position, start), p.up), False)
-    if p.rules & FIX_BACK_FACES:
-        # No overlap: the move started above all candidates.
-        s.marks &= ~<uint32_t>PASSES_BACK_FACE
-        if m.cache.open_above and _meets_only_static(m):
-            # None of them faces a motion up, so the motion down has seen all.
-            _note_free(m)
+    if p.rules > ANY_RULE:
+        if p.rules & FIX_STEEP_CLIMB:
+            _count_steep_climb(m, v3_dot(v3_sub(s.position, start), p.up), False)
+        if p.rules & FIX_BACK_FACES:
+            # No overlap: the move started above all candidates.
+            s.marks &= ~<uint32_t>PASSES_BACK_FACE
+            if m.cache.open_above and _meets_only_static(m):
+                # None of them faces a motion up, so the motion down has seen all.
+                _note_free(m)
     s.platform_delta = v3(0.0, 0.0, 0.0)
     s.overlap = 0.0
     s.flags = COLLISION_DOWN
@@ -1622,8 +1625,7 @@ cdef inline void _note_motion(const move_job* m, vec3 start, vec3 asked, double 
     s.asked = asked
     if not plain and not v3_is_zero(m.recovered):
         own = v3_sub(own, m.recovered)
-    # One comparison instead of three.
-    if fabs(s.separation.x) + fabs(s.separation.y) + fabs(s.separation.z) != 0.0:
+    if not v3_has_no_bits(s.separation):
         size = v3_len(s.separation)
         direction = v3_scale(s.separation, 1.0 / size)
         gained = v3_dot(v3_sub(v3_sub(own, asked), s.platform_delta), direction)

@@ -5,6 +5,8 @@ Every sum is written in one fixed order (x, then y, then z), because the results
 of the package are promised to the bit.
 """
 from libc.math cimport fabs, sqrt
+from libc.stdint cimport uint64_t
+from libc.string cimport memcpy
 
 
 cdef struct vec3:
@@ -164,6 +166,14 @@ cdef inline double v3_max_abs(vec3 a) noexcept nogil:
 
 cdef inline bint v3_is_zero(vec3 a) noexcept nogil:
     return a.x == 0.0 and a.y == 0.0 and a.z == 0.0
+
+
+cdef inline bint v3_has_no_bits(vec3 a) noexcept nogil:
+    """v3_is_zero without branches, for a vector that is zero nearly always."""
+    cdef uint64_t[3] bits
+    memcpy(bits, &a, sizeof(vec3))
+    # The sign of a zero does not count.
+    return ((bits[0] | bits[1] | bits[2]) << 1) == 0
 
 
 cdef inline bint v3_finite(vec3 a) noexcept nogil:

@@ -12,7 +12,7 @@ cdef double FARTHEST_VERTEX
 cdef class Mesh(Shape):
     cdef mesh_data data_
     cdef object vertices_       # arrays that data_ points into
-    cdef object shared_         # array of data_.shared; None: the mesh is mapped
+    cdef object shared_         # array of data_.shared; None: unknown
     cdef object data_array
     cdef object mask_array
     cdef object nodes_          # array that the tree points into, if it is not the mesh's own

@@ -154,14 +154,15 @@ cdef class Mesh(Shape):
         leaf_normals = np.empty((indices.shape[0], 3))
         leaf_source = np.empty(indices.shape[0], np.int32)
         leaf_blocks = np.empty((indices.shape[0] + BVH_LANES - 1) // BVH_LANES * sizeof(bvh_block), np.uint8)
-        leaf_shared = np.zeros(indices.shape[0], np.uint8)
+        # A mask hides neighbours, so that shared edges mean nothing.
+        leaf_shared = None if self.mask_array is not None else np.zeros(indices.shape[0], np.uint8)
         shared = leaf_shared
         v, t, leaf_corners, normals = points, indices, leaf_triangles, leaf_normals
         source, blocks = leaf_source, leaf_blocks
         with nogil:
             status = _build_mesh(&self.data_, &v[0, 0], <int32_t>v.shape[0], &t[0, 0], <int32_t>t.shape[0],
                                  &leaf_corners[0, 0], &normals[0, 0], &source[0], <bvh_block*>&blocks[0], n_threads)
-            if status == STATUS_OK:
+            if status == STATUS_OK and shared is not None:
                 status = mark_shared_edges(&self.data_, &shared[0])
         raise_status(status)
         self.vertices_ = (points, indices, leaf_triangles, leaf_normals, leaf_source, leaf_blocks)

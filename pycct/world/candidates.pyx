@@ -944,7 +944,7 @@ cdef inline int32_t _lanes(candidates* c, const capsule_cast* q, int32_t but, do
                            toi_candidate* touched) noexcept nogil:
     """aabb4_in_reach; also -1 if an open edge of a triangle that faces away may be met."""
     cdef int32_t n = aabb4_in_reach(q, c.tris, c.boxes, c.n_tris, but, limit, touched, c.picked, &c.n_unseen)
-    return -1 if n >= 0 and c.n_unseen > 0 and q.meets_back_rims and _meets_open_edge(c, q, limit) else n
+    return -1 if q.meets_back_rims and n >= 0 and c.n_unseen > 0 and _meets_open_edge(c, q, limit) else n
 
 
 cdef inline bint _finds_again(candidates* c, const capsule_cast* q, double* limit, toi_candidate* again,

@@ -69,7 +69,9 @@ def test_the_sweep_includes_the_contact_offset(monkeypatch):
         flags = hero.move((gap + 0.5 * OFFSET, 0, 0), DT)
         assert flags & 1 and hero.position[0] == pytest.approx(gap, abs=1e-9)
 
-    both_right_and_wrong_noticed(monkeypatch, check, "move", ("way, left + p.contact_offset, True", "way, left, True"))
+    both_right_and_wrong_noticed(
+        monkeypatch, check, "move", ("direction, left + p.contact_offset, True", "direction, left, True")
+    )
 
 
 # --- SWEEP B.1: a motion stops at the contact offset
@@ -114,7 +116,9 @@ def test_the_direction_of_a_sweep_is_a_unit_vector(monkeypatch):
         assert math.dist(first.direction, (0, 0, 0)) == pytest.approx(1, abs=1e-12)
         assert hero.position[0] == pytest.approx(5 - RADIUS - OFFSET, abs=1e-3)
 
-    both_right_and_wrong_noticed(monkeypatch, check, "move", ("way = scale(way, 1.0 / left)", "way = scale(way, 1.0)"))
+    both_right_and_wrong_noticed(
+        monkeypatch, check, "move", ("direction = scale(remaining, 1.0 / left)", "direction = scale(remaining, 1.0)")
+    )
 
 
 # --- SWEEP B.4: the depth is in metres of the world, for any scale
